@@ -1,6 +1,6 @@
-"""Clients that are cut short, run by the tests in a process of their own that forks for each.
+"""Clients that are killed, run by the tests in a process of their own that forks for each.
 
-    python client_crash.py points FOLDER COUNT    killed at so many points, spread over all there are
+    python client_crash.py points FOLDER COUNT    killed at so many points, spread over a whole life
     python client_crash.py careless FOLDER COUNT  the same with a planted bug: debits come after the sending
     python client_crash.py race FOLDER COUNT      two processes share a folder, so many times
 
@@ -12,15 +12,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
+sys.path.append(str(Path(__file__).parent.parent / "shared"))
+
+from killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
 from local_server import KEYS, LocalServer, survey
 
 import hubbub.client
@@ -64,7 +63,6 @@ COLLECTION = survey(TEXT)
 STEPS = (5, 6, 7)
 HOMES = (3, 4, 3)
 CODE = (str(Path(hubbub.client.__file__).parent), str(Path(sys.modules[Book.__module__].__file__ or "").parent))
-CONNECT = sqlite3.connect
 
 
 class Network:
@@ -107,10 +105,9 @@ def life(folder: Path, log: Path) -> None:
 def wrong_after(folder: Path, log: Path) -> str | None:
     """What is wrong after a crash and another whole life, judged by what went over the network."""
     costs = prices()
-    crashed = sent_lines(log)
-    found = spent_at_least(folder, crashed, costs)
-    if found:
-        return found
+    fault = spent_too_little(folder, sent_lines(log), costs)
+    if fault:
+        return fault
     life(folder, log)
     lines = sent_lines(log)
     bytes_of: dict[str, str] = {}
@@ -120,21 +117,21 @@ def wrong_after(folder: Path, log: Path) -> str | None:
             return f"report {line['id']} was sent with other bytes"
         if id_of.setdefault(line["ask"], line["id"]) != line["id"]:
             return f"ask {line['ask']} was answered twice"
-    return spent_at_least(folder, lines, costs) or answered_all(id_of, costs)
+    return spent_too_little(folder, lines, costs) or answered_nothing(id_of, costs)
 
 
 @cache
 def prices() -> dict[str, tuple[str, int]]:
     """The question and the price of every ask of the three steps; a memo's reports cost nothing themselves."""
-    server, found = LocalServer(COLLECTION), {}
+    server, costs = LocalServer(COLLECTION), {}
     for step in STEPS:
         server.begin(step)
         for name, (_, ask) in server.open.items():
-            found[str(AnswerName(name, 0, step, 1, 0))] = (name, 0 if name == "page" else ask.event().spent)
-    return found
+            costs[str(AnswerName(name, 0, step, 1, 0))] = (name, 0 if name == "page" else ask.event().spent)
+    return costs
 
 
-def spent_at_least(folder: Path, lines: list[dict[str, str]], costs: dict[str, tuple[str, int]]) -> str | None:
+def spent_too_little(folder: Path, lines: list[dict[str, str]], costs: dict[str, tuple[str, int]]) -> str | None:
     asks = {line["ask"] for line in lines}
     sent = sum(costs[ask][1] for ask in asks)
     memo_sent = any(costs[ask][0] == "page" for ask in asks)
@@ -147,7 +144,7 @@ def spent_at_least(folder: Path, lines: list[dict[str, str]], costs: dict[str, t
 
 
 def lifetime(path: Path) -> int:
-    if not path.exists():  # killed before there was one: it is there whole, or not at all
+    if not path.exists():  # killed before the file had its name
         return 0
     database = CONNECT(path)  # after a crash, this rolls the journal back
     try:
@@ -156,9 +153,9 @@ def lifetime(path: Path) -> int:
         database.close()
 
 
-def answered_all(id_of: dict[str, str], costs: dict[str, tuple[str, int]]) -> str | None:
+def answered_nothing(id_of: dict[str, str], costs: dict[str, tuple[str, int]]) -> str | None:
     missing = [name for ask, (name, _) in costs.items() if ask not in id_of]
-    # Steps that the crashed life had gone past are not answered by the next, which starts again at the first.
+    # The second life begins at the first step again: it does not answer steps before the last of the crashed life.
     return "nothing was answered" if len(missing) == len(costs) else None
 
 
@@ -167,79 +164,13 @@ def sent_lines(log: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def with_points(tick: Callable[[], None], live: Callable[[], None]) -> None:
-    """Live, with a tick before every line of the client's and the ledger's code, and in SQLite's machine."""
-
-    def connect(*values: Any, **options: Any) -> sqlite3.Connection:
-        database = CONNECT(*values, **options)
-        database.set_progress_handler(lambda: tick() or 0, 5)
-        return database
-
-    def trace(frame: FrameType, what: str, _: object) -> Any:
-        if not frame.f_code.co_filename.startswith(CODE):
-            return None
-        if what == "line":
-            tick()
-        return trace
-
-    sqlite3.connect = connect  # type: ignore[assignment]
-    sys.settrace(trace)
-    live()
-    sys.settrace(None)
-    sqlite3.connect = CONNECT  # type: ignore[assignment]
+def points(folder: Path, count: int) -> CrashResult:
+    return kill_at_points(folder, count, life, wrong_after, folders=CODE, instructions=5)
 
 
-def child(live: Callable[[], None]) -> int:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            live()
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-            os._exit(1)
-        os._exit(0)
-    return pid
-
-
-def killed_at(point: int) -> Callable[[], None]:
-    left = point
-
-    def tick() -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return tick
-
-
-def points(folder: Path, count: int) -> tuple[int, list[str]]:
-    ticks = 0
-
-    def counting() -> None:
-        nonlocal ticks
-        ticks += 1
-
-    for run in ("first", "dry"):  # the first fills caches, which later lives find full
-        ticks = 0
-        with_points(counting, lambda run=run: life(folder / run, folder / f"{run} log"))  # type: ignore[misc]
-    wrong, deaths = [], 0
-    for number in range(count):
-        point = ticks * 99 // 100 * number // count
-        place, log = folder / f"{number}", folder / f"{number} log"
-        pid = child(lambda p=point, a=place, b=log: with_points(killed_at(p), lambda: life(a, b)))  # type: ignore[misc]
-        _, ended = os.waitpid(pid, 0)
-        deaths += os.WIFSIGNALED(ended)
-        found = wrong_after(place, log)
-        if found:
-            wrong.append(f"point {point} of {ticks}: {found}")
-        shutil.rmtree(place)
-    return deaths, wrong
-
-
-def careless(folder: Path, count: int) -> tuple[int, list[str]]:
-    """The planted bug: what the histogram costs is debited when its report was acknowledged, not before it is sent."""
-    spend, done, books = Book.spend, Outbox.done, []
+def careless(folder: Path, count: int) -> CrashResult:
+    """The planted bug: the histogram is debited when its report was acknowledged, not before it is sent."""
+    spend, finish, books = Book.spend, Outbox.finish, []
     owed: list[Debit] = []
 
     def late_spend(self: Book, step: int, account: str, question: str, units: int, *, until: int | None = None) -> None:
@@ -249,40 +180,28 @@ def careless(folder: Path, count: int) -> tuple[int, list[str]]:
         owed.append(Debit(account, question, units, step, step))
         return None
 
-    def late_done(self: Outbox, answer_id: bytes) -> bool:
+    def late_finish(self: Outbox, answer_id: bytes) -> bool:
         while owed:
             books[-1].rows.add_debit(owed.pop())
-        return done(self, answer_id)
+        return finish(self, answer_id)
 
     Book.spend = late_spend  # type: ignore[method-assign]
-    Outbox.done = late_done  # type: ignore[method-assign]
+    Outbox.finish = late_finish  # type: ignore[method-assign]
     return points(folder, count)
 
 
-def race(folder: Path, count: int) -> tuple[int, list[str]]:
+def race(folder: Path, count: int) -> CrashResult:
     wrong = []
     for number in range(count):
         place, log = folder / f"{number}", folder / f"{number} log"
         place.mkdir()
-        gate, opener = os.pipe()
-
-        def run(place: Path = place, log: Path = log, gate: int = gate, opener: int = opener) -> None:
-            os.close(opener)
-            os.read(gate, 1)  # until the parent lets both go at once
-            life(place, log)
-
-        pids = [child(run), child(run)]
-        os.close(gate)
-        os.close(opener)
-        ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
-        found = f"exits {ends}" if ends != [0, 0] else wrong_after(place, log)
-        if found:
-            wrong.append(f"race {number}: {found}")
+        exits = race_two(lambda place=place, log=log: life(place, log))  # type: ignore[misc]
+        fault = f"exits {exits}" if exits != [0, 0] else wrong_after(place, log)
+        if fault:
+            wrong.append(f"race {number}: {fault}")
         shutil.rmtree(place)
     return count, wrong
 
 
 if __name__ == "__main__":
-    kinds = {"points": points, "careless": careless, "race": race}
-    lives, faults = kinds[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
-    print(json.dumps({"lives": lives, "wrong": faults}))
+    main({"points": points, "careless": careless, "race": race})

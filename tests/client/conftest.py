@@ -15,7 +15,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "shared")]  # the tests share a ser
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    from device import SHELF
+    from killed_processes import SHELF
 
     with tempfile.TemporaryDirectory(dir=SHELF) as place:
         yield Path(place)

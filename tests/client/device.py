@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from hubbub.collection import ManualClock
 from hubbub.core.random import Random
 
 HOUR = 3600
-SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 MEMO = """
 name = "survey"
 version = 1

@@ -15,7 +15,7 @@ from local_server import survey
 
 from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
-from hubbub.client.store import Kept
+from hubbub.client.store import StoredState
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
@@ -113,7 +113,7 @@ def world(folder: Path) -> Any:
         one.close()
 
 
-def kept(client: Client, step: int) -> tuple[States, Kept]:
+def kept(client: Client, step: int) -> tuple[States, StoredState]:
     collection = client._current.collection
     assert collection is not None
     collection = read_collection(collection.spec())
@@ -245,8 +245,8 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     late = here.devices[1]
     assert late.upload() == 0
     assert late.status().counts == {"late": 1}
-    assert kept(late, FIRST)[1].told is False
-    assert kept(here.devices[0], FIRST)[1] == kept(here.devices[0], FIRST)[1]._replace(told=True, enrolment=None)
+    assert kept(late, FIRST)[1].enrolled is False
+    assert kept(here.devices[0], FIRST)[1] == kept(here.devices[0], FIRST)[1]._replace(enrolled=True, enrolment=None)
     bodies: list[bytes] = []
     real = here.server.request
 
@@ -257,7 +257,7 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     here.server.request = heard
     for at in range(1, STEPS):
         here.live(FIRST + at, "work", "work")
-    assert kept(late, FIRST)[1].told is True
+    assert kept(late, FIRST)[1].enrolled is True
     reports = [e.reports(here.symbols) for body in bodies for e in decode_upload(body).entries]
     assert sum(int(one.public["new"][0]) for one in reports) == 1
     assert late.status().spent == here.symbols.event().spent

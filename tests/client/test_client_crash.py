@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from device import SHELF
+from killed_processes import run_script
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 
 LIVES = Path(__file__).with_name("client_crash.py")
 
 
 def run(kind: str, count: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(dir=SHELF) as folder:
-        command = [sys.executable, str(LIVES), kind, folder, str(count)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return run_script(LIVES, kind, count)
 
 
 def test_killed_at_any_point_spent_is_at_least_sent() -> None:
@@ -32,8 +23,7 @@ def test_killed_at_any_point_spent_is_at_least_sent() -> None:
 
 
 def test_a_debit_that_comes_after_the_sending_is_caught() -> None:
-    found = run("careless", 15)
-    assert 0 < len(found["wrong"]) < 15
+    assert 0 < len(run("careless", 15)["wrong"]) < 15
 
 
 def test_two_processes_share_a_folder() -> None:

@@ -10,7 +10,7 @@ import pytest
 from device import begin, device
 from local_server import LocalServer, survey
 
-from hubbub.client.documents import Refused
+from hubbub.client.documents import ClientRefusal
 from hubbub.collection import Collection, ManualClock, seal
 from hubbub.collection import formats as documents
 from hubbub.collection.formats import DocumentFormat
@@ -52,7 +52,7 @@ def test_a_newer_format_is_refused_and_the_version_in_force_goes_on(folder: Path
         assert client.tick() == 1
         newer = {**server.collection.spec(), "format": 4, "version": 2, "colour": 3}
         server.documents["/v1/collections/survey"] = seal(newer, server.keys.private)
-        with pytest.raises(Refused, match=r"format 4.*a newer one wrote it, and is needed to read it") as caught:
+        with pytest.raises(ClientRefusal, match=r"format 4.*a newer one wrote it, and is needed to read it") as caught:
             client._current._documents.fetch_collection()
         assert caught.value.reason == "format"
         begin(server, clock, 6)
@@ -70,6 +70,6 @@ def test_a_kept_document_of_a_newer_format_is_not_taken_for_none(folder: Path) -
             assert kept is not None
             newer = seal({**server.collection.spec(), "format": 9}, server.keys.private)
 
-            client._store.keep("collection", kept._replace(body=json.dumps(newer)))
-    with pytest.raises(Refused, match="format 9"):
+            client._store.set_document("collection", kept._replace(body=json.dumps(newer)))
+    with pytest.raises(ClientRefusal, match="format 9"):
         device(folder, server, clock)

@@ -16,9 +16,9 @@ from recount import judge
 from signed_history import Adversary
 
 PLANTED = {
-    "a version may postpone the end of a run": (48, "answer", "Answerer", 'if ends > told["until"]:', "if False:"),
-    "a version may raise what a run may tell": (309, "answer", "Answerer", '> told["limit"]:', "> terms.limit:"),
-    "two parts of a round are answered": (8, "outbox", "Outbox", 'f"{round}:*"', "str(name)"),
+    "a version may postpone the end of a run": (48, "answer", "Answerer", "if ends > state.until:", "if False:"),
+    "a version may raise what a run may tell": (309, "answer", "Answerer", "> state.limit:", "> terms.limit:"),
+    "two parts of a round are answered": (8, "outbox", "Outbox", 'f"{round_name}:*"', "str(name)"),
     "a study counts as of its first answer": (6, "answer", "Answerer", "limit, until=ends)", "limit)"),
 }
 """By what is wrong: a history that shows it, the module and its class, and what is changed in it."""
@@ -32,10 +32,10 @@ def play(folder: Path, seeds: Iterable[int], *, stop: bool = False) -> tuple[lis
     for seed in seeds:
         adversary = Adversary(seed, KEYS)
         history = adversary.history()
-        told = Player(folder / str(seed), history["keys"]).play(history["events"])
-        wrong += [f"history {seed}: {each}" for each in judge(adversary, told)]
-        refused.update(why.partition(":")[0] for why in told["errors"])
-        answered.update(answer["question"] for answer in told["answers"])
+        record = Player(folder / str(seed), history["keys"]).play(history["events"])
+        wrong += [f"history {seed}: {fault}" for fault in judge(adversary, record)]
+        refused.update(error.partition(":")[0] for error in record["errors"])
+        answered.update(answer["question"] for answer in record["answers"])
         if stop and wrong:
             break
     return wrong, refused, answered

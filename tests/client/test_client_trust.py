@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from local_server import KEYS, TEXT, LocalServer, survey
 import hubbub as hb
 from hubbub.client import Client
 from hubbub.client.admit import admit
-from hubbub.client.documents import Published, Refused
+from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.collection import Keys, ManualClock, seal
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.protocols.ask import Ask
@@ -273,9 +274,9 @@ def test_every_honest_ask_is_admitted() -> None:
         for question in collection.questions:
             ask = next(collection.protocol(question))
             assert isinstance(ask, Ask)
-            admit(collection, Published(question, replace(ask, step=9)), 9)
-            with pytest.raises(Refused):
-                admit(collection, Published(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
+            admit(collection, PublishedAsk(question, replace(ask, step=9)), 9)
+            with pytest.raises(ClientRefusal):
+                admit(collection, PublishedAsk(question, replace(ask, step=9, cohort=Arc(0, 5))), 9)
             assert ask.cohort.share == 1.0
 
 
@@ -341,3 +342,8 @@ def test_a_question_promised_once_in_seven_days_is_answered_once_in_seven_days(
             if client.tick():
                 answered.append(step)
         assert answered == [5, 5 + 168]
+
+
+def test_a_refusal_survives_pickling() -> None:
+    refusal = pickle.loads(pickle.dumps(ClientRefusal("arc", "not what popular asks")))
+    assert (refusal.reason, str(refusal)) == ("arc", "arc: not what popular asks")

@@ -107,12 +107,12 @@ def test_what_is_compiled_anew_hashes_well_and_what_was_signed_as_it_did() -> No
 @pytest.mark.parametrize("folder", versions("asks")[1:], ids=lambda path: path.name)
 def test_signed_asks_are_read(folder: Path) -> None:
     known = expected(folder)
-    found = _asks((folder / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
-    assert (found.collection, found.version) == (known["collection"], known["version"])
-    assert {one.question: one.round for one in found.published} == known["rounds"]
-    assert {one.question: one.ask.ask_id for one in found.published} == known["asks"]
-    for one in found.published:
-        assert Ask.from_spec(one.ask.spec()) == one.ask
+    document = _asks((folder / "signed.json").read_text(), (bytes.fromhex(known["key"]),))
+    assert (document.collection, document.version) == (known["collection"], known["version"])
+    assert {published.question: published.round for published in document.asks} == known["rounds"]
+    assert {published.question: published.ask.ask_id for published in document.asks} == known["asks"]
+    for published in document.asks:
+        assert Ask.from_spec(published.ask.spec()) == published.ask
 
 
 def test_what_named_hashes_is_refused() -> None:

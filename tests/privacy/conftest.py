@@ -1,8 +1,9 @@
-"""The tests share a ledger of one budget."""
+"""The tests share a ledger of one budget, and what kills its processes."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "shared")]

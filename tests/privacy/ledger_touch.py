@@ -10,7 +10,6 @@ there were, and what was wrong afterwards.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import select
@@ -26,9 +25,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "shared"))
 
-from ledger_crash import COST, EVENT, child, life, opened, wrong_after
+from killed_processes import CONNECT, CrashResult, fork, main
+from ledger_crash import COST, EVENT, life, opened, wrong_after
 
 from hubbub.privacy.budget import Budget, BudgetExceeded
 from third_parties import TOUCHES
@@ -39,7 +39,6 @@ PROCESS = "process"
 """Another process does."""
 PARTIES = [THREAD, PROCESS, *TOUCHES]
 LAST = Budget(user=COST)
-CONNECT = sqlite3.connect
 
 
 PATIENCE = 0.5
@@ -61,11 +60,11 @@ def look(path: Path, budget: Budget) -> None:
 def outside(party: str, path: Path, budget: Budget) -> Callable[[], None]:
     """What a party does from a process of its own."""
     if party == PROCESS:
-        return lambda: None if os.waitpid(child(lambda: look(path, budget)), 0)[1] == 0 else os._exit(1)
+        return lambda: None if os.waitpid(fork(lambda: look(path, budget)), 0)[1] == 0 else os._exit(1)
     return lambda: TOUCHES[party](path, path.parent)
 
 
-def last(folder: Path, count: int) -> tuple[int, list[str]]:
+def last(folder: Path, count: int) -> CrashResult:
     planted = sqlite3.connect is not CONNECT
     wrong = []
     for number in range(count):
@@ -93,21 +92,21 @@ def last(folder: Path, count: int) -> tuple[int, list[str]]:
             spend(path, lambda: b"")
             os.write(ended, b".")
 
-        pids = [child(first)]
+        pids = [fork(first)]
         os.read(inside, 1)
         others = [] if party == THREAD else [threading.Thread(target=outside(party, path, LAST))]
         for thread in others:
             thread.start()
         time.sleep(0.1 if others else 0.0)
-        pids.append(child(second))
-        ends = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        pids.append(fork(second))
+        exits = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
         for thread in others:
             thread.join()
         for descriptor in (inside, entered, over, ended):
             os.close(descriptor)
         with opened(path, LAST) as ledger:
-            if ends != [0, 3] or ledger.status().lifetime != COST or len(ledger.pending()) != 1:
-                wrong.append(f"{party}: exits {ends}, spent {ledger.status().lifetime}")
+            if exits != [0, 3] or ledger.status().lifetime != COST or len(ledger.pending()) != 1:
+                wrong.append(f"{party}: exits {exits}, spent {ledger.status().lifetime}")
     return count, wrong
 
 
@@ -134,7 +133,7 @@ def spend(path: Path, make: Callable[[], bytes]) -> None:
         os._exit(3)
 
 
-def moments(folder: Path, count: int) -> tuple[int, list[str]]:
+def moments(folder: Path, count: int) -> CrashResult:
     """Killed at random times. Meanwhile another thread opens and closes the ledger, and a third party touches it."""
     draw = random.Random(count)
     wrong, deaths, budget = [], 0, Budget(user=(ENDLESS + 1) * COST)
@@ -150,7 +149,7 @@ def moments(folder: Path, count: int) -> tuple[int, list[str]]:
             threading.Thread(target=others, daemon=True).start()
             life(path, log, ENDLESS, budget)
 
-        pid = child(live)
+        pid = fork(live)
         for _ in range(1000):
             if log.exists() and log.stat().st_size:
                 break
@@ -160,17 +159,16 @@ def moments(folder: Path, count: int) -> tuple[int, list[str]]:
         outside(party, path, budget)()
         time.sleep(draw.uniform(0.0, 0.05))
         os.kill(pid, signal.SIGKILL)
-        _, ended = os.waitpid(pid, 0)
-        deaths += os.WIFSIGNALED(ended)
+        _, status = os.waitpid(pid, 0)
+        deaths += os.WIFSIGNALED(status)
         sent = log.read_bytes().count(b"\n")
-        found = wrong_after(path, log, sent + 1, budget)
-        if found:
-            wrong.append(f"moment {number}, {party}: {found}")
+        fault = wrong_after(path, log, sent + 1, budget)
+        if fault:
+            wrong.append(f"moment {number}, {party}: {fault}")
     return deaths, wrong
 
 
 if __name__ == "__main__":
-    if sys.argv[4] == "close":
+    if sys.argv.pop() == "close":
         sqlite3.connect = careless  # type: ignore[assignment]
-    lives, faults = {"last": last, "moments": moments}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
-    print(json.dumps({"lives": lives, "wrong": faults}))
+    main({"last": last, "moments": moments})

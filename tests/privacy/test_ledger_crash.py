@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed_processes import run_script
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 
-# A killed process leaves what it wrote to the system, synced or not: a disk in memory tells as much, sooner.
-SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 LIVES = Path(__file__).with_name("ledger_crash.py")
 
 
 def run(kind: str, count: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(dir=SHELF) as folder:
-        command = [sys.executable, str(LIVES), kind, folder, str(count)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return run_script(LIVES, kind, count)
 
 
 def test_killed_at_any_point_spent_is_at_least_sent() -> None:

@@ -10,6 +10,7 @@ import pytest
 from budget_ledger import Ledger, LedgerEntry, StepClock
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from killed_processes import SHELF
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
@@ -17,7 +18,6 @@ from hubbub.privacy.budget import Budget, BudgetExceeded, Window
 from hubbub.privacy.device_clock import DeviceClock, LedgerClock, Observation, StepRefused
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
-SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 INTERVAL, WIDTH = 10, 3
 EVENT, WINDOW, USER = 8, 10, 50
 BUDGET = Budget(event=EVENT, window=Window(WINDOW, WIDTH), user=USER)

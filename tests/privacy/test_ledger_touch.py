@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from budget_ledger import Ledger, StepClock
+from killed_processes import run_script
 
 from hubbub.core.event import Event
 from hubbub.core.migrations import Format
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="lives are forked, and killed")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 
-SHELF = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 LIVES = Path(__file__).with_name("ledger_touch.py")
 PARTIES = 8
 EVENT = Event("GRR", "0" * 32, 7)
 
 
 def run(kind: str, count: int, plant: str = "none") -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(dir=SHELF) as folder:
-        command = [sys.executable, str(LIVES), kind, folder, str(count), plant]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return run_script(LIVES, kind, count, plant)
 
 
 def test_the_last_epsilon_is_spent_once_whoever_touches_the_file() -> None:

@@ -17,7 +17,7 @@ from hubbub.reproduce.dissertation.figures_5_4_and_5_8 import METHODS as SET_MET
 from hubbub.reproduce.dissertation.figures_8_6_and_8_7 import random_sets
 from hubbub.reproduce.dissertation.oracles import ORACLES
 from hubbub.reproduce.dissertation.postprocessing import KEYS, LEFT, RIGHT, answers, full_domain
-from hubbub.reproduce.dissertation.style import look
+from hubbub.reproduce.plots import look
 
 FIGURES = [name for name in REPRODUCTIONS if name.startswith("dissertation-figure-")]
 

@@ -9,7 +9,7 @@ from hubbub.core.random import Random
 from hubbub.data.baskets import retail
 from hubbub.reproduce.baselines.mining_ladder import LDP_MINER, SVIM, Rung, mine_by
 from hubbub.reproduce.dissertation.mining import KnownSets, found_by
-from hubbub.reproduce.found import hits, ncr, squared_error
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 
 pytestmark = pytest.mark.slow
 K = 64

@@ -1,4 +1,4 @@
-"""Which asks a client goes along with, and when. Nothing here looks at a value, so nothing here tells of one."""
+"""Which asks a client answers, and when. Nothing here reads a recorded value, so that no refusal depends on one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hubbub.client.documents import Published, Refused
+from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.collection import Collection
 from hubbub.collection.admits import admits, admits_parts
 
 
-def admit(collection: Collection, published: Published, step: int) -> None:
-    """Refuse an ask that the signed terms of its question do not allow, or not in this step.
+def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
+    """Refuse an ask that the signed terms of its question do not allow, or that is not of this step.
 
     Example:
         >>> from dataclasses import replace
@@ -20,35 +20,35 @@ def admit(collection: Collection, published: Published, step: int) -> None:
         >>> from hubbub.protocols.cohort import Arc
         >>> collection = load_collection(EXAMPLE)
         >>> ask = replace(next(collection.protocol("popular")), step=7)
-        >>> admit(collection, Published("popular", ask), 7)
-        >>> admit(collection, Published("popular", replace(ask, cohort=Arc(5, 1))), 7)
+        >>> admit(collection, PublishedAsk("popular", ask), 7)
+        >>> admit(collection, PublishedAsk("popular", replace(ask, cohort=Arc(5, 1))), 7)
         Traceback (most recent call last):
             ...
-        hubbub.client.documents.Refused: arc: not what popular asks
+        hubbub.client.documents.ClientRefusal: arc: not what popular asks
     """
     terms = collection.terms.get(published.question)
     if terms is None:
-        raise Refused("question", f"there is no question {published.question}")
+        raise ClientRefusal("question", f"there is no question {published.question}")
     if published.ask.step != (step if terms.study is None else 0):
-        raise Refused("step", f"{published.ask.step} is not {step if terms.study is None else 0}")
+        raise ClientRefusal("step", f"{published.ask.step} is not {step if terms.study is None else 0}")
     place = {"run": published.run, "round": published.round, "part": published.part}
     reason = admits(terms, published.ask, **place, minimum_arc=collection.minimum_arc)
     if reason is not None:
-        raise Refused(reason, f"not what {published.question} asks")
+        raise ClientRefusal(reason, f"not what {published.question} asks")
 
 
-def admit_round(collection: Collection, parts: Sequence[Published], step: int) -> None:
-    """Refuse the asks of one round, all of them, if one of them is not allowed or they do not go together.
+def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int) -> None:
+    """Refuse all asks of one round if the terms do not allow one of them, or not all of them together.
 
     Example:
         >>> from dataclasses import replace
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> collection = load_collection(EXAMPLE)
-        >>> published = Published("popular", replace(next(collection.protocol("popular")), step=7))
+        >>> published = PublishedAsk("popular", replace(next(collection.protocol("popular")), step=7))
         >>> admit_round(collection, [published, published], 7)
         Traceback (most recent call last):
             ...
-        hubbub.client.documents.Refused: parts: 2 asks of popular at once
+        hubbub.client.documents.ClientRefusal: parts: 2 asks of popular at once
     """
     for published in parts:
         admit(collection, published, step)
@@ -58,18 +58,18 @@ def admit_round(collection: Collection, parts: Sequence[Published], step: int) -
     if len({published.part for published in parts}) < len(parts):
         reason = "parts"
     if reason is not None:
-        raise Refused(reason, f"{len(asks)} asks of {question} at once")
+        raise ClientRefusal(reason, f"{len(asks)} asks of {question} at once")
 
 
-def part_of(parts: Sequence[Published], place: int) -> Published | None:
-    """The part whose arc a place on the circle is on: no two of an admitted round share one.
+def part_of(parts: Sequence[PublishedAsk], place: int) -> PublishedAsk | None:
+    """The part whose arc holds a place on the circle; None if no arc does. Arcs of an admitted round are disjoint.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> part_of([Published("popular", next(load_collection(EXAMPLE).protocol("popular")))], 17).part
+        >>> part_of([PublishedAsk("popular", next(load_collection(EXAMPLE).protocol("popular")))], 17).part
         0
     """
-    return next((each for each in parts if bool(each.ask.cohort.holds(np.array([place]))[0])), None)
+    return next((part for part in parts if bool(part.ask.cohort.holds(np.array([place]))[0])), None)
 
 
 def run_ends(collection: Collection, question: str, run: int) -> float:
@@ -84,8 +84,9 @@ def run_ends(collection: Collection, question: str, run: int) -> float:
 
 
 def open_studies(collection: Collection, now: float) -> Iterator[tuple[str, int, int]]:
-    """The question, run and round of every study that has a round now; the first is asked at once, others when late
-    answers to the one before have come.
+    """The question, run and round of every study whose round can be asked now.
+
+    The first round is asked from its beginning; a later one once the late answers to the round before have arrived.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection

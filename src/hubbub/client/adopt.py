@@ -1,10 +1,10 @@
-"""Changing to a new version of a collection: at once, and with every promise that was ever made."""
+"""Adopting a new version of a collection: at once, and without dropping any promise of the versions before."""
 
 from __future__ import annotations
 
 import json
 
-from hubbub.client.documents import Refused
+from hubbub.client.documents import ClientRefusal
 from hubbub.client.store import IN_FORCE, DeviceStore, Document
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import weaker_route
@@ -15,12 +15,11 @@ __all__ = ["adopt"]
 
 
 def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
-    """Put a version in force. It adds its promises to those that the device keeps, and takes none away.
+    """Put a version in force. Its promises are added to those that the device keeps, and none is dropped.
 
-    One that lets fewer shufflers, or smaller batches, stand between the device and the collector is refused.
-
-    When a device changes over depends on nothing that it recorded. Answers that wait name the older version, which
-    servers no longer take. Streams of changes and memos go on where their question is what it was.
+    A version whose shuffle protects less (fewer shufflers, smaller batches) is refused. When a device adopts a version
+    does not depend on what it recorded. Queued answers are dropped: they name the older version, which servers no
+    longer accept. Memos and streams of changes continue where their question has not changed.
 
     Parameters
     ----------
@@ -47,25 +46,25 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
         ['event', 'question:popular']
     """
     for field, text in weaker_route(offered.shuffle, None if old is None else old.shuffle):
-        raise Refused("shuffle", f"{field}: {text}")  # people agreed to more
+        raise ClientRefusal("shuffle", f"{field}: {text}")  # people agreed to the stronger protection
     promises = [*offered.promises, *(promise for terms in offered.terms.values() for promise in terms.promises)]
     with store.transaction():
         check_version(store.in_force(), offered)  # another process may have been quicker
         try:
             store.book.promise(promise.scaled(TICKS) for promise in promises)
         except TooManyPromises as error:
-            raise Refused("promises", str(error)) from error
+            raise ClientRefusal("promises", str(error)) from error
         in_force = store.in_force()
         if in_force is not None and in_force != (offered.version, offered.collection_id):
-            grids = [(each.step_seconds, each.origin) for each in (offered, old) if each is not None]
-            unsent = store.outbox.drop(names=grids != [grids[0]] * 2)  # steps of another grid mean other times
+            same_grid = old is not None and (old.step_seconds, old.origin) == (offered.step_seconds, offered.origin)
+            unsent = store.outbox.drop(names=not same_grid)  # on another grid, the same step is another time
             for answer in unsent:
-                store.enrolled_by(answer.id, told=False)
+                store.settle_enrolment(answer.id, acknowledged=False)
             if unsent:
                 store.outbox.count("outdated", len(unsent))
-            kept = {} if old is None else old.fields
-            store.forget_all_but(name for name, domain in kept.items() if offered.fields.get(name) == domain)
-        store.keep("collection", document)
+            old_fields = {} if old is None else old.fields
+            store.forget_all_but(name for name, domain in old_fields.items() if offered.fields.get(name) == domain)
+        store.set_document("collection", document)
         store.set_note(IN_FORCE, json.dumps([offered.version, offered.collection_id]))
 
 
@@ -77,12 +76,12 @@ def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None
         >>> check_version((2, ""), load_collection(EXAMPLE))
         Traceback (most recent call last):
             ...
-        hubbub.client.documents.Refused: version: 1 is older than 2
+        hubbub.client.documents.ClientRefusal: version: 1 is older than 2
     """
     if in_force is None:
         return
     version, collection_id = in_force
     if offered.version < version:
-        raise Refused("version", f"{offered.version} is older than {version}")
+        raise ClientRefusal("version", f"{offered.version} is older than {version}")
     if offered.version == version and collection_id and offered.collection_id != collection_id:
-        raise Refused("version", f"{version} is not what it was")
+        raise ClientRefusal("version", f"{version} is not what it was")

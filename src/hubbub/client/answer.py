@@ -1,4 +1,4 @@
-"""Answering an ask: freeze the values, say what it costs, pay, and make the report."""
+"""Answering an ask: freeze the values, debit the price, and make the report."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.client.admit import run_ends
-from hubbub.client.documents import Published, Refused
-from hubbub.client.store import DeviceStore, Kept, frozen_key, read_values, value_bytes
+from hubbub.client.documents import ClientRefusal, PublishedAsk
+from hubbub.client.store import DeviceStore, StoredState, frozen_key, read_values, value_bytes
 from hubbub.collection import Collection
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.errors import DecodeError
@@ -25,14 +25,14 @@ from hubbub.privacy.device_clock import TICKS, StepRefused
 
 
 class Answerer:
-    """Makes the answers of one device to one version of a collection. Called inside a transaction of its store.
+    """Makes the answers of one device to one version of a collection, inside a transaction of its store.
 
     Parameters
     ----------
     collection
         The collection in force.
     store
-        Where values, states and debits are.
+        Where values, states and debits are stored.
     rng
         The device's randomness.
 
@@ -43,7 +43,7 @@ class Answerer:
         >>> from hubbub.collection import ManualClock
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
-        >>> published = Published("popular", replace(next(collection.protocol("popular")), step=2))
+        >>> published = PublishedAsk("popular", replace(next(collection.protocol("popular")), step=2))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     store.book.clock = store.clock_of(collection)
@@ -56,8 +56,8 @@ class Answerer:
     def __init__(self, collection: Collection, store: DeviceStore, rng: Random) -> None:
         self._collection, self._store, self._rng = collection, store, rng
 
-    def answer(self, published: Published, step: int, report_id: bytes) -> bytes | None:
-        """The report, paid for; None where the device has nothing to say. `step` is the one that the device is in."""
+    def answer(self, published: PublishedAsk, step: int, report_id: bytes) -> bytes | None:
+        """The report to an ask, debited; None where the mechanism sends none. `step` is the device's present step."""
         terms = self._collection.terms[published.question]
         try:
             if terms.study is not None:
@@ -69,25 +69,25 @@ class Answerer:
             self._spend(published.question, step, mechanism.event().spent)
             return mechanism.randomize(values, self._rng).to_bare()
         except BudgetExceeded as error:
-            raise Refused("budget", str(error)) from error
+            raise ClientRefusal("budget", str(error)) from error
         except StepRefused as error:
-            raise Refused("step", str(error)) from error
+            raise ClientRefusal("step", str(error)) from error
         except DecodeError as error:
-            raise Refused("state", str(error)) from error
+            raise ClientRefusal("state", str(error)) from error
 
-    def _from_state(self, published: Published, step: int, values: Any, report_id: bytes) -> bytes | None:
-        """One step of a device that remembers, from the state that it keeps; the first is drawn here.
+    def _from_state(self, published: PublishedAsk, step: int, values: Any, report_id: bytes) -> bytes | None:
+        """One step of a stateful mechanism, from the stored state; the first state is drawn here.
 
-        Where the server must know who takes part, a report says so until it is known to have come. A device that cannot
-        pay goes on from what it has: to refuse an ask, or to answer it otherwise, might tell of its value.
+        Where the server must know how many devices take part, reports enrol the device until one is acknowledged. A
+        device that cannot pay continues from its state: refusing the ask could reveal its value.
         """
         question, mechanism = published.question, published.ask.mechanism
         assert isinstance(mechanism, Stateful)  # terms.state names it
         account = self._collection.terms[question].account
-        key = f"question:{question}" if account == ASKS else account  # what an account paid for, its questions share
+        key = f"question:{question}" if account == ASKS else account  # questions that share an account share its state
         stream = stream_of(self._collection, mechanism, step)
-        kept = self._store.state(key, stream) or Kept(b"")
-        states = States.from_bytes(mechanism, kept.state) if kept.state else mechanism.enroll(1, self._rng)
+        stored = self._store.state(key, stream) or StoredState(b"")
+        states = States.from_bytes(mechanism, stored.state) if stored.state else mechanism.enroll(1, self._rng)
         price, refusal = int(mechanism.price(states, step, values)[0]), None
         if price:
             try:
@@ -95,80 +95,88 @@ class Answerer:
             except BudgetExceeded as error:
                 refusal = error
         states, reports, speaks = mechanism.step(states, step, values, self._rng, np.array([refusal is None]))
-        new = mechanism.enrols and not kept.told and kept.enrolment is None
-        reports, speaks = mechanism.with_enrolment(states, reports, speaks, np.array([new]))
+        enrols = mechanism.enrols and not stored.enrolled and stored.enrolment is None
+        reports, speaks = mechanism.with_enrolment(states, reports, speaks, np.array([enrols]))
         if refusal is not None and not speaks[0]:
             raise refusal
-        enrolment = report_id if new and speaks[0] else kept.enrolment
-        self._store.keep_state(key, stream, Kept(states.to_bytes(), kept.told, enrolment))
+        enrolment = report_id if enrols and speaks[0] else stored.enrolment
+        self._store.set_state(key, stream, StoredState(states.to_bytes(), stored.enrolled, enrolment))
         return reports.to_bare() if speaks[0] else None
 
-    def _in_study(self, published: Published, terms: Terms, step: int) -> bytes:
-        """One round of a study. With the first answer of a run all of it is paid, until its last round has closed.
+    def _in_study(self, published: PublishedAsk, terms: Terms, step: int) -> bytes:
+        """One round of a study. The first answer of a run debits the whole run, until its last round has closed.
 
-        A later version may promise more, or end later: of a run that has begun, what was paid for it stands.
+        A later version of the collection may raise the limit or the end of the study: for a run that has begun, the
+        limit and the end that were debited still hold.
         """
+        from hubbub.client.study_state import StudyState  # a device that takes part in no study has no need of it
+
         question, run, key = published.question, published.run, f"study:{published.question}"
-        at = self._store.stream(key)
-        if at is not None and int(at) > run:
-            raise Refused("run", f"{run} is over: {at} has begun")
-        kept, mechanism = self._store.state(key, str(run)), _randomizer(published)
+        latest_run = self._store.stream(key)
+        if latest_run is not None and not latest_run.isdecimal():
+            raise ClientRefusal("state", f"{latest_run!r} is no run of a study")
+        if latest_run is not None and int(latest_run) > run:
+            raise ClientRefusal("run", f"{run} is over: {latest_run} has begun")
+        stored, mechanism = self._store.state(key, str(run)), _randomizer(published)
         fields = spec_id({field: self._collection.fields[field].spec() for field in terms.fields})
         ends = int(run_ends(self._collection, question, run) * TICKS) - 1
-        told: dict[str, Any] = {"fields": fields, "limit": terms.limit, "until": ends, "declared": 0, "round": 0}
-        if kept is not None:
-            told = json.loads(kept.state)
-        declared = told["declared"] + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
-        if told["fields"] != fields:
-            raise Refused("fields", f"those of {question} are not what they were when it began")
-        if published.round <= told["round"]:
-            raise Refused("round", f"{published.round} is over: {told['round']} was answered")
-        if ends > told["until"]:  # what was paid no longer counts by then
-            raise Refused("run", f"{run} would end later than it was paid for")
-        if declared > told["limit"]:
-            raise Refused(
-                "limit", f"the asks of this run sum to {declared} units, above {told['limit']}, which was paid"
+        if stored is None:
+            state = StudyState(fields, terms.limit, ends, value_bytes(self._recorded(terms, None)).decode())
+        else:
+            state = StudyState.from_bytes(stored.state)
+        declared = state.declared + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
+        if state.fields != fields:
+            raise ClientRefusal("fields", f"those of {question} are not what they were when it began")
+        if published.round <= state.round:
+            raise ClientRefusal("round", f"{published.round} is over: {state.round} was answered")
+        if ends > state.until:  # what was paid no longer counts by then
+            raise ClientRefusal("run", f"{run} would end later than it was paid for")
+        if declared > state.limit:
+            raise ClientRefusal(
+                "limit", f"the asks of this run sum to {declared} units, above {state.limit}, which was paid"
             )
-        if kept is None:
+        if stored is None:
             self._spend(question, step, terms.limit, until=ends)
-            told["values"] = value_bytes(self._held(terms, None)).decode()
-        told |= {"declared": declared, "round": published.round}
-        self._store.keep_state(key, str(run), Kept(json.dumps(told).encode()))
-        values = published.ask.view.look([read_values(told["values"].encode())], self._rng)
+        state = state._replace(declared=declared, round=published.round)
+        self._store.set_state(key, str(run), StoredState(state.to_bytes()))
+        values = published.ask.view.look([read_values(state.values.encode())], self._rng)
         return mechanism.randomize(values, self._rng).to_bare()
 
     def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:
         self._store.book.spend(step, self._collection.terms[question].account, question, units, until=until)
 
     def _frozen(self, terms: Terms, step: int) -> Any:
-        """What all asks of a step see: what was recorded in it; of memos and streams, what was last recorded."""
+        """The values that all asks of a step see: recorded in the step or, for memos and streams, recorded last."""
         last = terms.frozen == "last"
-        values = self._held(terms, None if last else step)
-        kept = self._store.book.freeze(frozen_key(terms.fields, last=last), step, value_bytes(values))
-        assert isinstance(kept, bytes)
-        return read_values(kept)
+        values = self._recorded(terms, None if last else step)
+        frozen = self._store.book.freeze(frozen_key(terms.fields, last=last), step, value_bytes(values))
+        assert isinstance(frozen, bytes)
+        return read_values(frozen)
 
-    def _held(self, terms: Terms, step: int | None) -> Any:
-        """What was recorded, in a step or at any time: of one field its code, of several a record of them."""
+    def _recorded(self, terms: Terms, step: int | None) -> Any:
+        """The values recorded in a step, or (None) at any time: one field's code, or codes by field of several."""
         codes: dict[str, Any] = {}
         several = len(terms.fields) > 1
         for field in terms.fields:
             recorded = self._store.recorded(field)
-            there = recorded is not None and (step is None or self._collection.step_at(recorded[0]) == step)
-            missing = self._collection.missing(field, several=several)
-            codes[field] = recorded[1] if recorded is not None and there else missing
+            if recorded is not None and (step is None or self._collection.step_at(recorded[0]) == step):
+                codes[field] = recorded[1]
+            else:
+                codes[field] = self._collection.missing(field, several=several)
         return codes if several else codes[terms.fields[0]]
 
 
-def _randomizer(published: Published) -> Mechanism:
+def _randomizer(published: PublishedAsk) -> Mechanism:
     mechanism = published.ask.mechanism
     if not isinstance(mechanism, Mechanism):
-        raise Refused("state", f"{type(mechanism).__name__} needs one")
+        raise ClientRefusal("state", f"{type(mechanism).__name__} needs one")
     return mechanism
 
 
 def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:
-    """What a state goes on under: its own key (a horizon), its mechanism, and the grid of steps; nothing without a key.
+    """The stream that a state belongs to: the mechanism's key of the step (a horizon), its spec, and the grid of steps.
+
+    A mechanism without a key has one endless stream, "".
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection

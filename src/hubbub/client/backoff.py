@@ -1,4 +1,4 @@
-"""When to try again: random delays, on a clock that may jump."""
+"""Random delays before the next try, on a clock that may jump."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hubbub.core.random import Random
 
 
 def uniform(rng: Random) -> float:
-    """A number from 0, below 1; for delays, which no privacy depends on.
+    """A random number from 0 to below 1, for delays: privacy does not depend on it.
 
     Example:
         >>> 0 <= uniform(Random(seed=1)) < 1
@@ -16,7 +16,7 @@ def uniform(rng: Random) -> float:
 
 
 class Delay:
-    """A time to wait until; over at once if the clock is put before the time at which the waiting began.
+    """A wait of some seconds from now. It is over at once if the clock is set back before its beginning.
 
     Example:
         >>> delay = Delay(now=100.0, seconds=5.0)
@@ -28,7 +28,7 @@ class Delay:
         self.since, self.until = now, now + seconds
 
     def over(self, now: float) -> bool:
-        """Whether the waiting is over."""
+        """Whether the wait is over."""
         return not self.since <= now < self.until
 
 
@@ -55,15 +55,15 @@ class Backoff:
         self._delay: Delay | None = None
 
     def ready(self, now: float) -> bool:
-        """Whether to try."""
+        """Whether it is time to try."""
         return self._delay is None or self._delay.over(now)
 
     def failed(self, now: float, at_least: float = 0.0) -> None:
-        """Note a failure; the server may have asked for some peace."""
+        """Wait after a failure, for at least as long as the server asked for."""
         self._failures += 1
         most = min(self._cap, self._base * 2.0 ** min(self._failures, 30))
         self._delay = Delay(now, max(uniform(self._rng) * most, min(at_least, self._cap)))
 
     def succeeded(self) -> None:
-        """Note a success: the next failure begins anew."""
+        """Reset after a success: the next failure counts as the first."""
         self._failures, self._delay = 0, None

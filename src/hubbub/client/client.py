@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hubbub.client.backoff import uniform
-from hubbub.client.current import Current
+from hubbub.client.current import CurrentDocuments
 from hubbub.client.documents import Documents, trusted_keys
 from hubbub.client.folder import collection_in
 from hubbub.client.respond import Responder
@@ -24,16 +24,16 @@ from hubbub.privacy.device_clock import since_boot
 
 
 class NotReady(HubbubError):
-    """There is no collection yet: the server was never reached, or nothing it said could be believed."""
+    """There is no collection yet: the server was never reached, or sent no document that the client accepts."""
 
 
 class Client:
-    """One device's client of one collection. All it knows is in its folder; several processes may share it.
+    """One device's client of one collection. Its whole state is in its folder, which several processes may share.
 
     Parameters
     ----------
     folder
-        Where its files are, made if need be.
+        Where its files are; made if it does not exist.
     server
         The server's address, or a `Transport`.
     public_key
@@ -87,14 +87,14 @@ class Client:
         self._uploader = Uploader(self._store, transport, self._rng, **sending)
         self._responder = Responder(self._store, self._rng)
         documents = Documents(self._store, transport, keys, name)
-        self._current = Current(self._store, documents, self._rng, jitter=jitter)
+        self._current = CurrentDocuments(self._store, documents, self._rng, jitter=jitter)
         self._lock = threading.RLock()  # recording never waits for it, so never for the network
 
     def record(self, field: str, value: Any) -> None:
-        """Record the value of a field; the last one of a step counts. One that the field does not have is refused.
+        """Record the value of a field. The last value of a step counts; a value outside the field's domain is refused.
 
-        Questions of a step see what was recorded in it, and "(none)" where nothing was. Questions with memos or of
-        changes, which are for values that persist, see what was last recorded.
+        Most questions see the value recorded in their step, and "(none)" where there is none. Questions with memos and
+        questions of changes, which are for values that persist, see the value recorded last.
         """
         if self._current.collection is None:
             with self._lock:
@@ -113,10 +113,10 @@ class Client:
         raise self._not_ready()
 
     def tick(self, *, wait: float = 0.0) -> int:
-        """Read the clock, fetch asks if they are due, and answer those of this step; how many new reports there are.
+        """Fetch asks if they are due, answer those of the present step, and return how many new reports there are.
 
-        With `wait`, an ask is answered only after that part of its time has passed, so that what is recorded until
-        then counts. When a device answers must not depend on what it recorded: so the wait is the same for all.
+        With `wait`, an ask is answered only after that part of its time has passed, so that values recorded until then
+        count. The wait is the same for all asks: when a device answers must not depend on what it recorded.
         """
         with self._lock:
             now = self._clock.now()
@@ -124,7 +124,7 @@ class Client:
             return self._responder.respond(self._current, now, wait)
 
     def upload(self) -> int:
-        """Send what waits and is due; how many reports were acknowledged."""
+        """Send the queued answers that are due, and return how many reports were acknowledged."""
         with self._lock:
             collection = self._current.collection
             if collection is None:
@@ -132,12 +132,12 @@ class Client:
             with self._store.transaction():
                 in_force = self._current.in_force(collection)
                 waiting = self._store.outbox.waiting() if in_force else []
-            if not in_force:  # another process changed it: what waits is of that version
+            if not in_force:  # another process changed the version: the queued answers belong to that one
                 self._current.load()
             return self._uploader.upload(collection, waiting, self._clock.now())
 
     def run_forever(self, stop: threading.Event | None = None, *, wait: float = 0.75) -> None:
-        """Tick and upload until `stop` is set. What goes wrong is kept for `status`, and tried again."""
+        """Tick and upload until `stop` is set. The last error is shown by `status`, and the work is tried again."""
         stop = threading.Event() if stop is None else stop
         while not stop.is_set():
             try:
@@ -148,7 +148,7 @@ class Client:
             stop.wait(self._pace())
 
     def status(self) -> ClientStatus:
-        """What was spent, what remains, what waits."""
+        """What was spent, what remains, and what waits to be sent."""
         with self._lock:
             collection = self._current.collection
             if collection is None:
@@ -162,11 +162,12 @@ class Client:
 
     @staticmethod
     def recover(folder: str | os.PathLike[str], *, clock: Clock | None = None) -> None:
-        """Begin anew in a folder whose database was lost: all that may have been spent counts as spent.
+        """Start again in a folder whose database was lost: all that may have been spent counts as spent.
 
-        Limits for life are spent for good, those of a window until it has passed. Nothing does this by itself.
+        Limits for life are spent for good, and limits of a window until the window has passed. The client never does
+        this by itself.
         """
-        from hubbub.client.recover import recover  # which hardly any client needs
+        from hubbub.client.recover import recover  # few clients ever need it
 
         recover(Path(folder), SystemClock() if clock is None else clock)
 
@@ -186,6 +187,6 @@ class Client:
 
 
 def _only_collection(transport: Transport) -> str:
-    from hubbub.client.names import only_collection
+    from hubbub.client.only_collection import only_collection
 
     return only_collection(transport)

@@ -1,4 +1,4 @@
-"""What a client goes by: the collection in force, and the latest asks."""
+"""The documents that a client works with now: the collection in force, and the latest asks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from hubbub.client.admit import open_studies
 from hubbub.client.adopt import adopt, check_version
 from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.documents import Asks, Documents, Refused
+from hubbub.client.documents import AskDocument, ClientRefusal, Documents
 from hubbub.client.store import DeviceStore
 from hubbub.client.transport import Unreachable
 from hubbub.collection import Collection
@@ -16,13 +16,13 @@ from hubbub.core.random import Random
 _POLLS = 20  # times a step to look for an ask that is not there yet
 
 
-class Current:
-    """Kept up to date from the folder, which other processes share, and from the server.
+class CurrentDocuments:
+    """The collection in force and its latest asks, updated from the server and from the folder, which processes share.
 
     Parameters
     ----------
     store, documents
-        Where everything is.
+        The device's file, and the documents that it stores or fetches.
     rng
         The device's randomness.
     jitter
@@ -37,7 +37,7 @@ class Current:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
         ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
-        ...     current = Current(store, documents, Random(), jitter=0.1)
+        ...     current = CurrentDocuments(store, documents, Random(), jitter=0.1)
         ...     current.refresh(clock.now())
         ...     current.collection, current.trouble is None
         ...     store.close()
@@ -50,19 +50,19 @@ class Current:
         self._pause: Delay | None = None
         self._out_of_reach = False
         self.trouble: str | None = None
-        self.asks: Asks | None = documents.asks()
+        self.asks: AskDocument | None = documents.asks()
         self.collection: Collection | None = None
         self.load()
 
     def load(self) -> None:
-        """Take up the version that is in force, which another process may have changed."""
+        """Load the version in force, which another process may have changed."""
         with self._store.transaction():
             in_force = self._store.in_force()
         collection = self._documents.collection()
         if in_force is None:
             return
         if collection is None or in_force != (collection.version, collection.collection_id):
-            # The promises are in the ledger: it is safe to ask for the document again.
+            # The promises are in the ledger: it is safe to fetch the document again.
             self.trouble = f"the kept document of version {in_force[0]} cannot be read, or is not signed by a known key"
             self.collection = None
             return
@@ -70,28 +70,35 @@ class Current:
         self._store.book.clock = self._store.clock_of(collection)
 
     def in_force(self, collection: Collection) -> bool:
-        """Whether a collection is the one in force; asked inside a transaction, it stays so to the end of it."""
+        """Whether a collection is the one in force. Called in a transaction: until that ends, no process changes it."""
         return self._store.in_force() == (collection.version, collection.collection_id)
 
-    def asked(self, step: int) -> Asks | None:
-        """The asks of a step of the collection in force: those that were fetched or, out of reach, those that stand.
+    def asks_of(self, step: int) -> AskDocument | None:
+        """The asks of a step of the collection in force; None where they are not known.
 
-        A standing ask is the same in every step. It is believed for as long as the collection keeps reports.
+        While the server is out of reach, standing asks (which are the same in every step) and the asks of studies are
+        taken from the last document, for as long as the collection keeps reports.
         """
         asks, collection = self.asks, self.collection
-        if asks is None or collection is None or not _same(asks, collection) or asks.step > step:
+        if asks is None or collection is None or not _belongs_to(asks, collection) or asks.step > step:
             return None
         if asks.step == step:
             return asks
-        unheard = (step - asks.step) * collection.step_seconds
-        if not self._out_of_reach or unheard > collection.retention_days * 86400:
+        age = (step - asks.step) * collection.step_seconds
+        if not self._out_of_reach or age > collection.retention_days * 86400:
             return None
-        standing = [ask._replace(ask=replace(ask.ask, step=step)) for ask in asks.published if ask.ask.standing]
-        studies = [ask for ask in asks.published if getattr(collection.terms.get(ask.question), "study", None)]
-        return asks._replace(step=step, published=(*standing, *studies))
+        standing = [
+            published._replace(ask=replace(published.ask, step=step))
+            for published in asks.asks
+            if published.ask.standing
+        ]
+        studies = [
+            published for published in asks.asks if getattr(collection.terms.get(published.question), "study", None)
+        ]
+        return asks._replace(step=step, asks=(*standing, *studies))
 
     def refresh(self, now: float) -> None:
-        """Fetch what is due. Trouble is noted, counted if the server is to blame, and waited out."""
+        """Fetch the documents that are due. After an error, remember it as `trouble`, and wait before the next try."""
         if not self._backoff.ready(now):
             return
         try:
@@ -101,10 +108,10 @@ class Current:
                 return
             self._backoff.succeeded()
             self._out_of_reach, self.trouble = False, None
-        except (Unreachable, Refused) as error:
+        except (Unreachable, ClientRefusal) as error:
             self._out_of_reach, self.trouble = isinstance(error, Unreachable), str(error)
             self._backoff.failed(now)
-            if isinstance(error, Refused):
+            if isinstance(error, ClientRefusal):
                 with self._store.transaction():
                     self._store.outbox.count(f"refused: {error.reason}")
 
@@ -119,8 +126,8 @@ class Current:
         self.load()
 
     def _fetch_asks(self, collection: Collection, now: float) -> bool:
-        """Fetch asks if it is time; whether it was."""
-        if self._known(collection, now):
+        """Fetch asks if they are due; whether they were."""
+        if self._has_asks(collection, now):
             self._pause = None
             return False
         pace = _shortest_round(collection)
@@ -131,17 +138,22 @@ class Current:
             return False
         self.asks = self._documents.fetch_asks() or self._documents.asks()
         self._pause = Delay(now, (0.5 + uniform(self._rng)) * pace / _POLLS)
-        if self.asks is not None and not _same(self.asks, collection):
+        if self.asks is not None and not _belongs_to(self.asks, collection):
             self._fetch_collection()
         return True
 
-    def _known(self, collection: Collection, now: float) -> bool:
-        """Whether the asks of this moment are there: of this step, none of them over, and all that have to be."""
+    def _has_asks(self, collection: Collection, now: float) -> bool:
+        """Whether the latest asks are of this step, not yet closed, and include the present round of every study."""
         asks = self.asks
-        if asks is None or not _same(asks, collection) or asks.step != collection.step_at(now) or now >= asks.closes:
+        if (
+            asks is None
+            or not _belongs_to(asks, collection)
+            or asks.step != collection.step_at(now)
+            or now >= asks.closes
+        ):
             return False
-        have = {(published.question, published.run, published.round) for published in asks.published}
-        return have.issuperset(open_studies(collection, now))
+        rounds = {(published.question, published.run, published.round) for published in asks.asks}
+        return rounds.issuperset(open_studies(collection, now))
 
 
 def _shortest_round(collection: Collection) -> float:
@@ -152,5 +164,5 @@ def _shortest_round(collection: Collection) -> float:
     return float(min(lengths))
 
 
-def _same(asks: Asks, collection: Collection) -> bool:
+def _belongs_to(asks: AskDocument, collection: Collection) -> bool:
     return (asks.collection, asks.version) == (collection.name, collection.version)

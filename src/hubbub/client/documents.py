@@ -1,11 +1,11 @@
-"""Signed documents: what a client believes of what a server says, and what it refuses."""
+"""The two signed documents that a client fetches, the collection and its asks, and what makes a client refuse them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hubbub.client.store import DeviceStore, Document
 from hubbub.client.transport import Response, Transport, Unreachable
@@ -14,25 +14,27 @@ from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
-from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
 
+Read = TypeVar("Read")
 
-class Refused(HubbubError):
-    """Something the server said that the client does not go along with: a short reason, and what it was about."""
+
+class ClientRefusal(HubbubError):
+    """The client refuses a document or an ask of the server. `reason` is one word, which is counted in the status."""
 
     def __init__(self, reason: str, about: str) -> None:
-        self.reason = reason
+        self.reason, self.about = reason, about
         super().__init__(f"{reason}: {about}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.reason, str(self))
+        return type(self), (self.reason, self.about)
 
 
-class Published(NamedTuple):
-    """One ask of a document, the question it belongs to, and which part of which round of which run it is."""
+class PublishedAsk(NamedTuple):
+    """An ask as the server published it: with its question, run, round and part."""
 
     question: str
     ask: Ask
@@ -42,30 +44,37 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> AnswerName:
-        """What an answer to it is called."""
+        """The name of an answer to the ask."""
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
 
-class Asks(NamedTuple):
-    """A document of asks: whose, of which step, and until when it stands."""
+class UnreadableAsk(NamedTuple):
+    """An ask that this device cannot read, such as one with an unknown mechanism: its name, and why."""
+
+    name: AnswerName
+    refusal: ClientRefusal
+
+
+class AskDocument(NamedTuple):
+    """All asks of one step of a collection, and the Unix time until which the document is current."""
 
     collection: str
     version: int
     step: int
-    published: tuple[Published, ...]
+    asks: tuple[PublishedAsk, ...]
     closes: float
+    unreadable: tuple[UnreadableAsk, ...] = ()
 
 
-def trusted_keys(given: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
+def trusted_keys(public_key: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
     """The trusted public keys, from bytes or hexadecimal digits; several while a key is being changed.
 
     Example:
         >>> trusted_keys("6b" * 32) == trusted_keys([b"k" * 32])
         True
     """
-    several = [given] if isinstance(given, bytes | str) else list(given)
     keys = []
-    for key in several:
+    for key in [public_key] if isinstance(public_key, bytes | str) else list(public_key):
         try:
             raw = bytes.fromhex(key) if isinstance(key, str) else bytes(key)
         except ValueError:
@@ -74,19 +83,19 @@ def trusted_keys(given: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...
             raise DecodeError("public_key", key, "32 bytes, or 64 hexadecimal digits")
         keys.append(raw)
     if not keys:
-        raise DecodeError("public_key", given, "at least one key")
+        raise DecodeError("public_key", public_key, "at least one key")
     return tuple(keys)
 
 
 class Documents:
-    """Fetches documents, keeps them, and reads them back; only what is signed by a trusted key counts.
+    """Fetches signed documents, stores them, and reads them back. Only documents signed by a trusted key are used.
 
     Parameters
     ----------
     store
-        Where they are kept.
+        Where documents are stored.
     transport
-        Where they come from.
+        Where documents come from.
     keys
         The trusted public keys.
     name
@@ -116,71 +125,72 @@ class Documents:
         self._store, self._transport, self._keys, self._name = store, transport, keys, name
 
     def collection(self, *, trusted: bool = True) -> Collection | None:
-        """The kept collection, read anew; None if there is none that a trusted key signed.
+        """The stored collection; None if there is none that a trusted key signed.
 
-        With `trusted` false, one that was trusted when it was kept counts too.
+        With `trusted` false, a collection whose key was trusted when it was stored counts too.
         """
-        kept = self._kept("collection")
+        document = self._stored("collection")
         try:
-            return None if kept is None else self._read_collection(kept.body, self._keys if trusted else None)
-        except Refused as error:
-            if error.reason == "format":  # a newer client kept it: to go on without it would forget what it promised
+            return None if document is None else self._read_collection(document.body, self._keys if trusted else None)
+        except ClientRefusal as error:
+            if error.reason == "format":  # a newer client stored it: going on without it would forget its promises
                 raise
             return None
 
-    def asks(self) -> Asks | None:
-        """The kept asks."""
-        kept = self._kept("asks")
+    def asks(self) -> AskDocument | None:
+        """The stored asks."""
+        document = self._stored("asks")
         try:
-            return None if kept is None else self._read_asks(kept.body)
-        except Refused:
+            return None if document is None else self._read_asks(document.body)
+        except ClientRefusal:
             return None
 
     def fetch_collection(self) -> tuple[Collection, Document] | None:
-        """What the server now serves; None if it is what is kept."""
+        """The collection that the server serves now; None if it is the stored one."""
         path = f"/v1/collections/{self._name}"
-        response = self._get("collection", path, known=self.collection() is not None)
+        response = self._get("collection", path, conditional=self.collection() is not None)
         if response.status == 304:
             return None
         body = response.body.decode(errors="replace")
         return self._read_collection(body, self._keys), Document(_tag(body), body)
 
-    def fetch_asks(self) -> Asks | None:
-        """The server's asks now; None if nothing changed."""
-        response = self._get("asks", f"/v1/collections/{self._name}/asks", known=self.asks() is not None)
+    def fetch_asks(self) -> AskDocument | None:
+        """The asks that the server serves now; None if they are the stored ones."""
+        response = self._get("asks", f"/v1/collections/{self._name}/asks", conditional=self.asks() is not None)
         if response.status == 304:
             return None
         body = response.body.decode(errors="replace")
         asks = self._read_asks(body)
         with self._store.transaction():
-            self._store.keep("asks", Document(_tag(body), body))
+            self._store.set_document("asks", Document(_tag(body), body))
         return asks
 
-    def _kept(self, place: str) -> Document | None:
+    def _stored(self, name: str) -> Document | None:
         with self._store.transaction():
-            return self._store.document(place)
+            return self._store.document(name)
 
-    def _get(self, place: str, path: str, known: bool) -> Response:
-        kept = self._kept(place) if known else None  # what cannot be read must not come back as "not changed"
-        tag = {} if kept is None else {"If-None-Match": _tag(kept.body)}  # made here: a server's own would be a cookie
+    def _get(self, name: str, path: str, *, conditional: bool) -> Response:
+        """Fetch a document; with `conditional`, only if it differs from the stored one (status 304 otherwise)."""
+        document = self._stored(name) if conditional else None
+        # The tag is computed here: one that the server chose would be a cookie.
+        tag = {} if document is None else {"If-None-Match": _tag(document.body)}
         response = self._transport.request("GET", path, {"Accept": "application/json", **tag})
         if response.status != 200 and not (response.status == 304 and tag):
             raise Unreachable(f"GET {path}: status {response.status}")
         return response
 
     def _read_collection(self, body: str, keys: tuple[bytes, ...] | None) -> Collection:
-        collection: Collection = _guarded("collection", lambda: _collection(body, keys))
+        collection = _refusing_errors("collection", lambda: _collection(body, keys))
         if collection.name != self._name:
-            raise Refused("collection", f"{collection.name} is not {self._name}")
+            raise ClientRefusal("collection", f"{collection.name} is not {self._name}")
         return collection
 
-    def _read_asks(self, body: str) -> Asks:
-        asks: Asks = _guarded("asks", lambda: _asks(body, self._keys))
-        return asks
+    def _read_asks(self, body: str) -> AskDocument:
+        return _refusing_errors("asks", lambda: _asks(body, self._keys))
 
 
 def _tag(body: str) -> str:
-    """The tag of a document that was read: whatever else a server said of it is not repeated."""
+    """The ETag of a document, computed from what was signed and nothing else."""
     return tag_of(_parsed(body))
 
 
@@ -191,16 +201,16 @@ def _parsed(body: str) -> Any:
         raise DecodeError("document", body[:40], f"JSON ({error})") from None
 
 
-def _guarded(what: str, read: Any) -> Any:
-    """Whatever a hostile document breaks, it is refused."""
+def _refusing_errors(name: str, read: Callable[[], Read]) -> Read:
+    """Read a document; whatever error a hostile one causes, it is refused."""
     try:
         return read()
     except UnknownFormat as error:
-        raise Refused("format", str(error)) from error
+        raise ClientRefusal("format", str(error)) from error
     except DecodeError as error:
-        raise Refused("signature", f"{what}: {error}") from error
+        raise ClientRefusal("signature", f"{name}: {error}") from error
     except Exception as error:
-        raise Refused("document", f"{what}: {error}") from error
+        raise ClientRefusal("document", f"{name}: {error}") from error
 
 
 @lru_cache(maxsize=8)  # the same text again and again, and checking it is most of a client's work
@@ -210,19 +220,34 @@ def _collection(body: str, keys: tuple[bytes, ...] | None) -> Collection:
 
 
 @lru_cache(maxsize=8)
-def _asks(body: str, keys: tuple[bytes, ...]) -> Asks:
+def _asks(body: str, keys: tuple[bytes, ...]) -> AskDocument:
     spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
-        raise Refused("document", "not a document of asks")
-    published = tuple(_published(ask) for ask in spec["asks"])
+        raise ClientRefusal("document", "not a document of asks")
+    asks = [_read_ask(ask) for ask in spec["asks"]]
     version = integer("version", spec["version"])
-    return Asks(str(spec["collection"]), version, int(spec["step"]), published, float(spec["closes"]))
+    return AskDocument(
+        str(spec["collection"]),
+        version,
+        int(spec["step"]),
+        tuple(ask for ask in asks if isinstance(ask, PublishedAsk)),
+        float(spec["closes"]),
+        tuple(ask for ask in asks if isinstance(ask, UnreadableAsk)),
+    )
 
 
-def _published(given: Any) -> Published:
-    if set(given) != {"question", "run", "step", "round", "part", "closes", "ask"}:
-        raise Refused("document", "not an ask with its name")
-    ask, numbers = Ask.from_spec(given["ask"]), {name: integer(name, given[name]) for name in ("round", "run", "part")}
-    if ask.step != given["step"]:
-        raise Refused("document", "an ask with the name of another")
-    return Published(str(given["question"]), ask, **numbers)
+def _read_ask(spec: Any) -> PublishedAsk | UnreadableAsk:
+    """An ask with its name. One that cannot be read is no reason to refuse those of other questions."""
+    if set(spec) != {"question", "run", "step", "round", "part", "closes", "ask"}:
+        raise ClientRefusal("document", "not an ask with its name")
+    numbers = {name: integer(name, spec[name]) for name in ("run", "step", "round", "part")}
+    name = AnswerName(str(spec["question"]), **numbers)
+    try:
+        ask = Ask.from_spec(spec["ask"])
+    except Exception as error:  # whatever a hostile ask breaks
+        field = error.field.partition(".")[0] if isinstance(error, InvalidValue) else ""
+        reason = field if field in ("mechanism", "view", "cohort") else "ask"
+        return UnreadableAsk(name, ClientRefusal(reason, str(error)))
+    if ask.step != name.step:
+        raise ClientRefusal("document", "an ask with the name of another")
+    return PublishedAsk(name.question, ask, name.round, name.run, name.part)

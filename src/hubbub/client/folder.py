@@ -1,4 +1,7 @@
-"""A client's folder: whose it is, and whether what it knows is still there. A ledger never begins anew by itself."""
+"""A client's folder: which collection it serves, and whether its database is still there.
+
+A lost ledger is never replaced by an empty one without a deliberate act (`recover`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from hubbub.privacy.ledger_file import LedgerUnavailable
 
 FILE = "client.sqlite"
 MARKER = "client.json"
-"""Says that there was a database here, should that be lost."""
+"""A file that shows, after the database was lost, that there was one."""
 
 _ADVICE = "nothing is answered; `hubbub client recover` begins anew, with all that may have been spent counted as spent"
 
 
 def claim(folder: Path) -> None:
-    """Make the folder if need be; refuse one whose database is gone.
+    """Make the folder if it does not exist; refuse a folder whose database was lost.
 
     Example:
         >>> import tempfile
@@ -41,7 +44,7 @@ def claim(folder: Path) -> None:
 
 
 def mark(folder: Path, collection: str, format: int) -> None:
-    """Leave a note that there is a database here; once."""
+    """Write the marker file, unless it exists."""
     if (folder / MARKER).exists():
         return
     fresh = folder / f"{MARKER}.{os.urandom(8).hex()}.new"
@@ -51,7 +54,7 @@ def mark(folder: Path, collection: str, format: int) -> None:
 
 
 def collection_in(folder: Path) -> str | None:
-    """The name of the collection that a folder serves; None if it is not a client's.
+    """The name of the collection that a folder serves; None if it is not a client's folder.
 
     Example:
         >>> collection_in(Path("no such folder")) is None
@@ -61,7 +64,7 @@ def collection_in(folder: Path) -> str | None:
 
 
 def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
-    """The ledgers of the layout before, by kind and version of the collection: they had files of their own.
+    """The ledger files of folders of format 3, by kind and version of the collection.
 
     Example:
         >>> old_ledgers(Path("no such folder"))
@@ -77,7 +80,7 @@ def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
 
 
 def remove_old_ledgers(folder: Path) -> None:
-    """Remove the files that were carried over: the database, which is opened before, says that they were.
+    """Remove the ledger files of format 3, whose contents the opened database holds.
 
     Example:
         >>> remove_old_ledgers(Path("no such folder"))
@@ -87,7 +90,7 @@ def remove_old_ledgers(folder: Path) -> None:
 
 
 def set_aside(folder: Path) -> None:
-    """Rename what is left of a database that cannot be used, and of older ledgers; one that can be used is refused.
+    """Rename the files of a database that cannot be used, and of older ledgers, to names that end in `.lost-N`.
 
     Example:
         >>> set_aside(Path("no such folder"))
@@ -95,14 +98,14 @@ def set_aside(folder: Path) -> None:
             ...
         hubbub.core.errors.InvalidValue: folder: got 'no such folder'; allowed: the folder of a client
     """
-    left = [folder / FILE, folder / f"{FILE}-journal", *old_ledgers(folder).values()]
-    left = [path for path in left if path.exists()]
-    if not left and not (folder / MARKER).exists():
+    files = [folder / FILE, folder / f"{FILE}-journal", *old_ledgers(folder).values()]
+    remains = [path for path in files if path.exists()]
+    if not remains and not (folder / MARKER).exists():
         raise InvalidValue("folder", str(folder), "the folder of a client")
     number = 1
     while any(folder.glob(f"*.lost-{number}")):
         number += 1
-    for path in left:
+    for path in remains:
         path.rename(path.with_name(f"{path.name}.lost-{number}"))
 
 

@@ -1,4 +1,4 @@
-"""Reports in layers, where shufflers stand between the device and the collector."""
+"""Reports encrypted in layers, for collections whose reports are shuffled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hubbub.shuffle.onion import wrap
 
 
 class OnionReports:
-    """Encrypts each report to the shufflers of a collection, and its innermost layer to the collector.
+    """Encrypts each report for the collector, and then in one layer for each shuffler, the last shuffler first.
 
-    All layers are bound to the answer that the report is (collection, version, question, run, step, round, part), to
-    what was asked, and to whose turn it is. None can be opened as anything else.
+    Every layer is bound to the name of the answer (collection, version, question, run, step, round, part), to the ask,
+    and to the position of the party that opens it. It cannot be opened as part of anything else.
 
     Parameters
     ----------
@@ -43,6 +43,6 @@ class OnionReports:
         self._collection, self._route = collection, collection.shuffle.route
 
     def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
-        """The report in its layers. Its id is not in them: nobody but the first shuffler learns it."""
+        """The report in its layers. The report's id is outside of them: only the first shuffler learns it."""
         batch = batch_name(self._collection.name, self._collection.version, name)
         return wrap(report, self._route, layer_name(batch, ask))

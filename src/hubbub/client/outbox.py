@@ -1,4 +1,4 @@
-"""Answers that wait to be sent, and what became of the others."""
+"""The answers of a device that wait to be sent, and counts of what happened to the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hubbub.privacy.ledger_file import LedgerFile
 
 
 class Answer(NamedTuple):
-    """The answer of a name: when it closes, its random id, and the bytes to send; None when there is no more to do."""
+    """An answer: its name, when its round closes, its random id, and the bytes to send; None once it is finished."""
 
     name: str
     step: int
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 class Outbox:
     """The answers of a device, in a table of its file. Every call is made inside a transaction of that file.
 
-    An answer waits while it has a report: empty for a frame without one, NULL once it is done.
+    An answer waits as long as its report is not NULL. An empty report is a frame of cover, without a report.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Outbox:
         >>> outbox = Outbox(file)
         >>> name = AnswerName("popular", 0, 7, 1, 0)
         >>> outbox.add(Answer(str(name), 7, 28800.0, b"i" * 16, b"report"), since=25200.0)
-        >>> len(outbox.waiting()), outbox.done(b"i" * 16), outbox.done(b"i" * 16), outbox.answered(name)
+        >>> len(outbox.waiting()), outbox.finish(b"i" * 16), outbox.finish(b"i" * 16), outbox.answered(name)
         (1, True, False, True)
         >>> file.close()
     """
@@ -49,37 +49,37 @@ class Outbox:
         self._run = file.run
 
     def answered(self, name: AnswerName) -> bool:
-        """Whether a round has its answer: there is no other, whatever part it was for."""
-        round = str(name).rpartition(":")[0]
-        return bool(self._run("SELECT 1 FROM answers WHERE name GLOB ?", f"{round}:*"))
+        """Whether the round of a name is answered: a device gives one answer to a round, whatever the part."""
+        round_name = str(name).rpartition(":")[0]
+        return bool(self._run("SELECT 1 FROM answers WHERE name GLOB ?", f"{round_name}:*"))
 
     def add(self, answer: Answer, *, since: float) -> None:
-        """Keep an answer; those that are done, and of rounds that closed before a time, are forgotten."""
+        """Store an answer, and forget finished ones whose rounds closed before `since`."""
         self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", *answer)
         self._run("DELETE FROM answers WHERE report IS NULL AND closes <= ?", since)
 
     def waiting(self) -> list[Answer]:
-        """The answers that wait to be sent, oldest first; with an empty report, frames without one."""
+        """The answers that wait to be sent, oldest first."""
         rows = self._run("SELECT name, step, closes, id, report FROM answers WHERE report IS NOT NULL ORDER BY rowid")
         return [Answer(*row) for row in rows]
 
-    def done(self, answer_id: bytes) -> bool:
-        """Drop the bytes of an answer; whether it waited."""
-        known = self._run("SELECT 1 FROM answers WHERE id = ? AND report IS NOT NULL", answer_id)
+    def finish(self, answer_id: bytes) -> bool:
+        """Drop the bytes of an answer, which then no longer waits; whether it did wait."""
+        waiting = self._run("SELECT 1 FROM answers WHERE id = ? AND report IS NOT NULL", answer_id)
         self._run("UPDATE answers SET report = NULL WHERE id = ?", answer_id)
-        return bool(known)
+        return bool(waiting)
 
     def drop(self, *, names: bool) -> list[Answer]:
-        """Drop all that waits, and the names too where they no longer mean the same; the reports that waited."""
+        """Drop all waiting answers, with their `names` if these change meaning; the answers that had reports."""
         waiting = [answer for answer in self.waiting() if answer.report]
         self._run("DELETE FROM answers" if names else "UPDATE answers SET report = NULL")
         return waiting
 
     def count(self, name: str, times: int = 1) -> None:
-        """Count what happened."""
+        """Add to the count of an outcome."""
         sql = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
         self._run(sql, name, times)
 
     def counts(self) -> dict[str, int]:
-        """What happened, and how often."""
+        """How often each outcome happened."""
         return dict(self._run("SELECT name, count FROM counters ORDER BY name"))

@@ -1,4 +1,4 @@
-"""Beginning anew where a device's database was lost: a deliberate act, that counts everything uncertain as spent."""
+"""Recovering a folder whose database was lost: a deliberate act, after which every promise counts as spent."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hubbub.privacy.device_clock import since_boot
 def recover(
     folder: Path, clock: Clock, monotonic: Callable[[], float] = since_boot, collection: str | None = None
 ) -> None:
-    """Put what is left of a database aside and make a new one, in which every promise is spent at this moment.
+    """Rename what is left of the database, and make a new one in which every promise is spent at this moment.
 
-    Those for life stay spent for good. Those of a window are spent until it has passed, on the device's trusted time.
+    Promises for life stay spent for good. Promises of a window are spent until it has passed in trusted time.
 
     Parameters
     ----------
     folder
-        A client's folder whose database is missing or cannot be used; any other is refused.
+        A client's folder whose database is missing or cannot be used; any other folder is refused.
     clock, monotonic
         The device's time.
     collection
-        The collection's name, where nothing in the folder says it.
+        The collection's name, where no file in the folder holds it.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""The one place where a report becomes the bytes that are sent: as it is, or encrypted to whoever may open it."""
+"""The one place where a report becomes the bytes that are sent: unchanged, or encrypted for shufflers and collector."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hubbub.protocols.ask import Ask
 
 
 class ReportSealer(Protocol):
-    """Seals each report once, before it is queued: what is sent again is the same bytes."""
+    """Seals each report once, before it is queued, so that a retry sends the same bytes."""
 
     def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
-        """What is sent of a report to an ask; never empty, and of one length for reports of one length."""
+        """The bytes to send: never empty, and of the same length for reports of the same length."""
         ...
 
 
 class PlainReports:
-    """Reports as they are: the server that collects them opens them.
+    """Sends reports unchanged: the collector reads them directly.
 
     Example:
         >>> from hubbub import GRR
@@ -33,7 +33,7 @@ class PlainReports:
 
 
 def sealer_for(collection: Collection) -> ReportSealer:
-    """How the reports of a collection are sealed: as they are, or in layers where they are shuffled.
+    """The sealer of a collection's reports: plain, or in layers where reports are shuffled.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -42,6 +42,6 @@ def sealer_for(collection: Collection) -> ReportSealer:
     """
     if collection.shuffle is None:
         return PlainReports()
-    from hubbub.client.onion_sealer import OnionReports  # which other devices need not load
+    from hubbub.client.onion_sealer import OnionReports  # other devices need not load it
 
     return OnionReports(collection)

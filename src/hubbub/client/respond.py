@@ -1,11 +1,11 @@
-"""Going through the asks of a step: which are admitted, which are due, and what became of each."""
+"""Answering the asks of a step: which are admitted, which are due, and the outcome of each."""
 
 from __future__ import annotations
 
 from hubbub.client.admit import admit_round, part_of
 from hubbub.client.answer import Answerer
-from hubbub.client.current import Current
-from hubbub.client.documents import Published, Refused
+from hubbub.client.current import CurrentDocuments
+from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.client.outbox import Answer
 from hubbub.client.report_sealer import sealer_for
 from hubbub.client.store import DeviceStore
@@ -34,7 +34,7 @@ class Responder:
         >>> clock = ManualClock()
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     Responder(store, Random()).note("popular:0:7:1:0", "budget")  # is that news?
+        ...     Responder(store, Random()).note("popular:0:7:1:0", "budget")
         ...     store.close()
         True
     """
@@ -43,8 +43,8 @@ class Responder:
         self._store, self._rng = store, rng
         self._noted: set[tuple[str, str]] = set()
 
-    def respond(self, current: Current, now: float, wait: float) -> int:
-        """Answer what is due; how many new reports there are."""
+    def respond(self, current: CurrentDocuments, now: float, wait: float) -> int:
+        """Answer the asks that are due, and return how many new reports there are."""
         collection = current.collection
         if collection is None:
             return 0
@@ -52,27 +52,51 @@ class Responder:
             with self._store.transaction():  # while this is held, no other process changes the version in force
                 if current.in_force(collection):
                     step = self._store.book.observe().step
-                    asks = None if step < 0 else current.asked(step)
-                    rounds: dict[AnswerName, list[Published]] = {}
-                    for published in () if asks is None else asks.published:
+                    asks = None if step < 0 else current.asks_of(step)
+                    rounds: dict[AnswerName, list[PublishedAsk]] = {}
+                    for published in () if asks is None else asks.asks:
                         rounds.setdefault(published.name._replace(part=0), []).append(published)
-                    return sum(self._round(collection, parts, step, now, wait) for parts in rounds.values())
+                    for unreadable in () if asks is None else asks.unreadable:
+                        name = unreadable.name._replace(part=0)
+                        rounds.pop(name, None)  # nobody can say whether its parts ask a device twice
+                        self._refuse(str(name), unreadable.refusal)
+                    return sum(self._answer_round(collection, parts, step, now, wait) for parts in rounds.values())
         except BaseException:
             self._noted.clear()  # what was noted may not have been stored
             raise
         current.load()
         return 0
 
-    def note(self, name: str, what: str) -> bool:
-        """Note what became of an ask; whether that is news."""
-        news = (name, what) not in self._noted
+    def note(self, name: str, outcome: str) -> bool:
+        """Remember the outcome of an ask; whether it is a new one, which has to be counted."""
+        is_new = (name, outcome) not in self._noted
         if len(self._noted) > _MOST_NOTED:
             self._noted.clear()
-        self._noted.add((name, what))
-        return news
+        self._noted.add((name, outcome))
+        return is_new
 
-    def _round(self, collection: Collection, parts: list[Published], step: int, now: float, wait: float) -> int:
-        """Answer the asks of one round, if it has no answer yet and it is its time; how many new reports there are."""
+    def _answer_round(
+        self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
+    ) -> int:
+        """Answer one round, and return how many new reports there are: 0 or 1.
+
+        An error of another package's mechanism is a refusal, and undoes what was stored for this round alone.
+        """
+        try:
+            with self._store.savepoint():
+                return self._answer_open_round(collection, parts, step, now, wait)
+        except Exception as error:
+            mechanisms = [type(published.ask.mechanism) for published in parts]
+            if all(mechanism.__module__.partition(".")[0] == "hubbub" for mechanism in mechanisms):
+                raise
+            about = f"{mechanisms[0].__name__} raised {type(error).__name__}: {error}"
+            self._refuse(str(parts[0].name._replace(part=0)), ClientRefusal("mechanism", about))
+            return 0
+
+    def _answer_open_round(
+        self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
+    ) -> int:
+        """Answer one round, if it is open and has no answer yet, and return how many new reports there are: 0 or 1."""
         first, outbox = parts[0], self._store.outbox
         name = str(first.name._replace(part=0))
         if (name, "not asked") in self._noted or outbox.answered(first.name):
@@ -91,20 +115,23 @@ class Responder:
                 return 0
             try:
                 report = Answerer(collection, self._store, self._rng).answer(published, step, report_id)
-            except Refused as error:
+            except ClientRefusal as error:
                 if error.reason == "budget":
                     self._cover(collection, answer)
                 raise
-            if report is not None:  # a stream that has nothing to say is done with its step, too
+            if report is not None:  # without a report, the step of a stream is answered all the same
                 answer = answer._replace(report=sealer_for(collection).seal(published.name, published.ask, report))
             outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
-        except Refused as error:
-            if self.note(name, error.reason):
-                outbox.count(f"refused: {error.reason}")
+        except ClientRefusal as error:
+            self._refuse(name, error)
             return 0
 
+    def _refuse(self, name: str, refusal: ClientRefusal) -> None:
+        if self.note(name, refusal.reason):
+            self._store.outbox.count(f"refused: {refusal.reason}")
+
     def _cover(self, collection: Collection, answer: Answer) -> None:
-        """Where the collection has cover, whoever watches the network sees no difference between an answer and none."""
+        """Where the collection has cover, queue a frame without a report: on the network it looks like an answer."""
         if answer.report is not None:
             self._store.outbox.add(answer, since=collection.opens(answer.step))

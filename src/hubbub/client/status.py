@@ -1,27 +1,31 @@
-"""Where a client stands: what was spent, what remains, what waits."""
+"""The status of a client: what was spent, what remains, and what waits to be sent."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from hubbub.client.documents import Documents
 from hubbub.client.folder import collection_in
-from hubbub.client.store import RECOVERED, DeviceStore, Kept
+from hubbub.client.store import RECOVERED, DeviceStore, StoredState
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
 from hubbub.privacy.promise import WHOLE, Spending
 
 
 @dataclass(frozen=True)
-class Promised:
-    """Something that the device was promised of the whole, under whatever version: in so many seconds, or in a life."""
+class PromiseStatus:
+    """What is spent of one promise about the whole collection, made by any version.
+
+    `seconds` is the length of its window; None for a promise for life.
+    """
 
     seconds: float | None
     spent: int
@@ -31,35 +35,34 @@ class Promised:
 
 @dataclass(frozen=True)
 class ClientStatus:
-    """A client's own account, in units of 1e-12 epsilon.
+    """What a client has spent, sent and queued. Spending is in units of 1e-12 epsilon.
 
     Parameters
     ----------
     collection, version, step
-        What it answers, and when it is.
+        The collection that it answers, the version in force, and the present step.
     promises
-        Every promise of the whole that the device keeps, from all versions that it ever saw.
+        Every promise about the whole collection that the device keeps, from all versions that it ever had in force.
     event, window, user
-        Of these the one with the least left, for a step, a window and a life, where there is one.
+        The promise with the least remaining for a step, a window and a life, where there is one.
     spent
         All that was ever spent, under every version.
     memos
-        Permanent answers, by question.
+        The number of permanent answers, by question; without those of a stored state that cannot be read.
     queued
-        Reports that wait to be sent.
+        How many reports wait to be sent.
     counts
-        What became of the others, and why asks and documents were refused.
+        How often each outcome of a report happened, and each reason for refusing an ask or a document.
     trouble
-        The last thing that went wrong, if nothing has gone well since.
+        The last error, if nothing has succeeded since.
     recovered
-        The Unix time at which its database was begun anew after it was lost: all that was promised until then counts as
-        spent.
+        The Unix time at which the database was made again after it was lost: every promise until then counts as spent.
     """
 
     collection: str
     version: int
     step: int
-    promises: tuple[Promised, ...]
+    promises: tuple[PromiseStatus, ...]
     event: Spending | None
     window: Spending | None
     user: Spending | None
@@ -90,27 +93,28 @@ def status_of(store: DeviceStore, collection: Collection, trouble: str | None = 
     """
     with store.transaction():
         book = store.book
-        kept = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]
-        units: dict[str, Spending] = {}
-        for promise, spending in kept:
-            least = units.setdefault(promise.unit, spending)
-            units[promise.unit] = min(least, spending, key=lambda each: each.remaining)
+        spendings = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]
+        scarcest: dict[str, Spending] = {}
+        for promise, spending in spendings:
+            least = scarcest.setdefault(promise.unit, spending)
+            scarcest[promise.unit] = min(least, spending, key=attrgetter("remaining"))
         recovered = store.note(RECOVERED)
         return ClientStatus(
             collection=collection.name,
             version=collection.version,
             step=book.now().step,
             promises=tuple(
-                Promised(promise.steps * promise.interval / TICKS or None, *spending) for promise, spending in kept
+                PromiseStatus(promise.steps * promise.interval / TICKS or None, *spending)
+                for promise, spending in spendings
             ),
-            event=units.get("event"),
-            window=units.get("window"),
-            user=units.get("user"),
+            event=scarcest.get("event"),
+            window=scarcest.get("window"),
+            user=scarcest.get("user"),
             spent=book.rows.total() if recovered is None else book.rows.attributed(),
             memos={
-                name: _memos_in(store.state(terms.account))
+                name: count
                 for name, terms in collection.terms.items()
-                if terms.account != ASKS
+                if terms.account != ASKS and (count := _memos_in(store.state(terms.account))) is not None
             },
             queued=sum(bool(answer.report) for answer in store.outbox.waiting()),
             counts=store.outbox.counts(),
@@ -137,23 +141,27 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
         collection = Documents(store, _Nowhere(), (), name).collection(trusted=False)
         if collection is None:
             with store.transaction():
-                known = store.in_force()
-            wanted = "a client that has reached its server"
-            if known is not None:
-                wanted = f"a client that can read its kept document of version {known[0]}: it will ask its server again"
-            raise InvalidValue("folder", str(folder), wanted)
+                in_force = store.in_force()
+            allowed = "a client that has reached its server"
+            if in_force is not None:
+                version = in_force[0]
+                allowed = f"a client that can read its kept document of version {version}: it will ask its server again"
+            raise InvalidValue("folder", str(folder), allowed)
         store.book.clock = store.clock_of(collection)
         return status_of(store, collection)
     finally:
         store.close()
 
 
-def _memos_in(kept: Kept | None) -> int:
-    if kept is None:
+def _memos_in(stored: StoredState | None) -> int | None:
+    if stored is None:
         return 0
-    from hubbub.mechanisms.memo.memo import memos_in  # a device that keeps no memos has no need of it
+    from hubbub.mechanisms.memo.memo import memos_in  # only devices with memos load it
 
-    return memos_in(kept.state)
+    try:
+        return memos_in(stored.state)
+    except DecodeError:  # the ask that needs the state is refused and counted; what was spent can be told all the same
+        return None
 
 
 class _Nowhere:

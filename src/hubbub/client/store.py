@@ -1,4 +1,4 @@
-"""What a device keeps, in one file: its key, signed documents, values, states, answers, and its ledger."""
+"""The file of a device: its key, signed documents, recorded values, states, answers, and its ledger."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ __all__ = [
     "RECOVERED",
     "DeviceStore",
     "Document",
-    "Kept",
+    "StoredState",
     "frozen_key",
     "read_values",
     "value_bytes",
 ]
 
 IN_FORCE = "in force"
-"""The note of the version that the device answers by."""
+"""The name of the note with the version in force: the one whose asks the device answers."""
 RECOVERED = "recovered"
-"""The note that the file was begun anew after it was lost, and when."""
+"""The name of the note with the time at which the file was made again after it was lost."""
 
 VERSION = 5
 _FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
 
 
 def _from_4(run: Run) -> None:
-    from hubbub.client.state_migration import from_4  # no client of today needs it
+    from hubbub.client.migration_4_to_5 import from_4  # only older folders need it
 
     from_4(run)
 
 
 FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",), 3: (), 4: _from_4})
-"""Versions of the folder. From 3, which had ledgers in files of their own, `DeviceStore` migrates."""
+"""Versions of the folder. `DeviceStore` replaces the migration from 3, which had ledgers in files of their own."""
 
 STATES = (
     "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
@@ -63,27 +63,37 @@ _TABLES = (
 
 
 class Document(NamedTuple):
-    """A signed document as it came, and the tag that it came with."""
+    """The text of a signed document, and its ETag."""
 
     etag: str
     body: str
 
 
-class Kept(NamedTuple):
-    """The state of a device, whether the server knows that it takes part, and the report that says so."""
+class StoredState(NamedTuple):
+    """The state of a device that remembers, and how far its enrolment is.
+
+    Parameters
+    ----------
+    state
+        The bytes of the mechanism's `States`; of a study, JSON.
+    enrolled
+        Whether the server acknowledged the report that enrols the device.
+    enrolment
+        The id of that report while it waits to be acknowledged.
+    """
 
     state: bytes
-    told: bool = False
+    enrolled: bool = False
     enrolment: bytes | None = None
 
 
 class DeviceStore:
-    """One file in the client's folder, shared by its processes. Everything that belongs together is one transaction.
+    """One file in the client's folder, which processes share. What belongs together is written in one transaction.
 
     Parameters
     ----------
     folder
-        The client's folder, made if need be.
+        The client's folder; made if it does not exist.
     collection
         The name of the collection; the folder serves no other.
     rng
@@ -91,7 +101,7 @@ class DeviceStore:
     clock, monotonic
         The device's time.
     lost
-        Whether a database that was there before is known to be lost, and to be begun anew (see `recover`).
+        Whether the database was lost and is to be made again, with every promise spent (see `recover`).
 
     Example:
         >>> import tempfile
@@ -121,7 +131,7 @@ class DeviceStore:
             claim(folder)
 
         def from_3(run: Run) -> None:
-            from hubbub.client.migrate import from_3
+            from hubbub.client.migration_3_to_4 import from_3
 
             from_3(run, folder=folder, now=clock.now())
 
@@ -141,7 +151,7 @@ class DeviceStore:
         self.device_key: bytes = key
 
     def clock_of(self, collection: Collection | None) -> DeviceClock:
-        """The device's time in steps of a collection; in seconds where there is none."""
+        """The device's clock, with the steps of a collection; with steps of a second where there is none."""
         interval, origin = (1, 0) if collection is None else (collection.step_seconds, collection.origin)
         return DeviceClock(interval, origin=origin, wall=self._wall, monotonic=self._monotonic)
 
@@ -151,23 +161,29 @@ class DeviceStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing, and one process at a time."""
+        """A transaction: all or nothing, one process at a time."""
         with self._file.transaction():
+            yield
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of a transaction, which is undone if it raises."""
+        with self._file.savepoint():
             yield
 
     # -- documents --------------------------------------------------------------------------------------------
 
     def document(self, name: str) -> Document | None:
-        """A document, if it was ever fetched."""
+        """A stored document; None if it was never fetched."""
         rows = self._run("SELECT etag, body FROM documents WHERE name = ?", name)
         return Document(*rows[0]) if rows else None
 
-    def keep(self, name: str, document: Document) -> None:
-        """Keep a document in the place of the one before."""
+    def set_document(self, name: str, document: Document) -> None:
+        """Store a document; it replaces the one before."""
         self._run("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", name, *document)
 
     def in_force(self) -> tuple[int, str] | None:
-        """The version that the device answers by, and its collection's id, which is empty where nobody knows it."""
+        """The version in force and its collection's id, which is empty where an older folder did not store it."""
         note = self.note(IN_FORCE)
         if note is None:
             return None
@@ -175,60 +191,60 @@ class DeviceStore:
         return version, collection_id
 
     def note(self, name: str) -> str | None:
-        """Something that the device knows about itself."""
+        """The text of a note; None if there is none of this name."""
         rows = self._run("SELECT value FROM device WHERE name = ?", name)
         return bytes(rows[0][0]).decode() if rows else None
 
     def set_note(self, name: str, text: str) -> None:
-        """Note it."""
+        """Store a note; it replaces the one before."""
         self._run("INSERT OR REPLACE INTO device VALUES (?, ?)", name, text.encode())
 
     # -- values -----------------------------------------------------------------------------------------------
 
     def record(self, field: str, at: float, code: Code) -> None:
-        """The latest value of a field, and when it was recorded."""
+        """Store the latest value of a field, and when it was recorded."""
         self._run("INSERT OR REPLACE INTO recorded VALUES (?, ?, ?)", field, at, value_bytes(code))
 
     def recorded(self, field: str) -> tuple[float, Code] | None:
-        """Both."""
+        """When the latest value of a field was recorded, and its code; None if there is none."""
         rows = self._run("SELECT at, code FROM recorded WHERE field = ?", field)
         return (rows[0][0], read_values(rows[0][1])) if rows else None
 
     def forget_all_but(self, fields: Iterable[str]) -> None:
-        """Forget the values of fields that are not what they were."""
-        stay = set(fields)
+        """Forget the recorded and frozen values of all other fields: their domains have changed."""
+        unchanged = set(fields)
         for (field,) in self._run("SELECT field FROM recorded"):
-            if field not in stay:
+            if field not in unchanged:
                 self._run("DELETE FROM recorded WHERE field = ?", field)
-        self.book.rows.thaw(key for key in self.book.rows.frozen() if not stay.issuperset(frozen_fields(key)))
+        self.book.rows.thaw(key for key in self.book.rows.frozen() if not unchanged.issuperset(frozen_fields(key)))
 
     # -- states -----------------------------------------------------------------------------------------------
 
-    def state(self, key: str, stream: str = "") -> Kept | None:
-        """What is kept under a key, if it is of this stream."""
+    def state(self, key: str, stream: str = "") -> StoredState | None:
+        """The state stored under a key, if it belongs to this stream."""
         sql = "SELECT state, told, enrolment FROM states WHERE key = ? AND stream = ?"
         rows = self._run(sql, key, stream)
-        return Kept(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
+        return StoredState(bytes(rows[0][0]), bool(rows[0][1]), rows[0][2]) if rows else None
 
     def stream(self, key: str) -> str | None:
-        """The stream of what is kept under a key."""
+        """The stream of the state stored under a key."""
         rows = self._run("SELECT stream FROM states WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
-    def keep_state(self, key: str, stream: str, kept: Kept) -> None:
-        """Keep it, in the place of what was there before."""
-        self._run("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)", key, stream, *kept)
+    def set_state(self, key: str, stream: str, state: StoredState) -> None:
+        """Store a state; it replaces the one before."""
+        self._run("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)", key, stream, *state)
 
-    def enrolled_by(self, report_id: bytes, *, told: bool) -> None:
-        """Note what became of the report that a device enrolled with: where it was lost, another must say so."""
-        self._run("UPDATE states SET told = ?, enrolment = NULL WHERE enrolment = ?", told, report_id)
+    def settle_enrolment(self, report_id: bytes, *, acknowledged: bool) -> None:
+        """Store whether an enrolling report was acknowledged; if not, another report has to enrol the device."""
+        self._run("UPDATE states SET told = ?, enrolment = NULL WHERE enrolment = ?", acknowledged, report_id)
 
     def _run(self, sql: str, *values: object) -> list[Any]:
         return self._file.run(sql, *values)
 
 
 def frozen_key(fields: Sequence[str], *, last: bool) -> str:
-    """What the values of some fields are frozen under, together; of those last recorded apart from those of a step.
+    """The key of the values of some fields that are frozen together; values recorded last have a key of their own.
 
     Example:
         >>> frozen_key(["home"], last=True), frozen_key(["home", "work"], last=False)
@@ -239,7 +255,7 @@ def frozen_key(fields: Sequence[str], *, last: bool) -> str:
 
 
 def frozen_fields(key: str) -> list[str]:
-    """Which fields are frozen under a key.
+    """The fields of a key of `frozen_key`.
 
     Example:
         >>> frozen_fields("last:home"), frozen_fields('["home", "work"]')
@@ -250,7 +266,7 @@ def frozen_fields(key: str) -> list[str]:
 
 
 def value_bytes(value: Any) -> bytes:
-    """A code, or a record of codes by field, as it is stored and frozen.
+    """A code, or codes by field, as the bytes that are stored.
 
     Example:
         >>> value_bytes((2, 7)), read_values(b"[2, 7]"), read_values(value_bytes("x"))
@@ -260,7 +276,7 @@ def value_bytes(value: Any) -> bytes:
 
 
 def read_values(stored: bytes) -> Any:
-    """What was stored.
+    """Read back what `value_bytes` made.
 
     Example:
         >>> read_values(value_bytes(((3, 0.5),))), read_values(value_bytes({"x": (2, 7)}))

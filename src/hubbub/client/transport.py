@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 from hubbub.core.errors import HubbubError, InvalidValue
 
 MOST_BYTES = 8 << 20
-"""The longest answer that is read: a collection with a very long list of names is a tenth of it."""
+"""The longest response that is read: a collection with a very long list of names takes a tenth of it."""
 
 
 class Unreachable(HubbubError):
-    """The server did not answer, or not as it should: try again later."""
+    """The server gave no response, or none that can be used: try again later."""
 
 
 class Response(NamedTuple):
-    """What came back: a status, headers by lower-case name, and the body."""
+    """The response to a request: a status, headers by lower-case name, and the body."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,15 +60,15 @@ class HttpTransport:
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        """Send a request and read its answer, as long as it is not too long."""
+        """Send a request and read its response; one that is too long raises `Unreachable`."""
         connection = self._connect()
         try:
             connection.request(method, self._root + path, body=body, headers=dict(headers))
-            answer = connection.getresponse()
-            content = answer.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
+            response = connection.getresponse()
+            body_read = response.read(MOST_BYTES + 1)
+            if len(body_read) > MOST_BYTES:
                 raise Unreachable(f"{method} {path}: the answer is longer than {MOST_BYTES} bytes")
-            return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, content)
+            return Response(response.status, {name.lower(): value for name, value in response.getheaders()}, body_read)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error
         finally:

@@ -1,4 +1,4 @@
-"""Sending what waits: frames of one size, at random times, the same bytes until they are acknowledged."""
+"""Sending queued answers: in frames of one size, at random times, the same bytes until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
 
 _AGAIN = frozenset({"too_early", "over_quota"})
-"""Rejections that time may mend."""
+"""Rejections after which the same report may be accepted later."""
 
 
 class Uploader:
@@ -26,11 +26,11 @@ class Uploader:
     Parameters
     ----------
     store, transport
-        Whose reports, and where to; to the first shuffler instead, where reports are shuffled.
+        The device's file, and the way to the server. Reports that are shuffled go to the first shuffler instead.
     rng
         Where delays come from.
     per_frame
-        How many reports a frame holds: always the same size, whatever it holds.
+        How many reports a frame holds at most; every frame has the same size.
     jitter
         Over which part of a step uploads are spread; 0 sends at once.
     form
@@ -77,10 +77,10 @@ class Uploader:
         self._delays: dict[bytes, Delay] = {}
 
     def upload(self, collection: Collection, waiting: Sequence[Answer], now: float) -> int:
-        """Send what is due of what waits, cover too; how many reports were acknowledged."""
-        late = [answer for answer in waiting if now >= answer.closes + collection.taken_for]
+        """Send the waiting answers that are due, cover too, and return how many reports were acknowledged."""
+        late = [answer for answer in waiting if now >= answer.closes + collection.accepts_for]
         for answer in late:
-            self._done(answer, "late" if answer.report else "late cover")
+            self._finish(answer, "late" if answer.report else "late cover")
         due = [answer for answer in waiting if answer not in late and self._due(collection, answer, now)]
         self._delays = {answer.id: self._delays[answer.id] for answer in waiting if answer.id in self._delays}
         acknowledged = 0
@@ -90,8 +90,8 @@ class Uploader:
             acknowledged += self._send(collection, due[start : start + self._per_frame], now)
         return acknowledged
 
-    def _send(self, collection: Collection, several: Sequence[Answer], now: float) -> int:
-        reports = [answer for answer in several if answer.report]
+    def _send(self, collection: Collection, answers: Sequence[Answer], now: float) -> int:
+        reports = [answer for answer in answers if answer.report]
         entries = [Entry(*AnswerName.read(answer.name), answer.id, answer.report or b"") for answer in reports]
         encode, kind = (encode_upload_json, JSON_TYPE) if self._form == "json" else (encode_upload, UPLOAD_TYPE)
         frame = encode(collection.name, collection.version, entries, collection.frame_bytes)
@@ -103,41 +103,41 @@ class Uploader:
             return 0
         self._backoff.succeeded()
         acknowledged = 0
-        for answer in several:
+        for answer in answers:
             reason = reasons.get(answer.id.hex())
             if reason in _AGAIN:
                 self._backoff.failed(now)
                 continue
-            done = "sent" if answer.report else "cover"
-            self._done(answer, done if reason is None else f"rejected: {reason}")
-            acknowledged += reason is None and done == "sent"
+            outcome = "sent" if answer.report else "cover"
+            self._finish(answer, outcome if reason is None else f"rejected: {reason}")
+            acknowledged += reason is None and outcome == "sent"
         return acknowledged
 
     def _transport_to(self, collection: Collection) -> Transport:
-        """Where the reports of a collection go."""
+        """The way to the collector, or to the first shuffler."""
         route = collection.shuffle
         return self._transport if route is None else self._connect(route.shufflers[0].url)
 
-    def _done(self, answer: Answer, counted: str) -> None:
+    def _finish(self, answer: Answer, outcome: str) -> None:
         with self._store.transaction():
-            self._store.enrolled_by(answer.id, told=counted == "sent")
-            if self._store.outbox.done(answer.id):  # of two processes that sent it, one counts it
-                self._store.outbox.count(counted)
+            self._store.settle_enrolment(answer.id, acknowledged=outcome == "sent")
+            if self._store.outbox.finish(answer.id):  # of two processes that sent it, one counts it
+                self._store.outbox.count(outcome)
 
     def _due(self, collection: Collection, answer: Answer, now: float) -> bool:
         if answer.id not in self._delays:
-            room = answer.closes + collection.taken_for / 2 - now
+            room = answer.closes + collection.accepts_for / 2 - now
             most = max(0.0, min(self._jitter * collection.step_seconds, room))
             self._delays[answer.id] = Delay(now, uniform(self._rng) * most)
         return self._delays[answer.id].over(now)
 
 
 def _reasons(response: Response) -> dict[str, str]:
-    """Why reports were rejected, by id; anything that is not a proper acknowledgement is a failure."""
+    """Why reports were rejected, by id. A response that is no acknowledgement raises `Unreachable`."""
     if response.status != 200:
         failure = Unreachable(f"POST /v1/reports: status {response.status}")
-        asked = response.headers.get("retry-after", "")
-        failure.at_least = float(asked) if asked.isdigit() else 0.0  # type: ignore[attr-defined]
+        retry_after = response.headers.get("retry-after", "")
+        failure.at_least = float(retry_after) if retry_after.isdigit() else 0.0  # type: ignore[attr-defined]
         raise failure
     try:
         answer: Any = json.loads(response.body)

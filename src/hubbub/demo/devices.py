@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
 from hubbub.client.admit import admit
-from hubbub.client.documents import Published
+from hubbub.client.documents import PublishedAsk
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
@@ -78,7 +78,7 @@ class Devices:
         if version != (self.collection.name, self.collection.version) or step != self.collection.step_at(now):
             return
         for ask in asks["asks"]:
-            published = Published(ask["question"], Ask.from_spec(ask["ask"]), ask["round"], ask["run"], ask["part"])
+            published = PublishedAsk(ask["question"], Ask.from_spec(ask["ask"]), ask["round"], ask["run"], ask["part"])
             if published.ask.step == step or self.collection.terms[published.question].study is not None:
                 self._answer(published, step, now)
 
@@ -90,7 +90,7 @@ class Devices:
                 raise Unreachable(f"status {response.status}")
             self._waiting.pop(0)
 
-    def _answer(self, published: Published, step: int, now: float) -> None:
+    def _answer(self, published: PublishedAsk, step: int, now: float) -> None:
         ask, question = published.ask, published.question
         opens, closes = self.collection.round_times(question, published.run, step, published.round)
         key = (question, published.run, ask.ask_id)
@@ -112,7 +112,7 @@ class Devices:
             if len(reports):
                 self._wait(published, reports)
 
-    def _wait(self, published: Published, reports: Reports) -> None:
+    def _wait(self, published: PublishedAsk, reports: Reports) -> None:
         ids = self._rng.bytes(16 * len(reports))
         self._waiting.append(encode_batch(self.collection.name, self.collection.version, published.name, ids, reports))
 

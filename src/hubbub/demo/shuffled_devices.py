@@ -6,7 +6,7 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from hubbub.client.documents import Published
+from hubbub.client.documents import PublishedAsk
 from hubbub.client.report_sealer import sealer_for
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
@@ -41,7 +41,7 @@ class ShuffledDevices(Devices):
             return False
         return response.status < 500
 
-    def _wait(self, published: Published, reports: Reports) -> None:
+    def _wait(self, published: PublishedAsk, reports: Reports) -> None:
         collection = self.collection
         for at in range(len(reports)):
             report_id = self._rng.bytes(16)

@@ -140,6 +140,18 @@ class LedgerFile:
                     self.run("ROLLBACK")
                 raise
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of a transaction: if it raises, it is undone, and the rest of the transaction stands."""
+        self.run("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            self.run("ROLLBACK TO part")
+            raise
+        finally:
+            self.run("RELEASE part")
+
     def _inside(self) -> bool:
         return self._database.in_transaction
 

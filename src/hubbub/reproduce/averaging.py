@@ -20,8 +20,8 @@ from hubbub.mechanisms.memo.loloha import Loloha
 from hubbub.mechanisms.memo.toeplitz import toeplitz
 from hubbub.mechanisms.stateful import States
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas
 
 __all__ = ["Attack", "averaging_attack"]
 

@@ -1,4 +1,4 @@
-"""Statements of a paper's text, held against our numbers and the noise in them."""
+"""Claims: statements of a paper's text, checked against our numbers and the standard errors of these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hubbub.reproduce.result import Cell
 
 VERDICTS = ("holds", "does not hold here", "too close to call")
-_FEWEST = 3  # runs from which a standard error is worth stating
+FEWEST_RUNS = 3
+"""With fewer runs no standard error is stated."""
 Key = TypeVar("Key")
 
 
@@ -28,12 +29,12 @@ class Claim:
     ours
         The number computed or measured here.
     paper
-        The number or the words that the paper prints, if it does. Nothing else: what our own theory says, or what a
-        ratio would be if all were well, is not the paper's.
+        The number or the words that the paper prints, or None. Never a number of our own theory, nor the value that a
+        ratio ideally has.
     above, below
-        The bounds: what the statement says, or where the paper gives a number, what we take for agreement.
+        The bounds: those of the statement, or, where the paper gives a number, those within which we call it equal.
     note
-        As of a cell.
+        Remarks, as in `Cell`.
 
     Example:
         >>> Claim("variance, OLH to BLH, eps = 4", 0.07, below=1).cell()
@@ -48,7 +49,7 @@ class Claim:
     note: str = ""
 
     def cell(self, error: float = 0.0) -> Cell:
-        """The verdict as a cell. A number within two standard errors of a bound decides nothing.
+        """The verdict as a cell: too close to call if our number is within two standard errors of a bound.
 
         Example:
             >>> Claim("MSE, Base-Pos to Base", 0.58, paper=0.5, above=0.4, below=0.6).cell(error=0.03).note
@@ -69,15 +70,15 @@ class Claim:
 def judged(
     claims_of: Callable[[Mapping[Key, NDArray[Any]]], Sequence[Claim]], runs: Mapping[Key, NDArray[Any]]
 ) -> list[Cell]:
-    """The verdicts on claims about measured numbers, with their standard errors.
+    """The verdicts on claims about measured numbers, with jackknife standard errors.
 
-    The errors are the jackknife's: what `claims_of` makes of all runs but one, for each. With fewer than three runs
-    there are none.
+    For the jackknife `claims_of` is called once for each run, with all runs but that one. With fewer than three runs
+    no standard errors are stated.
 
     Parameters
     ----------
     claims_of
-        From the runs to the claims, always the same ones in the same order.
+        Makes the claims from the runs: always the same claims, in the same order.
     runs
         Measurements by setting, each with one row a run.
 
@@ -87,8 +88,8 @@ def judged(
         'holds (above 0); standard error 0.58'
     """
     claims = claims_of(runs)
-    number = min(len(rows) for rows in runs.values())
-    if number < _FEWEST:
+    number = fewest_runs(runs)
+    if number < FEWEST_RUNS:
         return [claim.cell() for claim in claims]
     without = np.array(
         [
@@ -100,8 +101,23 @@ def judged(
     return [claim.cell(float(error)) for claim, error in zip(claims, errors, strict=True)]
 
 
+def fewest_runs(runs: Mapping[Key, NDArray[Any]]) -> int:
+    """The number of runs of the setting that has the fewest."""
+    return min(len(rows) for rows in runs.values())
+
+
+def means(runs: Mapping[Key, NDArray[Any]]) -> dict[Key, float]:
+    """The mean score of each setting.
+
+    Example:
+        >>> means({"a": np.array([1.0, 2.0, 3.0])})
+        {'a': 2.0}
+    """
+    return {key: float(scores.mean()) for key, scores in runs.items()}
+
+
 def ratio(above: float, below: float) -> float:
-    """A quotient; not a number where the divisor is 0, as may be in a population scaled down to very few.
+    """The quotient of two numbers; NaN if the divisor is 0, which happens in populations scaled down to a few people.
 
     Example:
         >>> ratio(1.0, 4.0), ratio(1.0, 0.0)

@@ -1,12 +1,16 @@
-"""The harness: every table and figure that is reproduced, by name, and how to run one."""
+"""The harness: the register of reproductions, what each is run with, and `reproduce`, which runs one."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.random import Random
@@ -15,26 +19,40 @@ from hubbub.reproduce.result import Cell, Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["REPRODUCTIONS", "Cell", "Context", "Reproduced", "Reproduction", "Result", "reproduce", "reproduction"]
+__all__ = [
+    "REPRODUCTIONS",
+    "Cell",
+    "Context",
+    "Reproduced",
+    "Reproduction",
+    "Result",
+    "RunScores",
+    "reproduce",
+    "reproduction",
+]
 
 Progress = Callable[[int, int, str], None]
-Item = TypeVar("Item")
+Step = TypeVar("Step")
+Setting = TypeVar("Setting")
+Key = TypeVar("Key")
+RunScores: TypeAlias = Mapping[Key, NDArray[np.float64]]
+"""Scores by setting (or by whatever else tells them apart): an array with one row a run."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a reproduction is run with.
+    """What a reproduction is run with, and the loop over its settings and runs.
 
     Parameters
     ----------
     repeats
         How many times each setting is run.
     rng
-        Its randomness: each setting and run takes a child of its own, so that none depends on the others.
+        The source of randomness. Each setting and run takes a child of its own, so that no run depends on another.
     scale
-        By how much to shrink the populations: 1 for the paper's sizes.
+        The factor by which populations shrink: 1 for the paper's sizes.
     progress
-        Called with (done, total, label) as the steps go by.
+        Called with (done, total, label) before each step and at the end.
     """
 
     repeats: int
@@ -43,7 +61,7 @@ class Context:
     progress: Progress | None = None
 
     def size(self, n: int, *, least: int = 1) -> int:
-        """A population of n, scaled.
+        """The scaled size of a population of n: at least `least`, or n where n is smaller than that.
 
         Example:
             >>> Context(repeats=1, rng=Random(seed=1), scale=0.01).size(10_000)
@@ -51,8 +69,8 @@ class Context:
         """
         return max(min(n, least), round(n * self.scale))
 
-    def track(self, steps: Sequence[Item], label: Callable[[Item], str]) -> Iterator[Item]:
-        """Go through the steps, saying before each which it is, and at the end that all are done.
+    def track(self, steps: Sequence[Step], label: Callable[[Step], str]) -> Iterator[Step]:
+        """Yield the steps; report progress before each one with its label, and at the end.
 
         Example:
             >>> context = Context(repeats=1, rng=Random(seed=1), progress=print)
@@ -69,11 +87,69 @@ class Context:
         if self.progress is not None:
             self.progress(len(steps), len(steps), "done")
 
+    def measure(
+        self,
+        settings: Iterable[Setting],
+        run_once: Callable[[Setting, int], Mapping[Key, ArrayLike]],
+        label: Callable[[Setting], str] = str,
+        *,
+        threads: int = 1,
+    ) -> dict[Key, NDArray[np.float64]]:
+        """Run every setting `repeats` times and gather the scores: by key, an array with one row a run.
+
+        Parameters
+        ----------
+        settings
+            What is run, one setting after the other.
+        run_once
+            Makes one run. It is called with a setting and the number of the run, which begins at 0, and returns a
+            score, or a row of scores, for each key: for the setting itself, or for every method that it compares.
+        label
+            The name of a setting in progress messages.
+        threads
+            How many runs are made at the same time.
+
+        Example:
+            >>> context = Context(repeats=2, rng=Random(seed=1), progress=print)
+            >>> context.measure(["a", "b"], lambda setting, run: {setting: 10 * run})
+            0 4 a, run 1
+            1 4 a, run 2
+            2 4 b, run 1
+            3 4 b, run 2
+            4 4 done
+            {'a': array([ 0., 10.]), 'b': array([ 0., 10.])}
+        """
+        steps = [(setting, run) for setting in settings for run in range(self.repeats)]
+        return self.gather(
+            steps, lambda step: run_once(*step), lambda step: f"{label(step[0])}, run {step[1] + 1}", threads=threads
+        )
+
+    def gather(
+        self,
+        steps: Sequence[Step],
+        run_step: Callable[[Step], Mapping[Key, ArrayLike]],
+        label: Callable[[Step], str],
+        *,
+        threads: int = 1,
+    ) -> dict[Key, NDArray[np.float64]]:
+        """Like `measure`, for steps that name their runs themselves, in an order of their own."""
+        rows: dict[Key, list[ArrayLike]] = {}
+        pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        try:
+            results = iter(pool.map(run_step, steps) if pool else map(run_step, steps))
+            for _ in self.track(steps, label):
+                for key, score in next(results).items():
+                    rows.setdefault(key, []).append(score)
+        finally:
+            if pool:
+                pool.shutdown(cancel_futures=True)  # after an interrupt, do not wait for the remaining steps
+        return {key: np.array(scores, dtype=np.float64) for key, scores in rows.items()}
+
 
 Reproduced: TypeAlias = "tuple[list[Cell], Figure | None]"
-"""What the function of a reproduction makes: its cells, and its figure where it has one."""
+"""What the function of a reproduction returns: cells, and a figure or None."""
 Run = Callable[..., Reproduced]
-"""Of a context, and of a number of steps where there are streams."""
+"""The function of a reproduction. It takes a context, and a number of steps if it has streams."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +159,15 @@ class Reproduction:
     Parameters
     ----------
     name
-        What it is called by, as in "dissertation-table-3.2".
+        Its name in `REPRODUCTIONS`, such as "dissertation-table-3.2".
     title
         What it shows.
     repeats
-        How many runs of each setting it makes unless told otherwise; 1 where nothing is drawn.
+        The default number of runs of each setting; 1 where nothing is drawn at random.
     needs
-        The data sets it reads, by their names in `hubbub.data.CATALOG`.
+        The data sets that it reads, by their names in `hubbub.data.CATALOG`.
     function
-        Makes its cells and figure.
+        Returns its cells and figure.
     """
 
     name: str
@@ -142,15 +218,15 @@ def reproduce(
     name
         A name in `REPRODUCTIONS`.
     repeats
-        Runs of each setting; the reproduction's own number unless given.
+        Runs of each setting; by default the reproduction's own number.
     seed
-        The same seed gives the same numbers; None draws new ones.
+        The same seed gives the same numbers; None draws a new seed.
     progress
         Called with (done, total, label).
     scale
-        Shrinks the populations, for a quick look: 0.01 is a hundredth of everyone.
+        The factor by which populations shrink, for a quick look: 0.01 for a hundredth of the people.
     steps
-        How long its streams are, where it has streams; its own number unless given.
+        The length of its streams, if it has streams; by default the reproduction's own number.
 
     Example:
         >>> cell = reproduce("dissertation-table-3.2").cells[-1]
@@ -166,11 +242,11 @@ def reproduce(
     check_integer("repeats", repeats, 1)
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise InvalidValue("scale", scale, "a number above 0, at most 1")
-    more: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if steps is not None:
         if "steps" not in signature(chosen.function).parameters:
             raise InvalidValue("steps", steps, f"none: {name} has no streams")
         check_integer("steps", steps, 1)
-        more["steps"] = steps
-    cells, figure = chosen.function(Context(repeats, Random(seed=seed), float(scale), progress), **more)
+        options["steps"] = steps
+    cells, figure = chosen.function(Context(repeats, Random(seed=seed), float(scale), progress), **options)
     return Result(chosen.name, chosen.title, tuple(cells), figure)

@@ -1,4 +1,4 @@
-"""What a reproduction returns: cells that stand beside the paper's, and a figure."""
+"""The result of a reproduction: cells, each a number of ours beside the paper's, and a figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Printed = float | str | None
-_REMARK = 26  # characters from which a remark that several cells share is a footnote
+_SHORT_REMARK = 26  # a longer remark that several cells share becomes a footnote
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Cell:
     Parameters
     ----------
     row, column
-        Where it stands; the column is "claim" where a statement of the text is checked.
+        Its place in the table; the column is "claim" where a statement of the paper's text is checked.
     paper
-        The number the paper prints, its words ("O(log d)", "about 20%"), or None where it prints neither.
+        The number that the paper prints, its words ("O(log d)", "about 20%"), or None where it prints neither.
     ours
         The number computed or measured here.
     note
-        How it was come by, and what differs from the paper's setting; remarks are parted by "; ".
+        How the number was obtained, and what differs from the paper's setting: remarks, separated by "; ".
 
     Example:
         >>> Cell("eps = 1", "OLH", paper=3.68, ours=3.6827, note="Eq 3.12").paper
@@ -44,6 +44,16 @@ class Cell:
     paper: Printed
     ours: float
     note: str = ""
+
+
+def joined(*remarks: str | None) -> str:
+    """A note of several remarks; empty ones are left out.
+
+    Example:
+        >>> joined("runs: 3", "", None, "other data")
+        'runs: 3; other data'
+    """
+    return "; ".join(filter(None, remarks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +106,9 @@ class Result:
         return tuple(paths)
 
     def table(self, *, most: int = 60) -> Table:
-        """A rich table. Where there are more than `most` cells, only claims, and what the paper prints.
+        """The cells as a rich table; of more than `most`, only the claims and those with a number of the paper's.
 
-        A remark that several cells share stands once, under the table.
+        A long remark that several cells share is printed once, under the table.
         """
         try:
             from rich import box
@@ -109,22 +119,22 @@ class Result:
         shown = list(self.cells)
         if len(shown) > most:
             shown = ([cell for cell in shown if cell.paper is not None or cell.column == "claim"] or shown)[:most]
-        # A claim's note begins with the verdict, which stays where it is.
-        parted = {cell: cell.note.split("; ") for cell in shown}
-        remarks = Counter(part for cell in shown for part in parted[cell][cell.column == "claim" :])
-        feet = [part for part, times in remarks.items() if times > 1 and len(part) > _REMARK]
-        marks = {part: f"({number})" for number, part in enumerate(feet, start=1)}
-        # Titles and notes are escaped: Var[c(i)] would pass for markup.
+        # The first remark of a claim is its verdict, which never becomes a footnote.
+        remarks = {cell: cell.note.split("; ") for cell in shown}
+        uses = Counter(remark for cell in shown for remark in remarks[cell][cell.column == "claim" :])
+        footnotes = [remark for remark, times in uses.items() if times > 1 and len(remark) > _SHORT_REMARK]
+        marks = {remark: f"({number})" for number, remark in enumerate(footnotes, start=1)}
+        # Titles and notes are escaped: rich would read Var[c(i)] as markup.
         table = Table(title=escape(f"{self.name}: {self.title}"), box=box.SIMPLE_HEAD, caption_justify="left")
         for heading in ("", "paper", "ours", "note"):
             table.add_column(heading, justify="right" if heading in ("paper", "ours") else "left")
         for cell in shown:
-            what = cell.row if cell.column == "claim" else f"{cell.row}, {cell.column}"
+            heading = cell.row if cell.column == "claim" else f"{cell.row}, {cell.column}"
             paper = "" if cell.paper is None else cell.paper if isinstance(cell.paper, str) else f"{cell.paper:.6g}"
-            remark = "; ".join(part for part in parted[cell] if part not in marks)
-            note = " ".join([remark, *(marks[part] for part in parted[cell] if part in marks)]).strip()
-            table.add_row(*map(escape, (what, paper, f"{cell.ours:.5g}", note)))
-        lines = [f"{mark} {part}" for part, mark in marks.items()]
+            own = "; ".join(remark for remark in remarks[cell] if remark not in marks)
+            note = " ".join([own, *(marks[remark] for remark in remarks[cell] if remark in marks)]).strip()
+            table.add_row(*map(escape, (heading, paper, f"{cell.ours:.5g}", note)))
+        lines = [f"{mark} {remark}" for remark, mark in marks.items()]
         if len(shown) < len(self.cells):
             lines.append(f"{len(self.cells) - len(shown):,} measured values more are in the CSV file.")
         table.caption = escape("\n".join(lines)) or None

@@ -1,4 +1,4 @@
-"""A table question's kept reports as a table that SQL can be asked of."""
+"""The kept reports of a table question as a table for SQL queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hubbub.query.memory_table import MemoryTable
 
 MOST_REPORTS = 4_000_000
-"""So many reports are read for one query: their columns are some ten bytes each."""
+"""The most reports that are read for one query; each takes some ten bytes of memory a column."""
 
 Floats = NDArray[np.float64]
 Part = tuple[str, int, int]
@@ -30,7 +30,7 @@ Part = tuple[str, int, int]
 
 
 def closed_steps(parts: list[Part], first: int | None, last: int | None) -> list[Part]:
-    """The asks of some steps; of the latest alone, where none are named.
+    """The asks of steps from `first` to `last`; of the latest step alone, if both are None.
 
     Example:
         >>> closed_steps([("a", 7, 0), ("b", 8, 0)], None, None), closed_steps([("a", 7, 0), ("b", 8, 0)], 7, None)
@@ -46,12 +46,12 @@ def closed_steps(parts: list[Part], first: int | None, last: int | None) -> list
 def kept_table(
     store: Store, archive: Archive | None, collection: Collection, question: str, parts: list[Part]
 ) -> MemoryTable:
-    """The reports of some closed asks, each with its step; refused where they are too many.
+    """A table of the reports to some closed asks, each with its step. Too many reports are refused.
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> one = example_collector()
-        >>> kept_table(one.store, None, one.collections["themes"], "popular", [])
+        >>> collector = example_collector()
+        >>> kept_table(collector.store, None, collector.collections["themes"], "popular", [])
         Traceback (most recent call last):
             ...
         hubbub.core.errors.InvalidValue: question: got 'popular'; allowed: a question of kind table
@@ -64,14 +64,14 @@ def kept_table(
 
     mechanism = schema.mechanism
     assert isinstance(mechanism, IntervalMechanism)
-    found: dict[int, list[tuple[int, Reports]]] = {}
+    batches_of: dict[int, list[tuple[int, Reports]]] = {}
     steps: list[NDArray[np.int64]] = []
     numbers: list[Floats] = []
     n = 0
     for ask, step, part in parts:
         for reports in reports_to(store, archive, AskKey(collection.collection_id, ask)):
             check_time()
-            found.setdefault(part, []).append((n, reports))
+            batches_of.setdefault(part, []).append((n, reports))
             steps.append(np.full(len(reports), step))
             if MEASURES in reports.public:
                 numbers.append(Measured.numbers(reports))
@@ -79,22 +79,22 @@ def kept_table(
             if n > MOST_REPORTS:
                 raise InvalidValue("steps", f"more than {MOST_REPORTS:,} reports", "fewer steps")
     levels = {}
-    for part, batches in found.items():
+    for part, batches in batches_of.items():
         level = mechanism.levels[part]
         oracle = mechanism.oracle(level)
         rows = np.concatenate([np.arange(start, start + len(batch)) for start, batch in batches])
-        # The same report under the id of the oracle that the table has for the level, whose codes are the same.
-        same = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
-        levels[level] = LevelReports(rows, Reports.concat(same))
+        # The table's oracle for the level has the same codes as the asked mechanism: reports change their spec id only.
+        renamed = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
+        levels[level] = LevelReports(rows, Reports.concat(renamed))
     public: dict[str, Any] = {STEP: np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)}
     names = [column.name for column in schema.public if column.name != STEP]
-    beside = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
-    public |= {name: _or_null(beside[:, place]) for place, name in enumerate(names)}
+    measures = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
+    public |= {name: _or_null(measures[:, index]) for index, name in enumerate(names)}
     return MemoryTable(schema, RangeReports(n, levels), public)
 
 
 def _own(reports: Reports) -> dict[str, Any]:
-    """The public columns of the oracle itself."""
+    """The public columns of the oracle, without the measures."""
     return {name: column for name, column in reports.public.items() if name != MEASURES}
 
 

@@ -9,8 +9,8 @@ from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.privacy.amplification.amplify import bounds
 from hubbub.privacy.amplification.claims import variation_claim
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 SETTINGS = tuple(product((10_000, 100_000), (4, 64)))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hubbub.mechanisms.ternary.coco import CoCo, coco_buckets
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 from hubbub.reproduce.sparse.methods import look
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from hubbub.mechanisms.ternary.collision import Collision, collision_buckets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.coco.figure_4 import BUCKETS, EPSILON, D, S
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sparse.errors import Errors, errors
 from hubbub.reproduce.sparse.methods import look
 

@@ -12,8 +12,8 @@ from hubbub.core.ternary import Ternary
 from hubbub.data.baskets import retail
 from hubbub.data.key_values import movies
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism

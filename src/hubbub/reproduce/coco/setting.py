@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced
+from hubbub.reproduce.plots import canvas, legend_below
 from hubbub.reproduce.sparse.methods import METHODS
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 

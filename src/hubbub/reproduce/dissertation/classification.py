@@ -1,4 +1,4 @@
-"""Classifiers that are trained on records drawn from a marginal, and how often they are wrong about real people."""
+"""Classifiers that are trained on records drawn from a marginal, and how often they misclassify real people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
 
 def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
-    """How many of n records drawn from a marginal fall in each of its cells; shares below 0 are moved to the simplex.
+    """Draw n records from a marginal, moved to the simplex if it has shares below 0; return the count of each cell.
 
     Example:
         >>> drawn_records(np.array([[0.6, 0.5], [-0.1, 0.0]]), 10, Random(seed=1)).sum()
@@ -24,10 +24,10 @@ def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
 
 
 def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
-    """The part of real records whose last attribute a support vector machine, trained on drawn ones, gets wrong.
+    """Train a support vector machine on drawn records; return the share of real records that it labels wrongly.
 
-    Features are one-hot; equal records are one with a weight, which trains the same machine (radial kernel, C = 1).
-    Where all drawn records have one label, that is what is said.
+    The machine has a radial kernel and C = 1. Features are one-hot. Equal records are passed as one record with a
+    weight, which trains the same machine. If all drawn records have one label, every real record gets that label.
 
     Parameters
     ----------
@@ -48,16 +48,16 @@ def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
             "scikit-learn is not installed: classifiers are trained with it (pip install scikit-learn)"
         ) from None
 
-    held = np.argwhere(counts)
-    labels = held[:, -1]
+    drawn = np.argwhere(counts)
+    labels = drawn[:, -1]
     if np.unique(labels).size == 1:
         return float(np.mean(records[:, -1] != labels[0]))
-    weights = counts[tuple(held.T)].astype(np.float64)
+    weights = counts[tuple(drawn.T)].astype(np.float64)
     machine = SVC(C=1.0, gamma="scale", cache_size=50)
-    machine.fit(_one_hot(held[:, :-1], counts.shape), labels, sample_weight=weights)
-    every = np.stack(np.unravel_index(np.arange(counts[..., 0].size), counts.shape[:-1]), axis=1)
-    said = machine.predict(_one_hot(every, counts.shape)).reshape(counts.shape[:-1])
-    return float(np.mean(said[tuple(records[:, :-1].T)] != records[:, -1]))
+    machine.fit(_one_hot(drawn[:, :-1], counts.shape), labels, sample_weight=weights)
+    all_features = np.stack(np.unravel_index(np.arange(counts[..., 0].size), counts.shape[:-1]), axis=1)
+    predicted = machine.predict(_one_hot(all_features, counts.shape)).reshape(counts.shape[:-1])
+    return float(np.mean(predicted[tuple(records[:, :-1].T)] != records[:, -1]))
 
 
 def _one_hot(codes: Codes, shape: tuple[int, ...]) -> Floats:

@@ -1,4 +1,4 @@
-"""What section 3.5.2 measures on real data: OLH, BLH and RAPPOR over one stream of events."""
+"""Section 3.5.2 on real data: every item of every basket is an event, collected by OLH, BLH and RAPPOR."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.random import Random
 from hubbub.data.baskets import retail
@@ -24,14 +24,17 @@ ALPHA = 0.05
 OTHER_DATA = "other data: 908,576 items of Belgian retail baskets, 16,470 different, for Kosarak's 8 million clicks"
 
 
+Key = tuple[str, float]  # method, epsilon
+
+
 class ItemCounts(NamedTuple):
     """One method's estimate of every item, in events."""
 
     truth: NDArray[np.int64]
     counts: NDArray[np.float64]
     threshold: NDArray[np.float64]
-    """The significance threshold of each item (Eq 3.13): one for all with OLH and BLH; RAPPOR has no variance on paper,
-    and takes the one its regression states, item by item."""
+    """The significance threshold of each item (Eq 3.13). It is the same for all items with OLH and BLH. RAPPOR has no
+    variance on paper, so that its threshold comes from the standard error that its regression states for the item."""
 
 
 @cache
@@ -40,14 +43,14 @@ def _items() -> NDArray[np.int64]:
 
 
 def events(context: Context) -> NDArray[np.int64]:
-    """Every item of every basket is an event, all reported; scaled down, a random part of them."""
+    """The items of all baskets, one event each; scaled down, a random part of them."""
     items = _items()
     n = context.size(items.size)
     return items if n == items.size else items[context.rng.child("part of the events").permutation(items.size)[:n]]
 
 
-def answer(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) -> ItemCounts:
-    """Collect the events by one method and estimate every item; RAPPOR with all items as candidates."""
+def estimated_items(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) -> ItemCounts:
+    """Collect the events by one method and estimate the count of every item; RAPPOR has all items as candidates."""
     domain = int(_items().max()) + 1
     mechanism = _mechanism(method, epsilon, domain)
     estimate = mechanism.estimate(collect(mechanism, values, rng))
@@ -59,16 +62,18 @@ def answer(method: str, epsilon: float, values: NDArray[np.int64], rng: Random) 
 
 
 def measure(
-    context: Context, epsilons: tuple[float, ...], what: Callable[[ItemCounts], object]
-) -> dict[tuple[str, float], NDArray[np.float64]]:
-    """`what` of the answers of each method at each epsilon, one row a run."""
+    context: Context, epsilons: tuple[float, ...], score: Callable[[ItemCounts], ArrayLike]
+) -> dict[Key, NDArray[np.float64]]:
+    """The score of each method's estimates at each epsilon, one row a run."""
     values = events(context)
-    measured: dict[tuple[str, float], list[object]] = {(m, e): [] for e in epsilons for m in METHODS}
-    steps = [(m, e, run) for m, e in measured for run in range(context.repeats)]
-    for method, epsilon, run in context.track(steps, lambda s: f"{s[0]}, eps = {s[1]:g}, run {s[2] + 1}"):
+
+    def run_once(setting: Key, run: int) -> dict[Key, ArrayLike]:
+        method, epsilon = setting
         rng = context.rng.child("section 3.5.2", method, str(epsilon), run)
-        measured[method, epsilon].append(what(answer(method, epsilon, values, rng)))
-    return {key: np.array(rows, dtype=np.float64) for key, rows in measured.items()}
+        return {setting: score(estimated_items(method, epsilon, values, rng))}
+
+    settings = [(method, epsilon) for epsilon in epsilons for method in METHODS]
+    return context.measure(settings, run_once, "{0[0]}, eps = {0[1]:g}".format)
 
 
 def _mechanism(method: str, epsilon: float, domain: int) -> Mechanism:

@@ -10,8 +10,8 @@ import numpy as np
 from hubbub.mechanisms.frequency.the import best_theta, pass_rates
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.oracles import ORACLES, pure_variance
-from hubbub.reproduce.dissertation.style import canvas, finish, look
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, look
 
 N = 10_000
 EPSILONS = np.linspace(0.5, 5.0, 19)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.data.synthetic import zipf
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.oracles import ORACLES
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
 from hubbub.simulate.collect import collect
 
 if TYPE_CHECKING:
@@ -28,14 +26,14 @@ PANELS = (("DE", "SHE", "THE", "BLH"), ("SUE", "OUE", "OLH", "BLH"))
 
 
 class FigurePoint(NamedTuple):
-    """What one point of the figure is measured at."""
+    """A point of the figure: a protocol, a domain size and an epsilon."""
 
     name: str
     domain: int
     epsilon: float
 
 
-Errors = dict[FigurePoint, NDArray[np.float64]]
+Errors = RunScores[FigurePoint]
 
 
 @reproduction(
@@ -48,11 +46,11 @@ def figure_3_2(context: Context) -> Reproduced:
     by_domain = [FigurePoint(name, 1 << bits, 4.0) for name in ORACLES for bits in BITS]
     by_epsilon = [FigurePoint(name, 1024, epsilon) for name in ORACLES for epsilon in EPSILONS]
     n = context.size(N)
-    settings = list(dict.fromkeys(by_domain + by_epsilon))
-    errors = {
-        setting: np.array([_squared_error(setting, n, run, context) for run in range(context.repeats)])
-        for setting in context.track(settings, lambda s: f"{s.name}, d = {s.domain}, eps = {s.epsilon:g}")
-    }
+    errors = context.measure(
+        dict.fromkeys(by_domain + by_epsilon),
+        lambda setting, run: {setting: _squared_error(setting, n, run, context)},
+        "{0.name}, d = {0.domain}, eps = {0.epsilon:g}".format,
+    )
     figure, panels = canvas(2, 2)
     for column, names in enumerate(PANELS):
         _draw(panels[column], names, by_domain, errors, n, "domain")
@@ -111,7 +109,7 @@ def _draw(
         finish(panel, "$\\epsilon$", "squared error of c(i)", "d = 1,024")
 
 
-def _claims(errors: Mapping[FigurePoint, NDArray[np.float64]], n: int) -> list[Claim]:
+def _claims(errors: Errors, n: int) -> list[Claim]:
     claims = []
     for name in ORACLES:
         large = {

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.claims import Claim, judged, means, ratio
+from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, Key, measure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish
 
 FREQUENT = 30
 
@@ -30,17 +27,16 @@ def figure_3_3(context: Context) -> Reproduced:
     """The squared error of the counts of the 30 most frequent items."""
     errors = measure(context, EPSILONS, _squared_error)
     figure, (panel,) = canvas(width=6, height=4.4)
-    for method in METHODS:
-        draw_runs(panel, EPSILONS, [errors[method, epsilon] for epsilon in EPSILONS], method)
+    draw_methods(panel, EPSILONS, {method: [errors[method, epsilon] for epsilon in EPSILONS] for method in METHODS})
     finish(panel, "$\\epsilon$", "mean squared error of c(i)", f"{FREQUENT} most frequent items, retail baskets")
     panel.legend(frameon=False)
     note = f"runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
-    cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
+    cells = [Cell(f"eps = {e:g}", method, None, mean, note) for (method, e), mean in means(errors).items()]
     return cells + judged(_claims, errors), figure
 
 
-def _claims(errors: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
-    mean = {key: float(row.mean()) for key, row in errors.items()}
+def _claims(errors: RunScores[Key]) -> list[Claim]:
+    mean = means(errors)
     others = [method for method in METHODS if method != "OLH"]
     worst = max(ratio(mean["OLH", e], mean[m, e]) for e in EPSILONS if e > 1 for m in others)
     fall = {m: ratio(mean[m, 1.0], mean[m, 4.0]) for m in METHODS}
@@ -50,9 +46,8 @@ def _claims(errors: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Cla
         Claim("fall of the error from eps 1 to eps 4, OLH to the next", faster, above=1, note=OTHER_DATA),
     ]
     for method, equations in (("RAP(8)", 8 * 128), ("RAP(16)", 16 * 128)):
-        gain = ratio(mean[method, 3.0], mean[method, 5.0])
-        olh = ratio(mean["OLH", 3.0], mean["OLH", 5.0])
-        note = f"OLH's {olh:.3g}; {equations:,} equations for 16,470 candidates; {OTHER_DATA}"
+        gain, gain_of_olh = (ratio(mean[name, 3.0], mean[name, 5.0]) for name in (method, "OLH"))
+        note = f"OLH's {gain_of_olh:.3g}; {equations:,} equations for 16,470 candidates; {OTHER_DATA}"
         statement = f"{method} gains nothing from a larger eps: error at eps 3 to eps 5"
         claims.append(Claim(statement, gain, paper="about 1", below=2, note=note))
     return claims

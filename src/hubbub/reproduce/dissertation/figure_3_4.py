@@ -1,22 +1,17 @@
-"""Figure 3.4: how many values stand out from the noise, on real data."""
+"""Figure 3.4: how many values are significantly above the noise, on real data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
-
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, measure
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, look
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.dissertation.clicks import EPSILONS, METHODS, OTHER_DATA, ItemCounts, Key, measure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish, look
 
 PRINTED = {"RAP(8)": 75.0, "RAP(16)": 75.0, "BLH": 36.0, "OLH": 200.0}  # at eps = 4; OLH "nearly"
 
 
 def _positives(items: ItemCounts) -> tuple[int, int]:
-    """True positives, and how many were identified in all."""
+    """The number of true positives, and the number of values identified in all."""
     identified = items.counts > items.threshold
     return int((identified & (items.truth > items.threshold)).sum()), int(identified.sum())
 
@@ -31,8 +26,8 @@ def figure_3_4(context: Context) -> Reproduced:
     """Values estimated above the threshold of Eq 3.13 at alpha = 0.05, and those truly above it."""
     positives = measure(context, EPSILONS, _positives)
     figure, (panel,) = canvas(width=6, height=4.4)
+    draw_methods(panel, EPSILONS, {method: [positives[method, e][:, 0] for e in EPSILONS] for method in METHODS})
     for method in METHODS:
-        draw_runs(panel, EPSILONS, [positives[method, epsilon][:, 0] for epsilon in EPSILONS], method)
         identified = [positives[method, epsilon][:, 1].mean() for epsilon in EPSILONS]
         panel.plot(EPSILONS, identified, color=look(method)["color"], linestyle="--", linewidth=1)
     panel.plot([], [], color="#555555", linestyle="--", linewidth=1, label="identified, true or not")
@@ -47,7 +42,7 @@ def figure_3_4(context: Context) -> Reproduced:
     return cells + judged(_claims, positives), figure
 
 
-def _claims(positives: Mapping[tuple[str, float], NDArray[np.float64]]) -> list[Claim]:
+def _claims(positives: RunScores[Key]) -> list[Claim]:
     mean = {method: positives[method, 4.0].mean(axis=0) for method in METHODS}
     claims = []
     for other in ("BLH", "RAP(16)"):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.clicks import METHODS, OTHER_DATA, ItemCounts, events, measure
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below, look
 
 EPSILON = 4.0
 KOSARAK = 8_000_000  # "around 8 million click events"
@@ -25,8 +24,8 @@ KINDS = ("true positives", "false positives")
     needs=("retail",),
 )
 def figure_3_5(context: Context) -> Reproduced:
-    """How many values a threshold lets through that are truly above it, and that are not."""
-    # The paper reads the figure at 5,000: so many standard deviations on its events, here as many on ours.
+    """The values estimated above a threshold: how many truly are above it, and how many are not."""
+    # The paper reads the figure at 5,000. On our events the same number of standard deviations is less.
     printed = 5000 * math.sqrt(events(context).size / KOSARAK)
     thresholds = printed * np.geomspace(1 / 8, 8, 25)
     middle = thresholds.size // 2  # the printed one
@@ -65,7 +64,7 @@ def figure_3_5(context: Context) -> Reproduced:
     return cells + judged(lambda runs: _claims(runs, where), at_printed), figure
 
 
-def _claims(measured: Mapping[str, NDArray[np.float64]], where: str) -> list[Claim]:
+def _claims(measured: RunScores[str], where: str) -> list[Claim]:
     true, false = ({method: float(rows[:, row].mean()) for method, rows in measured.items()} for row in (0, 1))
     more, alike = ratio(false["BLH"], false["OLH"]), ratio(true["OLH"], true["BLH"])
     worse = ratio(true["RAP(16)"], true["OLH"])

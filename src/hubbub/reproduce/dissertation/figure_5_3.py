@@ -28,8 +28,8 @@ from hubbub.reproduce.harness import Context, Reproduced, reproduction
 
 PUBLISHED = "LDPMiner as published"
 CLAIMED = (2.0, 4.0)  # the epsilons that claims are about
-SAID = "around 45 (existing ones: around 12)", "3 orders of magnitudes less"
-"""What the text says of POS: how many items are found, and the error, against existing protocols."""
+PRINTED = "around 45 (existing ones: around 12)", "3 orders of magnitudes less"
+"""What the text says of POS, against existing protocols: how many items are found, and the error."""
 
 
 def _by(rung: Rung) -> Method:
@@ -51,12 +51,12 @@ ITEM_METHODS: dict[str, Method] = {rung.name: _by(rung) for rung in LADDER}
     needs=("retail",),
 )
 def figure_5_3(context: Context) -> Reproduced:
-    """As they are and resampled; also LDPMiner as published, with half of epsilon a phase, and SVIM as deployed."""
+    """The baskets as they are and resampled; also LDPMiner as published, half of epsilon a phase, and deployed SVIM."""
     everyone = belgian(context)
     methods = {PUBLISHED: _published, **ITEM_METHODS, DEPLOYED.name: _by(DEPLOYED)}
     runs = measure(context, "figure 5.3", everyone, methods, itemsets=False)
-    told = cells(context, everyone, runs, (HITS, NCR, ERROR))
-    return told + judged(lambda some: _claims(everyone, some), runs), draw(everyone, runs, (NCR, ERROR))
+    scores = cells(context, everyone, runs, (HITS, NCR, ERROR))
+    return scores + judged(lambda some: _claims(everyone, some), runs), draw(everyone, runs, (NCR, ERROR))
 
 
 def _claims(everyone: Sequence[KnownSets], runs: MiningRuns) -> list[Claim]:
@@ -68,7 +68,7 @@ def _claims(everyone: Sequence[KnownSets], runs: MiningRuns) -> list[Claim]:
             def times(method: str, other: str, column: int, who: str = people.name, at: float = epsilon) -> float:
                 return ratio(*(mean_score(runs, who, name, at, FIXED_K, column) for name in (method, other)))
 
-            printed = {LDP_MINER: SAID} if epsilon == FIXED_EPSILON else {}  # the text names no epsilon
+            printed = {LDP_MINER: PRINTED} if epsilon == FIXED_EPSILON else {}  # the text names no epsilon
             for miner, words in ((LDP_MINER, "LDPMiner"), (OLH_MINER, "LDPMiner by OLH")):
                 found, error = times(SVIM.name, miner.name, HITS), times(miner.name, SVIM.name, ERROR)
                 many, less = printed.get(miner, (None, None))

@@ -1,12 +1,12 @@
-"""Figure 6.3: the noise error of marginals of s attributes, and what Algorithm 2 makes of it."""
+"""Figure 6.3: the noise error of marginals of s attributes, and the t and s that Algorithm 2 chooses."""
 
 from __future__ import annotations
 
 from hubbub.protocols.marginals.covering import covering_design
 from hubbub.protocols.marginals.plan import THETA, noise_error, plan_marginals, sampling_error
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 
 N, M, K = 2**16, 8, 3
 EPSILONS = tuple(round(0.2 * step, 1) for step in range(1, 11))

@@ -1,8 +1,6 @@
-"""Figure 6.8: k-way marginals from marginals that were planned for another k, and from a trusted server."""
+"""Figure 6.8: k-way marginals by CALM planned for another k, and by a trusted server."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +17,20 @@ from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.figures_6_7_and_6_9 import calm_error
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
 from hubbub.reproduce.dissertation.marginal_runs import squared_errors
-from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 M = 16
 KS = (3, 6, 8)
 EPSILONS = (0.5, 1.0, 1.5, 2.0)
 PLANNED = (2, 3, 4, 6, 8, 10, 12, 16)
 VIEW, COVERED = 8, 3
-"""A trusted server's marginals have 8 attributes each, and hold all sets of 3."""
+"""A trusted server's marginals have 8 attributes each, and cover all sets of 3."""
 CENTRAL_QUERIES = 10
-"""Of many large views the table of most entropy takes seconds to find: fewer are asked for than of CALM."""
+"""Fewer queries than of CALM: from many large views, the table of largest entropy takes seconds to find."""
 Key = tuple[int, str, float]
-"""The k that is asked for, by which plan, and epsilon."""
-Runs = Mapping[Key, NDArray[np.float64]]
+"""The k of the queries, the plan, and epsilon."""
+Runs = RunScores[Key]
 
 
 def central_views() -> tuple[Attributes, ...]:
@@ -73,7 +71,7 @@ def central_error(people: KnownRecords, epsilon: float, k: int, rng: Random) -> 
     needs=("retail",),
 )
 def figure_6_8(context: Context) -> Reproduced:
-    """On 2^18 baskets, drawn with replacement. Plans that choose the same marginals share runs, as in the text."""
+    """On 2^18 baskets, drawn with replacement. Plans with the same marginals share their runs, as in the text."""
     n = context.size(2**18, least=4000)
     people = top_items(M).resampled(n, context.rng.child("people"))
     plans = {(p, e): plan_marginals(n, people.sizes, e, k=p) for p in PLANNED for e in EPSILONS}

@@ -1,21 +1,18 @@
-"""Figure 7.10: HIO and SC where four numbers and four words are private, by the dimensions that queries ask for."""
+"""Figure 7.10: HIO and SC over four ordinal and four categorical private dimensions, by the dimensions of a query."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.reproduce.claims import Claim, judged, ratio
+from hubbub.reproduce.claims import Claim, judged, means, ratio
 from hubbub.reproduce.dissertation.range_people import OTHER_DATA, answers, census_people, random_box
-from hubbub.reproduce.dissertation.style import canvas, finish, look
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_lines, finish
 
 KINDS = {"1+0": (0,), "1+1": (0, 5), "2+0": (0, 1), "2+1": (0, 1, 5)}
 METHODS = ("HIO", "SC")
 QUERIES = 10
-Runs = Mapping[tuple[str, str], NDArray[np.float64]]
+Key = tuple[str, str]  # kind of query, method
 
 
 @reproduction(
@@ -27,33 +24,30 @@ Runs = Mapping[tuple[str, str], NDArray[np.float64]]
 def figure_7_10(context: Context) -> Reproduced:
     """The median relative error of ten random queries of a third of each number that they ask for."""
     people = census_people(context, [625] * 4, words=4)
-    runs: dict[tuple[str, str], NDArray[np.float64]] = {}
-    steps = [(kind, method) for kind in KINDS for method in METHODS]
-    for kind, method in context.track(steps, " ".join):
-        errors = []
-        for run in range(context.repeats):
-            rng = context.rng.child("figure 7.10", kind, run)
-            numbers = sum(column < 4 for column in KINDS[kind])
-            drawn = [random_box(people.dimensions, KINDS[kind], 3.0**-numbers, rng) for _ in range(QUERIES)]
-            truth = np.array([max(people.measure[people.within(query)].sum(), 1.0) for query in drawn])
-            said = answers(people, method, 5.0, drawn, rng.child(method))
-            errors.append(float(np.median(np.abs(said - truth) / truth)))
-        runs[kind, method] = np.array(errors)
+
+    def run_once(setting: Key, run: int) -> dict[Key, float]:
+        kind, method = setting
+        rng = context.rng.child("figure 7.10", kind, run)
+        numbers = sum(column < 4 for column in KINDS[kind])
+        queries = [random_box(people.dimensions, KINDS[kind], 3.0**-numbers, rng) for _ in range(QUERIES)]
+        truth = np.array([max(people.measure[people.within(query)].sum(), 1.0) for query in queries])
+        estimates = answers(people, method, 5.0, queries, rng.child(method))
+        return {setting: float(np.median(np.abs(estimates - truth) / truth))}
+
+    runs = context.measure([(kind, method) for kind in KINDS for method in METHODS], run_once, " ".join)
+    error = means(runs)
     note = f"runs averaged: {context.repeats}, {QUERIES} queries each; {OTHER_DATA}"
-    cells = [
-        Cell(kind, f"{method}, relative error", None, float(errors.mean()), note)
-        for (kind, method), errors in runs.items()
-    ]
+    cells = [Cell(kind, f"{method}, relative error", None, mean, note) for (kind, method), mean in error.items()]
     figure, (panel,) = canvas()
-    for method in METHODS:
-        panel.plot(list(KINDS), [float(runs[kind, method].mean()) for kind in KINDS], **look(method))
+    draw_lines(panel, list(KINDS), {method: [error[kind, method] for kind in KINDS] for method in METHODS})
     finish(panel, "dimensions asked for (numbers + words)", "median relative error", "census, $\\epsilon$ = 5")
     panel.legend(frameon=False)
     return cells + judged(_claims, runs), figure
 
 
-def _claims(runs: Runs) -> list[Claim]:
-    gain = {kind: ratio(float(runs[kind, "SC"].mean()), float(runs[kind, "HIO"].mean())) for kind in KINDS}
+def _claims(runs: RunScores[Key]) -> list[Claim]:
+    error = means(runs)
+    gain = {kind: ratio(error[kind, "SC"], error[kind, "HIO"]) for kind in KINDS}
     words = "SC performs better"
     return [
         *(Claim(f"{kind}: SC to HIO", gain[kind], words, below=1, note=OTHER_DATA) for kind in ("1+0", "1+1", "2+0")),

@@ -1,8 +1,6 @@
-"""Figure 8.10: the most frequent values."""
+"""Figure 8.10: the squared error of the k most frequent values."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +9,20 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.postprocessing import (
     KEYS,
     OTHER_DATA,
+    KnownPeople,
+    data_note,
     draw_rows,
     emoji_population,
     estimated,
     full_domain,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.result import joined
 
 EPSILON = 1.0
 TOP = tuple(range(2, 33, 2))
+Setting = tuple[str, str]  # population, method
 
 
 @reproduction(
@@ -33,30 +34,23 @@ TOP = tuple(range(2, 33, 2))
 def figure_8_10(context: Context) -> Reproduced:
     """The squared error of the k truly most frequent values, which no method knows."""
     both = (zipf_population(context), emoji_population(context))
-    measured: dict[tuple[str, str], list[NDArray[np.float64]]] = {}
     kept: dict[str, list[int]] = {people.name: [] for people in both}
-    steps = [(people, run) for people in both for run in range(context.repeats)]
-    for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
-        methods = full_domain(estimated(people, EPSILON, context.rng.child("figure 8.10", people.name, run)))
-        kept[people.name].append(int((methods["Base-Cut"] > 0).sum()))
+
+    def run_once(people: KnownPeople, run: int) -> dict[Setting, NDArray[np.float64]]:
+        shares = full_domain(estimated(people, EPSILON, context.rng.child("figure 8.10", people.name, run)))
+        kept[people.name].append(int((shares["Base-Cut"] > 0).sum()))
         top, truth = people.ranked[: TOP[-1]], people.truth
-        for method, shares in methods.items():
-            running = np.cumsum((shares[top] - truth[top]) ** 2) / np.arange(1, TOP[-1] + 1)
-            measured.setdefault((people.name, method), []).append(running)
-    errors = {key: np.array(runs) for key, runs in measured.items()}
-    figure, panels = canvas(2, 2)
-    draw_rows(
-        figure,
-        panels,
-        TOP,
-        {p.name: lambda m, p=p: [errors[p.name, m][:, k - 1] for k in TOP] for p in both},  # type: ignore[misc]
-        labels=("k", "MSE"),
-    )
+        return {
+            (people.name, method): np.cumsum((shares[method][top] - truth[top]) ** 2) / np.arange(1, TOP[-1] + 1)
+            for method in KEYS
+        }
+
+    errors = context.measure(both, run_once, lambda people: people.name)
+    rows = {p.name: {m: [errors[p.name, m][:, k - 1] for k in TOP] for m in KEYS} for p in both}
     runs = f"runs averaged: {context.repeats} (the paper: 30)"
     cells = [
-        Cell(f"{name}, k = {k}", m, None, float(row[:, k - 1].mean()), note)
-        for (name, m), row in errors.items()
-        for note in [runs if name == "Zipf" else f"{runs}; {OTHER_DATA}"]
+        Cell(f"{name}, k = {k}", method, None, float(row[:, k - 1].mean()), joined(runs, data_note(name)))
+        for (name, method), row in errors.items()
         for k in TOP
     ]
     cells += [
@@ -69,10 +63,10 @@ def figure_8_10(context: Context) -> Reproduced:
         )
         for name, number in kept.items()
     ]
-    return cells + judged(_claims, errors), figure
+    return cells + judged(_claims, errors), draw_rows(TOP, rows, labels=("k", "MSE"))
 
 
-def _claims(errors: Mapping[tuple[str, str], NDArray[np.float64]]) -> list[Claim]:
+def _claims(errors: RunScores[Setting]) -> list[Claim]:
     """`errors` holds, by population and method, a row a run: the error of the k most frequent for k = 1, 2, ..."""
     return [
         claim

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.claims import Claim, judged, means
 from hubbub.reproduce.dissertation.postprocessing import (
     EPSILONS,
     KEYS,
-    OTHER_DATA,
+    KnownPeople,
+    data_note,
     draw_rows,
     emoji_population,
     estimated,
     full_domain,
+    squared_error,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.result import joined
 
 Setting = tuple[str, str, float]  # population, method, epsilon
 
@@ -33,31 +33,25 @@ Setting = tuple[str, str, float]  # population, method, epsilon
 def figure_8_4(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of a share."""
     both = (zipf_population(context), emoji_population(context))
-    steps = [(people, epsilon, run) for people in both for epsilon in EPSILONS for run in range(context.repeats)]
-    measured: dict[Setting, list[float]] = {}
-    for people, epsilon, run in context.track(steps, lambda s: f"{s[0].name}, eps = {s[1]:g}, run {s[2] + 1}"):
+
+    def run_once(setting: tuple[KnownPeople, float], run: int) -> dict[Setting, float]:
+        people, epsilon = setting
         estimate = estimated(people, epsilon, context.rng.child("figure 8.4", people.name, str(epsilon), run))
-        for method, shares in full_domain(estimate).items():
-            error = float(((shares - people.truth) ** 2).mean())
-            measured.setdefault((people.name, method, epsilon), []).append(error)
-    errors = {key: np.array(runs) for key, runs in measured.items()}
-    figure, panels = canvas(2, 2)
-    draw_rows(
-        figure,
-        panels,
-        EPSILONS,
-        {p.name: lambda m, p=p: [errors[p.name, m, e] for e in EPSILONS] for p in both},  # type: ignore[misc]
-        labels=("$\\epsilon$", "MSE"),
-    )
+        shares = full_domain(estimate)
+        return {(people.name, method, epsilon): squared_error(shares[method], people.truth) for method in KEYS}
+
+    settings = [(people, epsilon) for people in both for epsilon in EPSILONS]
+    errors = context.measure(settings, run_once, lambda setting: f"{setting[0].name}, eps = {setting[1]:g}")
+    rows = {p.name: {m: [errors[p.name, m, e] for e in EPSILONS] for m in KEYS} for p in both}
     runs = f"runs averaged: {context.repeats} (the paper: 30)"
     cells = [
-        Cell(f"{name}, eps = {e:g}", m, None, float(row.mean()), runs if name == "Zipf" else f"{runs}; {OTHER_DATA}")
-        for (name, m, e), row in errors.items()
+        Cell(f"{name}, eps = {e:g}", method, None, mean, joined(runs, data_note(name)))
+        for (name, method, e), mean in means(errors).items()
     ]
-    return cells + judged(_claims, errors), figure
+    return cells + judged(_claims, errors), draw_rows(EPSILONS, rows, labels=("$\\epsilon$", "MSE"))
 
 
-def _claims(errors: Mapping[Setting, NDArray[np.float64]]) -> list[Claim]:
+def _claims(errors: RunScores[Setting]) -> list[Claim]:
     claims = []
     for name, factor in (("Zipf", 10.0), ("Emoji", 100.0)):
         logs = {m: np.log([errors[name, m, e].mean() for e in EPSILONS]) for m in KEYS}
@@ -66,7 +60,7 @@ def _claims(errors: Mapping[Setting, NDArray[np.float64]]) -> list[Claim]:
             """The error of a to that of b, geometric mean over eps."""
             return float(np.exp((logs[a] - logs[b]).mean()))
 
-        over = "geometric mean over eps" + ("" if name == "Zipf" else f"; {OTHER_DATA}")
+        over = joined("geometric mean over eps", data_note(name))
         at_1 = np.exp((logs["Base"] - logs["Norm-Sub"])[EPSILONS.index(1.0)])
         gain, note = relative("Base", "Norm-Sub"), f"{at_1:.3g} at eps = 1; {over}"
         rival = min((m for m in KEYS if m != "PowerNS"), key=lambda m: logs[m].mean())

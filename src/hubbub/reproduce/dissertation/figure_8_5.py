@@ -1,25 +1,29 @@
-"""Figure 8.5: how many more people would do without post-processing what n do with it."""
+"""Figure 8.5: how many more people are needed without post-processing for the error that n people have with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.postprocessing import KEYS, draw_rows, estimated, full_domain, zipf_population
-from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.claims import Claim, judged, means
+from hubbub.reproduce.dissertation.postprocessing import (
+    KEYS,
+    draw_rows,
+    estimated,
+    full_domain,
+    squared_error,
+    zipf_population,
+)
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
 
 EPSILON = 1.0
 OVER = "mean over n"
 SIZES = tuple(200_000 * k for k in range(1, 11))
+Setting = tuple[str, int]  # method, n
 
 
 def people_without(olh: OLH, error: float) -> float:
-    """How many reports, not post-processed, have this mean squared error over the domain (Eq 3.2, averaged).
+    """The number of reports that have this mean squared error without post-processing (Eq 3.2, averaged).
 
     Example:
         >>> olh = OLH(epsilon=1.0, domain=1024)
@@ -37,31 +41,22 @@ def people_without(olh: OLH, error: float) -> float:
 def figure_8_5(context: Context) -> Reproduced:
     """For each n, the n' whose analytical error is the error measured."""
     olh = OLH(epsilon=EPSILON, domain=1024)
-    measured: dict[tuple[str, int], list[float]] = {}
-    sizes = tuple(dict.fromkeys(context.size(n, least=1000) for n in SIZES))
-    steps = [(n, run) for n in sizes for run in range(context.repeats)]
     crowds = {context.size(n, least=1000): zipf_population(context, n) for n in SIZES}
-    for n, run in context.track(steps, lambda step: f"n = {step[0]:,}, run {step[1] + 1}"):
-        estimate = estimated(crowds[n], EPSILON, context.rng.child("figure 8.5", n, run))
-        for method, shares in full_domain(estimate).items():
-            error = float(((shares - crowds[n].truth) ** 2).mean())
-            measured.setdefault((method, n), []).append(people_without(olh, error))
-    needed = {key: np.array(runs) for key, runs in measured.items()}
-    figure, panels = canvas(1, 2, width=5)
-    draw_rows(
-        figure,
-        panels,
-        sizes,
-        {"Zipf": lambda method: [needed[method, n] for n in sizes]},
-        labels=("n, with post-processing", "n', without"),
-        log="",
-    )
-    note = f"runs averaged: {context.repeats} (the paper: 30)"
-    cells = [Cell(f"n = {n:,}", m, None, float(runs.mean()), f"n'; {note}") for (m, n), runs in needed.items()]
+
+    def run_once(n: int, run: int) -> dict[Setting, float]:
+        shares = full_domain(estimated(crowds[n], EPSILON, context.rng.child("figure 8.5", n, run)))
+        truth = crowds[n].truth
+        return {(method, n): people_without(olh, squared_error(shares[method], truth)) for method in KEYS}
+
+    needed = context.measure(crowds, run_once, "n = {:,}".format)
+    rows = {"Zipf": {method: [needed[method, n] for n in crowds] for method in KEYS}}
+    figure = draw_rows(list(crowds), rows, labels=("n, with post-processing", "n', without"), log="", width=5)
+    note = f"n'; runs averaged: {context.repeats} (the paper: 30)"
+    cells = [Cell(f"n = {n:,}", method, None, mean, note) for (method, n), mean in means(needed).items()]
     return cells + judged(_claims, needed), figure
 
 
-def _claims(needed: Mapping[tuple[str, int], NDArray[np.float64]]) -> list[Claim]:
+def _claims(needed: RunScores[Setting]) -> list[Claim]:
     """`needed` holds the n' of each method and n, one a run."""
     sizes = sorted({n for _, n in needed})
     gain = {m: float(np.mean([needed[m, n].mean() / n for n in sizes])) for m in KEYS}

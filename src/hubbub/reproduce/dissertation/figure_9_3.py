@@ -1,4 +1,4 @@
-"""Figure 9.3: the error of histograms of shuffled reports by the central epsilon, on real data."""
+"""Figure 9.3: the error of histograms from shuffled reports, by the central epsilon, on real data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from hubbub.core.random import Random
 from hubbub.data.tallies import emoji, names
 from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS, ByOracle, HistogramSetting
 from hubbub.reproduce.baselines.shuffled.numerical import NUMERICAL
-from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.claims import Claim, judged, means, ratio
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_runs, finish, legend_below
+from hubbub.reproduce.result import joined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ OTHER_DATA = "other data: emoji in tweets, and names of births in 2016, for the 
 SUMS = "its guarantee is of sums of bits alone, not of shuffled reports"
 DRAWN = "what reports add up to is drawn from its exact distribution"
 Key = tuple[str, str, str, float]
-"""Data, by which bounds, method, central epsilon."""
+"""The data, the bounds, the method, and the central epsilon."""
 
 
 @reproduction(
@@ -47,33 +48,24 @@ def figure_9_3(context: Context) -> Reproduced:
     cells = []
     for key, errors in runs.items():
         data, bounds, method, central = key
-        sums = [SUMS] if method in ("RAP", "RAP_R", "AUE") and bounds == "formulas of the chapter" else []
-        notes = [
-            bounds,
-            *sums,
-            "every report made" if bounds == "real reports" else DRAWN,
-            f"by formula {formula[key]:.4g}",
-        ]
-        cells.append(Cell(f"{data}, eps_c = {central:g}", method, None, float(errors.mean()), "; ".join(notes)))
-
-    def claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:
-        return _claims(runs, formula)
-
+        sums = SUMS if method in ("RAP", "RAP_R", "AUE") and bounds == "formulas of the chapter" else ""
+        how = "every report made" if bounds == "real reports" else DRAWN
+        note = joined(bounds, sums, how, f"by formula {formula[key]:.4g}")
+        cells.append(Cell(f"{data}, eps_c = {central:g}", method, None, float(errors.mean()), note))
     drawn = {key: errors for key, errors in runs.items() if key[1] != "real reports"}
-    real = {key: float(errors.mean()) for key, errors in runs.items() if key[1] == "real reports"}
-    off = [_to_formula(key, error, formula).cell() for key, error in real.items()]
-    return cells + judged(claims, drawn) + off, figure
+    real = [_to_formula(key, mean, formula).cell() for key, mean in means(runs).items() if key[1] == "real reports"]
+    return cells + judged(lambda some: _claims(some, formula), drawn) + real, figure
 
 
 def measure(context: Context) -> tuple[dict[Key, NDArray[np.float64]], dict[Key, float]]:
-    """The mean squared errors of every setting, one a run, and the error by formula."""
+    """By setting, the mean squared error of each run, and the error by formula."""
     runs: dict[Key, NDArray[np.float64]] = {}
     formula: dict[Key, float] = {}
     for data, central in context.track([(d, c) for d in DATA for c in CENTRAL], lambda s: f"{s[0]}, eps_c {s[1]:g}"):
         counts = people(data, context)
-        given = HistogramSetting(central, DELTA, int(counts.sum()), len(counts))
-        methods = {("formulas of the chapter", name): make(given) for name, make in COMPARATORS.items()}
-        methods |= {("numerical bounds", name): make(given) for name, make in NUMERICAL.items()}
+        setting = HistogramSetting(central, DELTA, int(counts.sum()), len(counts))
+        methods = {("formulas of the chapter", name): make(setting) for name, make in COMPARATORS.items()}
+        methods |= {("numerical bounds", name): make(setting) for name, make in NUMERICAL.items()}
         for (bounds, name), method in methods.items():
             if method is None:
                 continue  # AUE needs more people than there are
@@ -93,16 +85,16 @@ def measure(context: Context) -> tuple[dict[Key, NDArray[np.float64]], dict[Key,
 
 
 def people(data: str, context: Context) -> NDArray[np.int64]:
-    """How many people hold each value.
+    """The number of people who hold each value.
 
     Example:
         >>> int(people("emoji", Context(repeats=1, rng=Random(seed=1))).sum())
         156941
     """
-    every = _counted(data)
+    counts = _counted(data)
     if context.scale == 1.0:
-        return every
-    scaled: NDArray[np.int64] = (every * context.scale).astype(np.int64)
+        return counts
+    scaled: NDArray[np.int64] = (counts * context.scale).astype(np.int64)
     scaled[0] += 1
     return scaled
 
@@ -113,7 +105,7 @@ def _counted(data: str) -> NDArray[np.int64]:
 
 
 def real_error(method: ByOracle, counts: NDArray[np.int64], rng: Random) -> float:
-    """The mean squared error with every person's report made and counted."""
+    """The mean squared error of one run in which every person's report is made and counted."""
     oracle = method.oracle
     values = np.repeat(np.arange(len(counts)), counts)
     sketch = oracle.accumulate(oracle.randomize(values, rng))
@@ -124,7 +116,7 @@ def _error(shares: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
     return float(((shares - counts / counts.sum()) ** 2).mean())
 
 
-def _draw(panel: Axes, runs: Mapping[Key, NDArray[np.float64]], data: str, bounds: str) -> None:
+def _draw(panel: Axes, runs: RunScores[Key], data: str, bounds: str) -> None:
     beside = () if bounds == "formulas of the chapter" else ("OLH", "Lap", "Base")
     for name in COMPARATORS:
         source = "formulas of the chapter" if name in beside else bounds
@@ -141,8 +133,8 @@ def _to_formula(key: Key, error: float, formula: Mapping[Key, float]) -> Claim:
     return Claim(statement, ratio(error, formula[key]), above=0.95, below=1.05)
 
 
-def _claims(runs: Mapping[Key, NDArray[np.float64]], formula: Mapping[Key, float]) -> list[Claim]:
-    mean = {key: float(errors.mean()) for key, errors in runs.items()}
+def _claims(runs: RunScores[Key], formula: Mapping[Key, float]) -> list[Claim]:
+    mean = means(runs)
     claims = []
     for data in DATA:
 

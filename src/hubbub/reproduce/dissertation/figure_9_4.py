@@ -1,8 +1,9 @@
-"""Figure 9.4: the 32 most common strings of 48 bits by TreeHist, over shuffled reports and without a shuffle."""
+"""Figure 9.4: the 32 most common strings of 48 bits by TreeHist, with shuffled reports and without a shuffle."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,11 @@ from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.heavy_hitters.shuffled_tree import drawn_shares, reported_shares, shuffled_tree_hist
 from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS, HistogramMethod, HistogramSetting
 from hubbub.reproduce.baselines.shuffled.numerical import NUMERICAL
-from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.claims import Claim, judged, means
 from hubbub.reproduce.dissertation.heavy_data import DATA, OTHER_DATA
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.found import hits
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below
+from hubbub.reproduce.top_k_scores import hits
 
 DELTA, K = 1e-9, 32
 CENTRAL = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -29,11 +30,13 @@ _METHODS: list[tuple[str, str, Make]] = [
     *((BOUNDS[0], name, COMPARATORS[name]) for name in (*SHUFFLED, *LOCAL)),
     *((BOUNDS[1], name, make) for name, make in NUMERICAL.items()),
 ]
-Key = tuple[str, str, str, float]
+Key = tuple[str, str, str, float]  # data, bounds, method, central epsilon
 
 
 class WithoutNoise:
-    """The true shares: what TreeHist itself finds, which keeps 32 prefixes a round and loses strings by that.
+    """A histogram method that returns the true shares.
+
+    With it TreeHist loses strings only because it keeps no more than 32 prefixes a round.
 
     Example:
         >>> WithoutNoise().shares(np.array([3, 1]), Random(seed=1)).tolist()
@@ -45,7 +48,7 @@ class WithoutNoise:
         return np.asarray(counts / counts.sum())
 
     def error(self, counts: NDArray[np.int64]) -> float:
-        """None."""
+        """The expected error, which is 0."""
         return 0.0
 
 
@@ -57,31 +60,31 @@ class WithoutNoise:
 )
 def figure_9_4(context: Context) -> Reproduced:
     """Shuffled methods divide epsilon and delta by the rounds, local ones divide the people."""
-    runs: dict[Key, list[float]] = {}
-    for data, run in context.track([(d, r) for d in POPULATIONS for r in range(context.repeats)], str):
+
+    def run_once(data: str, run: int) -> dict[Key, float]:
         population = DATA[data](context, context.rng.child("9.4", data, run))
-        for central in CENTRAL:
-            for bounds, name, make in _METHODS:
-                key = (data, bounds, name, central)
-                part = found_share(population, central, make, context.rng.child("9.4", *map(str, key), run), name)
-                if part is not None:
-                    runs.setdefault(key, []).append(part)
-    measured = {key: np.array(parts) for key, parts in runs.items()}
+        shares = {}
+        for central, (bounds, name, make) in product(CENTRAL, _METHODS):
+            key = (data, bounds, name, central)
+            share = found_share(population, central, make, context.rng.child("9.4", *map(str, key), run), name)
+            if share is not None:
+                shares[key] = share
+        return shares
+
+    runs = context.measure(POPULATIONS, run_once)
     figure, panels = canvas(len(POPULATIONS), 2, width=5.0)
-    for place, (data, bounds) in enumerate((data, bounds) for data in POPULATIONS for bounds in BOUNDS):
-        for name in (*SHUFFLED, *LOCAL):
-            source = BOUNDS[0] if name in LOCAL else bounds
-            at = [central for central in CENTRAL if (data, source, name, central) in measured]
-            if at:
-                draw_runs(panels[place], at, [measured[data, source, name, central] for central in at], name)
-        finish(panels[place], "central $\\epsilon$", "share of the top 32 found", f"{data}, {bounds}", log="")
+    for panel, (data, bounds) in zip(panels, product(POPULATIONS, BOUNDS), strict=True):
+        sources = {name: BOUNDS[0] if name in LOCAL else bounds for name in (*SHUFFLED, *LOCAL)}
+        lines = {name: [runs.get((data, source, name, e)) for e in CENTRAL] for name, source in sources.items()}
+        draw_methods(panel, CENTRAL, lines)
+        finish(panel, "central $\\epsilon$", "share of the top 32 found", f"{data}, {bounds}", log="")
     legend_below(figure, panels[:2], columns=6)
-    cells = []
-    for (data, bounds, name, central), parts in measured.items():
-        note = f"{bounds}; {OTHER_DATA[data]}"
-        cells.append(Cell(f"{data}, eps_c = {central:g}", name, None, float(parts.mean()), note))
+    cells = [
+        Cell(f"{data}, eps_c = {central:g}", name, None, mean, f"{bounds}; {OTHER_DATA[data]}")
+        for (data, bounds, name, central), mean in means(runs).items()
+    ]
     cells += [_without_noise(context, data) for data in POPULATIONS]
-    return cells + judged(_claims, measured) + [_real(context)], figure
+    return cells + judged(_claims, runs) + [_real(context)], figure
 
 
 def found_share(
@@ -93,7 +96,7 @@ def found_share(
     *,
     real: bool = False,
 ) -> float | None:
-    """Which part of the true top 32 is found; None where the method does not apply."""
+    """The share of the true top 32 that is found; None if the method does not apply."""
     found = shuffled_tree_hist(
         population,
         k=K,
@@ -109,23 +112,23 @@ def found_share(
 
 def _without_noise(context: Context, data: str) -> Cell:
     population = DATA[data](context, context.rng.child("9.4", data, 0))
-    part = found_share(population, 1.0, lambda given: WithoutNoise(), context.rng, "exact")
-    assert part is not None
-    return Cell(data, "without noise", None, part, "what keeping 32 prefixes a round leaves of the top 32")
+    share = found_share(population, 1.0, lambda _: WithoutNoise(), context.rng, "exact")
+    assert share is not None
+    return Cell(data, "without noise", None, share, "what keeping 32 prefixes a round leaves of the top 32")
 
 
 def _real(context: Context) -> Cell:
     population = DATA["Query"](context, context.rng.child("9.4", "Query", 0))
     rng = context.rng.child("9.4", "real")
-    part = found_share(population, 1.0, NUMERICAL["SOLH"], rng, "SOLH", real=True)
-    assert part is not None
-    return Cell("Query, eps_c = 1", "SOLH, real reports", None, part, "numerical bounds; every report made, one run")
+    share = found_share(population, 1.0, NUMERICAL["SOLH"], rng, "SOLH", real=True)
+    assert share is not None
+    return Cell("Query, eps_c = 1", "SOLH, real reports", None, share, "numerical bounds; every report made, one run")
 
 
-def _claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:
+def _claims(runs: RunScores[Key]) -> list[Claim]:
     claims = []
     for data in POPULATIONS:
-        found = {key[1:]: float(parts.mean()) for key, parts in runs.items() if key[0] == data}
+        found = {key[1:]: mean for key, mean in means(runs).items() if key[0] == data}
         local = max(found[BOUNDS[0], name, 1.0] for name in LOCAL)
         for bounds in BOUNDS:
             better = found[bounds, "SOLH", 1.0] - local

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from itertools import product
+from typing import TYPE_CHECKING
 
 from hubbub.reproduce.claims import Claim, judged, ratio
-from hubbub.reproduce.dissertation.heavy_data import DATA, NEEDS, OTHER_DATA
-from hubbub.reproduce.dissertation.heavy_methods import DRAWN, SearchSetting, sweep
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.dissertation.heavy_data import DATA, NEEDS
+from hubbub.reproduce.dissertation.heavy_methods import F1, NCR, SearchSetting, sweep
+from hubbub.reproduce.dissertation.search_figures import Runs, draw_settings, score_cells
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +19,7 @@ SHOWN = ("PEM", "PEM1", "HASH", "SPM", "PrivTrie", "TreeHist")
 """The methods of the figures, and TreeHist: HASH, SPM, PrivTrie and TreeHist split epsilon as published."""
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 KS = (8, 16, 32, 64)
-Runs = Mapping[SearchSetting, NDArray[np.float64]]
-_PARTS = (("F1", 1), ("NCR", 2))
+_SCORES = (("F1", F1), ("NCR", NCR))
 
 
 @reproduction("dissertation-figure-4.2", title="F1 and NCR by epsilon, k = 16, 2^20 queries", repeats=10, needs=NEEDS)
@@ -30,56 +27,27 @@ def figure_4_2(context: Context) -> Reproduced:
     """A column of panels a population, one panel a score."""
     settings = [SearchSetting(data, method, epsilon, 16) for data in DATA for epsilon in EPSILONS for method in SHOWN]
     runs = sweep(context, settings)
-    return score_cells(context, runs, _PARTS) + judged(_by_epsilon, runs), _drawn(runs, "epsilon")
+    return score_cells(context, runs, _SCORES) + judged(_by_epsilon, runs), _drawn(runs, "epsilon")
 
 
 @reproduction("dissertation-figure-4.3", title="F1 and NCR by k, eps = 2, 2^20 queries", repeats=10, needs=NEEDS)
 def figure_4_3(context: Context) -> Reproduced:
     """A column of panels a population, one panel a score."""
     runs = sweep(context, [SearchSetting(data, method, 2.0, k) for data in DATA for k in KS for method in SHOWN])
-    return score_cells(context, runs, _PARTS) + judged(_by_k, runs), _drawn(runs, "k")
-
-
-def score_cells(context: Context, runs: Runs, parts: Sequence[tuple[str, int]]) -> list[Cell]:
-    """The means of some columns of the scores of each setting, with their deviations."""
-    cells = []
-    for setting, rows in runs.items():
-        how = "its own sketch" if "TreeHist" in setting.method else DRAWN
-        remarks = [f"runs averaged: {context.repeats}", how, OTHER_DATA[setting.data]]
-        for name, column in parts:
-            part = rows[:, column]
-            mean, spread = mean_and_spread(part)
-            note = "; ".join(filter(None, [f"sd {spread:.2g}", *remarks]))
-            cells.append(Cell(str(setting), f"{setting.method}, {name}", None, mean, note))
-    return cells
-
-
-def mean_and_spread(part: NDArray[np.float64]) -> tuple[float, float]:
-    """The mean and the deviation of those runs that have a number.
-
-    Example:
-        >>> mean_and_spread(np.array([1.0, np.nan, 3.0]))
-        (2.0, 1.0)
-    """
-    some = part[np.isfinite(part)]
-    return (float(some.mean()), float(some.std())) if some.size else (float("nan"), float("nan"))
+    return score_cells(context, runs, _SCORES) + judged(_by_k, runs), _drawn(runs, "k")
 
 
 def _drawn(runs: Runs, along: str) -> Figure:
     figure, panels = canvas(2, len(DATA), width=3.6, height=3.0)
-    for place, panel in enumerate(panels):
-        data, (name, column) = list(DATA)[place % len(DATA)], _PARTS[place // len(DATA)]
-        for method in SHOWN:
-            points = [setting for setting in runs if setting.data == data and setting.method == method]
-            x: list[Any] = [getattr(setting, along) for setting in points]
-            draw_runs(panel, x, [runs[setting][:, column] for setting in points], method)
+    for panel, ((name, column), data) in zip(panels, product(_SCORES, DATA), strict=True):
+        draw_settings(panel, {setting: rows for setting, rows in runs.items() if setting.data == data}, along, column)
         finish(panel, "$\\epsilon$" if along == "epsilon" else "k", name, data, log="")
     legend_below(figure, panels, columns=len(SHOWN))
     return figure
 
 
 def _mean(runs: Runs, setting: SearchSetting) -> float:
-    return float(runs[setting][:, 1].mean())
+    return float(runs[setting][:, F1].mean())
 
 
 def _by_epsilon(runs: Runs) -> list[Claim]:

@@ -41,10 +41,10 @@ PRINTED = {1.0: 0.7, 2.0: 0.9}
     needs=("retail",),
 )
 def figure_5_4(context: Context) -> Reproduced:
-    """As they are and resampled."""
+    """The baskets as they are and resampled."""
     everyone = belgian(context)
-    told, runs, figure = _measured(context, everyone, "figure 5.4")
-    return told + judged(lambda some: _claims(everyone, some) + _printed(everyone, some), runs), figure
+    scores, runs, figure = _measured(context, everyone, "figure 5.4")
+    return scores + judged(lambda some: _claims(everyone, some) + _printed(everyone, some), runs), figure
 
 
 @reproduction(
@@ -56,8 +56,8 @@ def figure_5_4(context: Context) -> Reproduced:
 def figure_5_8(context: Context) -> Reproduced:
     """Customers of a British shop; Kosarak is in no package."""
     everyone = [british(context)]
-    told, runs, figure = _measured(context, everyone, "figure 5.8")
-    return told + judged(lambda some: _claims(everyone, some), runs), figure
+    scores, runs, figure = _measured(context, everyone, "figure 5.8")
+    return scores + judged(lambda some: _claims(everyone, some), runs), figure
 
 
 def _measured(context: Context, everyone: Sequence[KnownSets], name: str) -> tuple[list[Cell], MiningRuns, Figure]:
@@ -85,7 +85,7 @@ def _claims(everyone: Sequence[KnownSets], runs: MiningRuns) -> list[Claim]:
 
 
 def _printed(everyone: Sequence[KnownSets], runs: MiningRuns) -> list[Claim]:
-    """What the text says of POS: numbers that our baskets, of ten times as many items, need not reach."""
+    """The numbers that the text states for POS; with ten times as many items, our baskets need not reach them."""
     claims = []
     for people in everyone:
         for epsilon, printed in PRINTED.items():

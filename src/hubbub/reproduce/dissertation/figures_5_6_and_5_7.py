@@ -41,12 +41,12 @@ def figure_5_7(context: Context) -> Reproduced:
 def _measured(context: Context, column: int) -> Reproduced:
     everyone = [british(context), synthesized(context)]
     runs = measure(context, "figures 5.6 and 5.7", everyone, ITEM_METHODS, itemsets=False)
-    told = cells(context, everyone, runs, (column,))
-    return told + judged(lambda some: _claims(everyone, some, column), runs), draw(everyone, runs, (column,))
+    scores = cells(context, everyone, runs, (column,))
+    return scores + judged(lambda some: _claims(everyone, some, column), runs), draw(everyone, runs, (column,))
 
 
 def _claims(everyone: Sequence[KnownSets], runs: MiningRuns, column: int) -> list[Claim]:
-    """SVIM works persistently better than its competitors: than LDPMiner, where it leads least."""
+    """SVIM works persistently better than its competitors: it beats LDPMiner even where its lead is least."""
     claims = []
     order = (LDP_MINER.name, SVIM.name) if column == ERROR else (SVIM.name, LDP_MINER.name)
     what = "Var, LDPMiner to SVIM" if column == ERROR else "NCR, SVIM to LDPMiner"

@@ -1,11 +1,9 @@
-"""Figures 6.4 and 6.5: the squared error of CALM's marginals beside that of other methods, binary and not."""
+"""Figures 6.4 and 6.5: the squared error of marginals by CALM and other methods, of binary and other attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, census, top_items
@@ -18,17 +16,17 @@ from hubbub.reproduce.dissertation.marginal_runs import (
     MarginalSetting,
     measure_marginals,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EPSILONS = (0.2, 0.6, 1.0, 1.4, 2.0)
-CLAIMED = 1.0  # claims are about epsilons up to this
+MOST_CLAIMED = 1.0  # claims are about epsilons up to this
 ENDS = ("Uniform", "NoNoise")
 Panel = tuple[KnownRecords, int, int, tuple[str, ...]]
-"""People, how many of them, marginals of how many attributes, and the methods that can be run there."""
+"""People, how many of them, the number k of attributes of a marginal, and the methods that can be run there."""
 
 
 def _binary(context: Context) -> list[Panel]:
@@ -44,7 +42,7 @@ def _binary(context: Context) -> list[Panel]:
 
 
 def _others(context: Context) -> list[Panel]:
-    few = (
+    eight_columns = (
         "age",
         "workclass",
         "education",
@@ -56,7 +54,7 @@ def _others(context: Context) -> list[Panel]:
     )
     n = context.size(2**16, least=2000)
     return [
-        (census(3, few), n, 3, ("CALM", "FC", "AM", "FT", "BE", "EM", *ENDS)),
+        (census(3, eight_columns), n, 3, ("CALM", "FC", "AM", "FT", "BE", "EM", *ENDS)),
         (census(3), n, 3, ("CALM", "AM", "FT", *ENDS)),
     ]
 
@@ -79,7 +77,7 @@ def figure_6_4(context: Context) -> Reproduced:
     needs=("adult",),
 )
 def figure_6_5(context: Context) -> Reproduced:
-    """Adult, with at most three values an attribute; the census sample of the paper is not there."""
+    """Adult, with at most three values an attribute; the paper's census sample is not available."""
     return _compare(context, "figure 6.5", _others(context), claims=True)
 
 
@@ -114,7 +112,7 @@ def _claims(panels: Sequence[Panel], runs: MarginalRuns) -> list[Claim]:
     claims = []
     for people, n, k, methods in panels:
         rivals = [method for method in methods if method in RIVALS]
-        for epsilon in (e for e in EPSILONS if e <= CLAIMED):
+        for epsilon in (e for e in EPSILONS if e <= MOST_CLAIMED):
 
             def mean(method: str, column: int, who: str = _title(people, n), k: int = k, at: float = epsilon) -> float:
                 return float(runs[MarginalSetting(who, method, k, at)][:, column].mean())
@@ -125,20 +123,23 @@ def _claims(panels: Sequence[Panel], runs: MarginalRuns) -> list[Claim]:
                 Claim(f"{where}: SSE, Uniform to CALM", ratio(mean("Uniform", RAW), own), above=1, note=people.note)
             )
             if rivals:
-                said = "one and two orders of magnitude" if "FT" in rivals else None
+                printed = "one and two orders of magnitude" if "FT" in rivals else None
                 for column, words in ((RAW, "as estimated"), (MOVED, "moved to the simplex")):
                     best = min(mean(method, column) for method in rivals)
                     statement = f"{where}: SSE, the best other {words} to CALM"
-                    claims.append(Claim(statement, ratio(best, own), said, above=5, note=people.note))
+                    claims.append(Claim(statement, ratio(best, own), printed, above=5, note=people.note))
     return claims
 
 
 def _draw(panels: Sequence[Panel], runs: MarginalRuns) -> Figure:
     figure, places = canvas(-(-len(panels) // 2), 2)
     for place, (people, n, k, methods) in zip(places, panels, strict=False):
-        for method in (name for name in METHODS if name in methods and name != "NoNoise"):
-            scores = [runs[MarginalSetting(_title(people, n), method, k, e)][:, RAW] for e in EPSILONS]
-            draw_runs(place, EPSILONS, [np.asarray(score) for score in scores], method)
+        lines = {
+            method: [runs[MarginalSetting(_title(people, n), method, k, e)][:, RAW] for e in EPSILONS]
+            for method in METHODS
+            if method in methods and method != "NoNoise"
+        }
+        draw_methods(place, EPSILONS, lines)
         finish(place, "$\\epsilon$", "SSE", f"{_title(people, n)}, k = {k}")
     legend_below(figure, places)
     return figure

@@ -1,11 +1,10 @@
-"""Figures 6.7 and 6.9: CALM's error with other sizes and numbers of marginals, and for other k than was planned for."""
+"""Figures 6.7 and 6.9: CALM's error by the size and number of its marginals, and for a k it was not planned for."""
 
 from __future__ import annotations
 
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.consistency.contingency import Attributes, Floats, true_table
 from hubbub.core.random import Random
@@ -13,22 +12,21 @@ from hubbub.protocols.marginals.calm import CALM
 from hubbub.protocols.marginals.covering import spread_sets
 from hubbub.protocols.marginals.plan import plan_marginals
 from hubbub.protocols.marginals.synopsis import Synopsis
-from hubbub.reproduce.claims import Claim, judged, ratio
+from hubbub.reproduce.claims import Claim, judged, means, ratio
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries, top_items
 from hubbub.reproduce.dissertation.marginal_runs import QUERIES, squared_errors
-from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 NUMBERS = (1, 2, 4, 8, 16, 32)
 EPSILONS = (0.2, 0.6, 1.0, 1.4, 2.0)
 FIXED_EPSILON, FIXED_T = 0.6, 16
 KS = (2, 3, 4, 5, 6, 7, 8)
-Errors = dict[tuple[int, int, float], NDArray[np.float64]]
-"""By s, t and epsilon, a number a run."""
+PlanSetting = tuple[int, int, float]  # s, t, epsilon
 
 
 def calm_error(people: KnownRecords, marginals: tuple[Attributes, ...], epsilon: float, k: int, rng: Random) -> float:
-    """The mean SSE of k-way marginals by CALM with given marginals; an attribute in none is taken as uniform."""
+    """The mean SSE of k-way marginals by CALM with these marginals; an attribute in none of them counts as uniform."""
     asked = sorted(set().union(*marginals))
     sizes = tuple(people.sizes[column] for column in asked)
     calm = CALM(epsilon, sizes, tuple(tuple(asked.index(column) for column in view) for view in marginals))
@@ -59,15 +57,15 @@ def figure_6_7(context: Context) -> Reproduced:
     settings = [(s, t, FIXED_EPSILON) for s in range(1, 9) for t in NUMBERS]
     settings += [(s, FIXED_T, e) for s in range(1, 9) for e in EPSILONS if e != FIXED_EPSILON]
     settings = [(s, t, e) for s, t, e in settings if t <= comb(8, s) or t in (NUMBERS[0], FIXED_T)]
-    steps = [(setting, run) for setting in settings for run in range(context.repeats)]
-    rows: dict[tuple[int, int, float], list[float]] = {}
-    for setting, run in context.track(steps, lambda step: f"s, t, eps = {step[0]}, run {step[1] + 1}"):
+
+    def run_once(setting: PlanSetting, run: int) -> dict[PlanSetting, float]:
         s, t, e = setting
         rng = context.rng.child("figure 6.7", s, t, str(e), run)
-        rows.setdefault(setting, []).append(calm_error(people, spread_sets(8, s, min(t, comb(8, s))), e, 3, rng))
-    errors = {setting: np.array(scores) for setting, scores in rows.items()}
+        return {setting: calm_error(people, spread_sets(8, s, min(t, comb(8, s))), e, 3, rng)}
+
+    errors = context.measure(settings, run_once, "s, t, eps = {}".format)
     note = f"{context.repeats} runs; an attribute that no marginal has is taken as uniform; {people.note}"
-    cells = [Cell(f"s = {s}, t = {t}", f"eps = {e:g}", None, float(x.mean()), note) for (s, t, e), x in errors.items()]
+    cells = [Cell(f"s = {s}, t = {t}", f"eps = {e:g}", None, x, note) for (s, t, e), x in means(errors).items()]
     figure, (left, right) = canvas(1, 2)
     for panel, across, heading in ((left, NUMBERS, "t"), (right, EPSILONS, "$\\epsilon$")):
         grid = np.full((8, len(across)), np.nan)
@@ -80,11 +78,11 @@ def figure_6_7(context: Context) -> Reproduced:
         panel.set_yticks(range(8), labels=[str(s) for s in range(1, 9)])
         finish(panel, heading, "s", "log10 of the SSE", log="")
         panel.grid(False)
-    return cells + judged(lambda some: _claims(dict(some)), errors), figure
+    return cells + judged(_claims, errors), figure
 
 
-def _claims(errors: Errors) -> list[Claim]:
-    mean = {setting: float(scores.mean()) for setting, scores in errors.items()}
+def _claims(errors: RunScores[PlanSetting]) -> list[Claim]:
+    mean = means(errors)
     falls = ratio(mean[2, 2, FIXED_EPSILON], mean[2, 16, FIXED_EPSILON])
     best = {e: min(range(1, 9), key=lambda s: mean[s, FIXED_T, e]) for e in (EPSILONS[0], EPSILONS[-1])}
     return [
@@ -103,24 +101,24 @@ def figure_6_9(context: Context) -> Reproduced:
     """On 2^18 baskets, drawn with replacement."""
     n = context.size(2**18, least=4000)
     people = top_items(16).resampled(n, context.rng.child("people"))
-    steps = [(e, k, planned, run) for e in (0.5, 1.5) for k in KS for planned in sorted({3, k}) for run in
-             range(context.repeats)]  # fmt: skip
-    rows: dict[tuple[float, int, int], list[float]] = {}
-    for e, k, planned, run in context.track(steps, lambda step: f"eps, k, k' = {step[:3]}, run {step[3] + 1}"):
+
+    def run_once(setting: tuple[float, int, int], run: int) -> dict[tuple[float, int, int], float]:
+        e, k, planned = setting
         marginals = plan_marginals(n, people.sizes, e, k=planned).marginals
         rng = context.rng.child("figure 6.9", str(e), k, len(marginals), len(marginals[0]), run)
-        rows.setdefault((e, k, planned), []).append(calm_error(people, marginals, e, k, rng))
-    note = f"{context.repeats} runs; {people.note}"
+        return {setting: calm_error(people, marginals, e, k, rng)}
+
+    settings = [(e, k, planned) for e in (0.5, 1.5) for k in KS for planned in sorted({3, k})]
+    errors = means(context.measure(settings, run_once, "eps, k, k' = {}".format))
     cells = []
-    for (e, k, planned), scores in rows.items():
+    for (e, k, planned), error in errors.items():
         plan = plan_marginals(n, people.sizes, e, k=planned)
-        more = f"t = {plan.t}, s = {plan.s}; {note}"
-        cells.append(Cell(f"eps = {e:g}, k = {k}", f"planned for {planned}", None, float(np.mean(scores)), more))
+        note = f"t = {plan.t}, s = {plan.s}; {context.repeats} runs; {people.note}"
+        cells.append(Cell(f"eps = {e:g}, k = {k}", f"planned for {planned}", None, error, note))
     figure, panels = canvas(1, 2)
     for panel, e in zip(panels, (0.5, 1.5), strict=True):
-        for label, chosen in (("k' = 3", [3] * len(KS)), ("k' = k", list(KS))):
-            heights = [float(np.mean(rows[e, k, planned])) for k, planned in zip(KS, chosen, strict=True)]
-            panel.plot(KS, heights, marker="o", label=label)
+        panel.plot(KS, [errors[e, k, 3] for k in KS], marker="o", label="k' = 3")
+        panel.plot(KS, [errors[e, k, k] for k in KS], marker="o", label="k' = k")
         finish(panel, "k", "SSE", f"eps = {e:g}")
         panel.legend(frameon=False)
     return cells, figure

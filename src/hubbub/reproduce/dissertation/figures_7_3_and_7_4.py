@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,16 @@ from hubbub.reproduce.dissertation.range_people import (
     predicted_error,
     random_box,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below
 
 DOMAIN = 1024
 METHODS = ("MG", "HI", "HIO", CONSISTENT)
 VOLUMES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.8)
 SIZES = (100_000, 200_000, 500_000, 2_000_000, 3_000_000)
 EPSILONS = (0.5, 1.0, 2.0, 5.0)
-Key = tuple[str, str, float]
-Runs = Mapping[Key, NDArray[np.float64]]
+Key = tuple[str, str, float]  # people, method, and the value on the axis
+Runs = RunScores[Key]
 
 
 @reproduction(
@@ -57,8 +57,7 @@ def figure_7_3(context: Context) -> Reproduced:
     x = {"Adult": VOLUMES, "census": VOLUMES, "census, n": SIZES}
     figure, panels = canvas(1, 3)
     for panel, (name, title) in zip(panels, titles.items(), strict=True):
-        for method in METHODS:
-            draw_runs(panel, x[name], [runs[name, method, float(at)] for at in x[name]], method)
+        draw_methods(panel, x[name], {method: [runs[name, method, float(at)] for at in x[name]] for method in METHODS})
         finish(panel, "n" if name == "census, n" else "volume", "MNAE", title, log="xy")
     legend_below(figure, panels)
     return cells + judged(_claims, runs), figure
@@ -76,8 +75,7 @@ def figure_7_4(context: Context) -> Reproduced:
     steps = [(("census", method, eps), lambda: people, 0.25, eps) for eps in EPSILONS for method in METHODS]
     runs, cells = _measured(context, "figure 7.4", steps)
     figure, (panel,) = canvas()
-    for method in METHODS:
-        draw_runs(panel, EPSILONS, [runs["census", method, eps] for eps in EPSILONS], method)
+    draw_methods(panel, EPSILONS, {method: [runs["census", method, eps] for eps in EPSILONS] for method in METHODS})
     finish(panel, "$\\epsilon$", "MNAE", "census, 1M", log="y")
     panel.legend(frameon=False)
     return cells + judged(_claims_of_epsilon, runs), figure
@@ -86,18 +84,18 @@ def figure_7_4(context: Context) -> Reproduced:
 def _measured(
     context: Context, figure: str, steps: Sequence[tuple[Key, Callable[[], MeasuredPeople], float, float]]
 ) -> tuple[dict[Key, NDArray[np.float64]], list[Cell]]:
-    """The errors of each run, and the cells that say them beside what the exact variance predicts."""
+    """The errors of each run, and cells with the mean error and, in the note, the error that the variance predicts."""
     runs, cells = {}, []
     for key, who, volume, epsilon in context.track(steps, lambda step: " ".join(map(str, step[0]))):
         people = who()
         errors = []
         for run in range(context.repeats):
             rng = context.rng.child(figure, key[0], str(key[2]), run)
-            drawn = [random_box(people.dimensions, [0], volume, rng) for _ in range(QUERIES)]
-            said = answers(people, key[1], epsilon, drawn, rng.child(key[1]))
-            errors.append(normalised_errors(people, said, drawn))
+            queries = [random_box(people.dimensions, [0], volume, rng) for _ in range(QUERIES)]
+            estimates = answers(people, key[1], epsilon, queries, rng.child(key[1]))
+            errors.append(normalised_errors(people, estimates, queries))
         runs[key] = np.array(errors)
-        theory = predicted_error(people, key[1], epsilon, drawn)
+        theory = predicted_error(people, key[1], epsilon, queries)
         note = f"exact variance: {theory:.3g}; runs averaged: {context.repeats}, {QUERIES} queries each"
         note += "" if key[0] == "Adult" else f"; {OTHER_DATA}"
         name = {"figure 7.4": "eps"}.get(figure, "n" if key[0] == "census, n" else "volume")

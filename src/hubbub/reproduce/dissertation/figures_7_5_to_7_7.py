@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from hubbub.reproduce.dissertation.range_people import (
     predicted_error,
     random_box,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below
 
 PLANES = ((256, 256), (1024, 64))
 SPACE = (256, 256, 64)
@@ -27,8 +27,8 @@ EPSILONS = (0.5, 1.0, 2.0, 5.0)
 SIZES = (100_000, 500_000, 1_000_000)
 VOLUMES = (0.01, 0.1, 0.25, 0.5)
 Point = tuple[str, str, float, float, float]
-"""The dimensions, the method, epsilon, how many people, and the volume."""
-Runs = Mapping[Point, NDArray[np.float64]]
+"""The dimensions, the method, epsilon, the number of people, and the volume."""
+Runs = RunScores[Point]
 
 
 @reproduction(
@@ -43,13 +43,12 @@ def figure_7_5(context: Context) -> Reproduced:
     runs, cells = _measured(context, "figure 7.5", PLANES, ("MG", "HI", "HIO"), points)
     figure, panels = canvas(1, 4)
     for place, sizes in enumerate(PLANES):
-        for method in ("MG", "HI", "HIO"):
-            by_epsilon = [runs[_name(sizes), method, eps, float(MANY), 0.25] for eps in EPSILONS]
-            draw_runs(panels[2 * place], EPSILONS, by_epsilon, method)
-            by_size = [runs[_name(sizes), method, 2.0, float(n), 0.25] for n in SIZES]
-            draw_runs(panels[2 * place + 1], SIZES, by_size, method)
-        finish(panels[2 * place], "$\\epsilon$", "MNAE", _name(sizes))
-        finish(panels[2 * place + 1], "n", "MNAE", f"{_name(sizes)}, $\\epsilon$ = 2", log="xy")
+        name, left, right = _name(sizes), panels[2 * place], panels[2 * place + 1]
+        methods = ("MG", "HI", "HIO")
+        draw_methods(left, EPSILONS, {m: [runs[name, m, e, float(MANY), 0.25] for e in EPSILONS] for m in methods})
+        draw_methods(right, SIZES, {m: [runs[name, m, 2.0, float(n), 0.25] for n in SIZES] for m in methods})
+        finish(left, "$\\epsilon$", "MNAE", name)
+        finish(right, "n", "MNAE", f"{name}, $\\epsilon$ = 2", log="xy")
     legend_below(figure, panels)
     return cells + judged(lambda some: _claims(some, 1.0), runs), figure
 
@@ -83,10 +82,9 @@ def _by_volume(
     runs, cells = _measured(context, figure, every, methods, points)
     drawing, panels = canvas(1, len(every))
     for panel, sizes in zip(panels, every, strict=True):
-        for method in methods:
-            values = [runs[_name(sizes), method, 2.0, float(MANY), volume] for volume in VOLUMES]
-            draw_runs(panel, VOLUMES, values, method)
-        finish(panel, "volume", "MNAE", _name(sizes), log="xy")
+        name = _name(sizes)
+        draw_methods(panel, VOLUMES, {m: [runs[name, m, 2.0, float(MANY), v] for v in VOLUMES] for m in methods})
+        finish(panel, "volume", "MNAE", name, log="xy")
     legend_below(drawing, panels)
     return cells + judged(lambda some: _claims(some, least), runs), drawing
 
@@ -110,13 +108,13 @@ def _measured(
         errors: dict[str, list[float]] = {method: [] for method in methods}
         for run in range(context.repeats):
             rng = context.rng.child(figure, _name(sizes), str((epsilon, n, volume)), run)
-            drawn = [random_box(people.dimensions, range(len(sizes)), volume, rng) for _ in range(QUERIES)]
+            queries = [random_box(people.dimensions, range(len(sizes)), volume, rng) for _ in range(QUERIES)]
             for method in methods:
                 if method == "HIO":
-                    said = answers(people, method, epsilon, drawn, rng.child(method))
-                    errors[method].append(normalised_errors(people, said, drawn))
+                    estimates = answers(people, method, epsilon, queries, rng.child(method))
+                    errors[method].append(normalised_errors(people, estimates, queries))
                 else:
-                    errors[method].append(predicted_error(people, method, epsilon, drawn))
+                    errors[method].append(predicted_error(people, method, epsilon, queries))
         for method in methods:
             runs[_name(sizes), method, epsilon, n, volume] = np.array(errors[method])
             how = f"measured, runs averaged: {context.repeats}" if method == "HIO" else "by the exact variance"
@@ -127,7 +125,7 @@ def _measured(
 
 
 def _claims(runs: Runs, least: float) -> list[Claim]:
-    """Above a volume of 0.01 MG errs more than HIO: of three dimensions at least three times from 0.5 on."""
+    """MG errs more than HIO above a volume of 0.01, and in three dimensions at least 3 times as much from 0.5 on."""
     claims = []
     for (sizes, method, epsilon, n, volume), errors in runs.items():
         if method == "MG" and volume > 0.01 and (least == 1.0 or volume >= 0.5):

@@ -1,8 +1,6 @@
-"""Figures 7.8 and 7.9: the relative error of HIO on two numbers and two words, by selectivity, kind and domain."""
+"""Figures 7.8 and 7.9: relative errors of HIO over two ordinal and two categorical dimensions, by kind of query."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +8,8 @@ from numpy.typing import NDArray
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.range_people import MANY, OTHER_DATA, QUERIES, answers, census_people
 from hubbub.reproduce.dissertation.selective_queries import KINDS, relative_errors, selective_queries
-from hubbub.reproduce.dissertation.style import canvas, finish
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 EPSILONS = (2.0, 5.0)
 SELECTIVITIES = (0.02, 0.05, 0.1, 0.2)
@@ -19,7 +17,8 @@ DOMAINS = (25, 125, 625)
 DEFAULT = 625
 KINDS_OF_ANSWER = ("SUM", "COUNT", "AVG")
 SUM, COUNT, AVG = range(3)
-Runs = Mapping[tuple[str, float, float], NDArray[np.float64]]
+Key = tuple[str, float, float]  # kind of query; selectivity or domain size; epsilon
+Runs = RunScores[Key]
 
 
 @reproduction(
@@ -31,18 +30,18 @@ Runs = Mapping[tuple[str, float, float], NDArray[np.float64]]
 def figure_7_8(context: Context) -> Reproduced:
     """MRE of up to 30 random queries a kind and selectivity: SUM, COUNT and AVG."""
     people = census_people(context, [DEFAULT] * 2, words=2, n=MANY)
-    rows: dict[tuple[str, float, float], list[NDArray[np.float64]]] = {}
-    steps = [(epsilon, run) for epsilon in EPSILONS for run in range(context.repeats)]
-    for epsilon, run in context.track(steps, lambda step: f"eps = {step[0]:g}, run {step[1] + 1}"):
+
+    def run_once(epsilon: float, run: int) -> dict[Key, NDArray[np.float64]]:
         rng = context.rng.child("figure 7.8", str(epsilon), run)
         groups = {
             (kind, share): selective_queries(people, kind, share, QUERIES, rng.child(kind, str(share)))
             for kind in KINDS
             for share in SELECTIVITIES
         }
-        for (kind, share), errors in relative_errors(people, epsilon, groups, rng.child("reports")).items():
-            rows.setdefault((kind, share, epsilon), []).append(errors)
-    runs = {key: np.array(scores) for key, scores in rows.items()}
+        errors = relative_errors(people, epsilon, groups, rng.child("reports"))
+        return {(kind, share, epsilon): row for (kind, share), row in errors.items()}
+
+    runs = context.measure(EPSILONS, run_once, "eps = {:g}".format)
     note = f"runs averaged: {context.repeats}, up to {QUERIES} queries each; {OTHER_DATA}"
     cells = [
         Cell(f"{kind}, selectivity {share:g}, eps = {epsilon:g}", f"{name}, MRE", None, float(mean), note)
@@ -87,23 +86,27 @@ def _claims(runs: Runs) -> list[Claim]:
 )
 def figure_7_9(context: Context) -> Reproduced:
     """MRE of up to 30 random queries; SC beside HIO where numbers have 625 values."""
-    rows: dict[tuple[str, float, float], list[NDArray[np.float64]]] = {}
-    split: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    steps = [(domain, epsilon, run) for domain in DOMAINS for epsilon in EPSILONS for run in range(context.repeats)]
-    for domain, epsilon, run in context.track(steps, lambda step: "m, eps, run = {}, {}, {}".format(*step)):
+    errors_of_sc: dict[str, list[float]] = {kind: [] for kind in KINDS}
+
+    def run_once(setting: tuple[int, float], run: int) -> dict[Key, NDArray[np.float64]]:
+        domain, epsilon = setting
         people = census_people(context, [domain] * 2, words=2, n=MANY)
         rng = context.rng.child("figure 7.9", domain, str(epsilon), run)
         groups = {kind: selective_queries(people, kind, 0.1, QUERIES, rng.child(kind)) for kind in KINDS}
-        for kind, errors in relative_errors(people, epsilon, groups, rng.child("reports")).items():
-            rows.setdefault((str(kind), float(domain), epsilon), []).append(errors)
+        errors = relative_errors(people, epsilon, groups, rng.child("reports"))
         if domain == DEFAULT and epsilon == EPSILONS[0]:
             few = {kind: group[:3] for kind, group in groups.items()}
-            said = answers(people, "SC", epsilon, [query for group in few.values() for query in group], rng.child("SC"))
-            truth = [people.measure[people.within(query)].sum() for group in few.values() for query in group]
+            queries = [query for group in few.values() for query in group]
+            estimates = answers(people, "SC", epsilon, queries, rng.child("SC"))
+            truth = np.array([people.measure[people.within(query)].sum() for query in queries])
             kinds = [kind for kind, group in few.items() for _ in group]
-            for kind, off in zip(kinds, np.abs(said / np.array(truth) - 1), strict=True):
-                split[kind].append(float(off))
-    runs = {key: np.array(scores) for key, scores in rows.items()}
+            for kind, error in zip(kinds, np.abs(estimates / truth - 1), strict=True):
+                errors_of_sc[kind].append(float(error))
+        return {(kind, float(domain), epsilon): row for kind, row in errors.items()}
+
+    runs = context.measure(
+        [(domain, epsilon) for domain in DOMAINS for epsilon in EPSILONS], run_once, "m, eps = {0[0]}, {0[1]}".format
+    )
     note = f"runs averaged: {context.repeats}, up to {QUERIES} queries each; {OTHER_DATA}"
     cells = [
         Cell(f"{kind}, m = {domain:g}, eps = {epsilon:g}", "HIO, MRE", None, float(scores[:, SUM].mean()), note)
@@ -114,11 +117,11 @@ def figure_7_9(context: Context) -> Reproduced:
             f"{kind}, m = {DEFAULT}, eps = {EPSILONS[0]:g}",
             "SC, MRE",
             None,
-            float(np.mean(off)),
+            float(np.mean(errors)),
             f"3 queries a run; {OTHER_DATA}",
         )
-        for kind, off in split.items()
-        if off
+        for kind, errors in errors_of_sc.items()
+        if errors
     ]
     figure, panels = canvas(1, 2)
     for panel, epsilon in zip(panels, EPSILONS, strict=True):

@@ -1,4 +1,4 @@
-"""Figures 8.1 to 8.3: where each method's estimates lie on average, their bias, and their variance."""
+"""Figures 8.1 to 8.3: the mean, the bias and the variance of each method's estimates, by rank."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.postprocessing import KEYS, estimated, full_domain, zipf_population
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,13 +23,13 @@ __all__ = ["figure_8_1", "figure_8_2", "figure_8_3"]
 
 Floats = NDArray[np.float64]
 EPSILON = 1.0
-METHODS = tuple(name for name in KEYS if name != "Post-Pos")  # the same as Base-Pos, one value at a time
+METHODS = tuple(name for name in KEYS if name != "Post-Pos")  # of single values, Post-Pos is the same as Base-Pos
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _GROUND = "#0072b2"
 _DOTS = "#009e73"
 
 
-class Runs(NamedTuple):
+class RankedCounts(NamedTuple):
     """Counts by rank: the truth, the standard error of Base on paper, and each method's estimates, one row a run."""
 
     truth: Floats
@@ -38,7 +38,7 @@ class Runs(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.counts["Base"])
 
     def mean(self, method: str) -> Floats:
@@ -54,7 +54,7 @@ class Runs(NamedTuple):
         return np.asarray(self.counts[method].var(axis=0, ddof=1))
 
 
-def _runs(context: Context) -> Runs:
+def _ranked_counts(context: Context) -> RankedCounts:
     people = zipf_population(context)
     ranked, n = people.ranked, people.values.size
     rows: dict[str, list[Floats]] = {method: [] for method in METHODS}
@@ -65,7 +65,7 @@ def _runs(context: Context) -> Runs:
             rows[method].append(shares[method][ranked] * n)
     truth = people.truth[ranked]
     stderr = n * np.sqrt(OLH(epsilon=EPSILON, domain=people.domain).noise(n).variance(truth))
-    return Runs(truth * n, stderr, {method: np.array(row) for method, row in rows.items()})
+    return RankedCounts(truth * n, stderr, {method: np.array(row) for method, row in rows.items()})
 
 
 def _grid(title: str) -> tuple[Figure, dict[str, Axes]]:
@@ -74,19 +74,19 @@ def _grid(title: str) -> tuple[Figure, dict[str, Axes]]:
     return figure, dict(zip(METHODS, panels, strict=True))
 
 
-def _cells(runs: Runs, row: str, of: dict[str, Floats]) -> list[Cell]:
+def _cells(runs: RankedCounts, row: str, curves: dict[str, Floats]) -> list[Cell]:
     note = f"Zipf s = 1.5, eps = 1; {runs.number} runs (the paper: 5,000)"
     return [
         Cell(f"{row}, rank {rank}", name, None, float(values[rank - 1]), note)
         for rank in RANKS
-        for name, values in of.items()
+        for name, values in curves.items()
     ]
 
 
 @reproduction("dissertation-figure-8.1", title="Mean estimates of the Zipf data set by rank, eps = 1", repeats=100)
 def figure_8_1(context: Context) -> Reproduced:
     """The true counts, and the mean over the runs of each method's estimates."""
-    runs = _runs(context)
+    runs = _ranked_counts(context)
     figure, panels = _grid(f"Zipf, $\\epsilon$ = 1, mean of {runs.number} runs: dots; truth: line")
     rank = np.arange(1, runs.truth.size + 1)
     for method, panel in panels.items():
@@ -100,7 +100,7 @@ def figure_8_1(context: Context) -> Reproduced:
 @reproduction("dissertation-figure-8.2", title="Bias of count estimation for the Zipf data set, eps = 1", repeats=100)
 def figure_8_2(context: Context) -> Reproduced:
     """The mean estimate less the truth."""
-    runs = _runs(context)
+    runs = _ranked_counts(context)
     figure, panels = _grid(f"Zipf, $\\epsilon$ = 1, bias of the count over {runs.number} runs")
     rank = np.arange(1, runs.truth.size + 1)
     bias = {method: runs.bias(method) for method in METHODS}
@@ -113,7 +113,7 @@ def figure_8_2(context: Context) -> Reproduced:
     ), figure
 
 
-def _bias_claims(runs: Runs) -> list[Claim]:
+def _bias_claims(runs: RankedCounts) -> list[Claim]:
     bias = {method: runs.bias(method) for method in METHODS}
     error = runs.stderr / math.sqrt(runs.number)  # of Base's mean
     claims = []
@@ -147,7 +147,7 @@ def _bias_claims(runs: Runs) -> list[Claim]:
 @reproduction("dissertation-figure-8.3", title="Variance of count estimation, Zipf data set, eps = 1", repeats=100)
 def figure_8_3(context: Context) -> Reproduced:
     """The variance of each estimated count over the runs, in units of the population."""
-    runs = _runs(context)
+    runs = _ranked_counts(context)
     n = float(runs.truth.sum())
     spread = {method: runs.variance(method) / n for method in METHODS}
     figure, panels = _grid(f"Zipf, $\\epsilon$ = 1, Var[c(i)]/n over {runs.number} runs")
@@ -161,7 +161,7 @@ def figure_8_3(context: Context) -> Reproduced:
     ), figure
 
 
-def _variance_claims(runs: Runs) -> list[Claim]:
+def _variance_claims(runs: RankedCounts) -> list[Claim]:
     spread = {method: runs.variance(method) / runs.truth.sum() for method in METHODS}
     base, norm = spread["Base"].mean(), spread["Norm"].mean()
     note = "Table 3.2's OLH at eps = 1; with g = 4 it is 3.69"

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
-from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.claims import Claim, judged, means
 from hubbub.reproduce.dissertation.postprocessing import (
     KEYS,
     OTHER_DATA,
+    KnownPeople,
     answers,
+    data_note,
     draw_rows,
     emoji_population,
     estimated,
     zipf_population,
 )
-from hubbub.reproduce.dissertation.style import canvas
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.result import joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ Setting = tuple[str, str, int]  # population, method, rho
 
 
 def random_sets(domain: int, percent: int, sets: int, rng: Random) -> Floats:
-    """Uniformly random sets of so many percent of the domain, a row of zeros and ones each.
+    """Uniformly random sets that hold this percentage of the domain: a row of zeros and ones each.
 
     Example:
         >>> random_sets(50, 10, 2, Random(seed=1)).sum(axis=1).tolist()
@@ -51,35 +52,36 @@ def random_sets(domain: int, percent: int, sets: int, rng: Random) -> Floats:
 
 def _measure(context: Context, percents: tuple[int, ...]) -> tuple[dict[Setting, Floats], Figure]:
     both = (zipf_population(context), emoji_population(context))
-    errors_of: dict[Setting, list[float]] = {}
-    steps = [(people, run) for people in both for run in range(context.repeats)]
-    for people, run in context.track(steps, lambda step: f"{step[0].name}, run {step[1] + 1}"):
+
+    def run_once(people: KnownPeople, run: int) -> dict[Setting, float]:
         rng = context.rng.child("figures 8.6 and 8.7", people.name, run)
         estimate = estimated(people, EPSILON, rng)
         queries = np.concatenate([random_sets(people.domain, percent, SETS, rng) for percent in percents])
         truth = queries @ people.truth
-        for method, results in answers(estimate, queries).items():
-            errors = ((results - truth) ** 2).reshape(len(percents), SETS).mean(axis=1)
-            for percent, error in zip(percents, errors, strict=True):
-                errors_of.setdefault((people.name, method, percent), []).append(float(error))
-    measured = {key: np.array(runs) for key, runs in errors_of.items()}
-    figure, panels = canvas(2, 2)
-    draw_rows(
-        figure,
-        panels,
-        percents,
-        {p.name: lambda m, p=p: [measured[p.name, m, percent] for percent in percents] for p in both},  # type: ignore[misc]
-        labels=("$\\rho$: percent of the domain in the set", "MSE"),
-    )
-    return measured, figure
+        return {
+            (people.name, method, percent): float(error)
+            for method, results in answers(estimate, queries).items()
+            for percent, error in zip(
+                percents, ((results - truth) ** 2).reshape(len(percents), SETS).mean(axis=1), strict=True
+            )
+        }
+
+    errors = context.measure(both, run_once, lambda people: people.name)
+    rows = {p.name: {m: [errors[p.name, m, percent] for percent in percents] for m in KEYS} for p in both}
+    return errors, draw_rows(percents, rows, labels=("$\\rho$: percent of the domain in the set", "MSE"))
 
 
-def _cells(context: Context, errors: Mapping[Setting, Floats]) -> list[Cell]:
+def _cells(context: Context, errors: RunScores[Setting]) -> list[Cell]:
     runs = f"{SETS} random sets, {context.repeats} runs (the paper: 30)"
     return [
-        Cell(f"{name}, rho = {r}", m, None, float(row.mean()), runs if name == "Zipf" else f"{runs}; {OTHER_DATA}")
-        for (name, m, r), row in errors.items()
+        Cell(f"{name}, rho = {percent}", method, None, mean, joined(runs, data_note(name)))
+        for (name, method, percent), mean in means(errors).items()
     ]
+
+
+def _means_on(population: str, errors: RunScores[Setting]) -> dict[tuple[str, int], float]:
+    """The mean errors on one population, by method and rho."""
+    return {(method, percent): mean for (name, method, percent), mean in means(errors).items() if name == population}
 
 
 @reproduction(
@@ -94,10 +96,10 @@ def figure_8_6(context: Context) -> Reproduced:
     return _cells(context, errors) + judged(_wide_claims, errors), figure
 
 
-def _wide_claims(errors: Mapping[Setting, Floats]) -> list[Claim]:
+def _wide_claims(errors: RunScores[Setting]) -> list[Claim]:
     claims = []
     for name, other in DATA.items():
-        mean = {(m, r): float(row.mean()) for (n, m, r), row in errors.items() if n == name}
+        mean = _means_on(name, errors)
         ahead = min(mean[m, 90] for m in FREE) / mean["PowerNS", 90]
         logs = {m: np.log([mean[m, r] for r in WIDE]) for m in KEYS}
         rival = min((m for m in KEYS if m != "PowerNS"), key=lambda m: logs[m].mean())
@@ -132,10 +134,10 @@ def figure_8_7(context: Context) -> Reproduced:
     return _cells(context, errors) + judged(_narrow_claims, errors), figure
 
 
-def _narrow_claims(errors: Mapping[Setting, Floats]) -> list[Claim]:
+def _narrow_claims(errors: RunScores[Setting]) -> list[Claim]:
     claims = []
     for name, other in DATA.items():
-        mean = {(m, r): float(row.mean()) for (n, m, r), row in errors.items() if n == name}
+        mean = _means_on(name, errors)
         growth = {m: mean[m, 10] / mean[m, 1] for m in KEYS}
         least = min(growth, key=lambda m: growth[m])
         cut = max(mean["Norm-Cut", r] / mean["Base-Cut", r] for r in NARROW if r >= 2)

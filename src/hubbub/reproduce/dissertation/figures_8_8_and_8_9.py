@@ -1,16 +1,15 @@
-"""Figures 8.8 and 8.9: sets that are known beforehand, and choosing the method for them on synthetic data."""
+"""Figures 8.8 and 8.9: queries of fixed sets, and choosing the method for them on synthetic data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.consistency import choose_method, norm_sub, power_ns
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.reproduce.claims import Claim, judged
+from hubbub.reproduce.claims import Claim, judged, means
 from hubbub.reproduce.dissertation.postprocessing import (
     EPSILONS,
     KEYS,
@@ -21,11 +20,14 @@ from hubbub.reproduce.dissertation.postprocessing import (
     draw_rows,
     emoji_population,
     estimated,
+    squared_error,
 )
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below, look
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
 
 Floats = NDArray[np.float64]
+Setting = tuple[str, float]  # method, epsilon
+SHOWN = ("Base", "Post-Pos", "Norm", "Norm-Sub", "Base-Cut", "Norm-Cut", "PowerNS")
 BLOCKS = "the 26 Unicode blocks instead of the paper's 68 categories"
 NOTE = f"{OTHER_DATA}; {BLOCKS}"
 FITS = {"Norm-Sub": norm_sub, "PowerNS": power_ns}
@@ -39,7 +41,7 @@ def _categories(people: KnownPeople) -> Floats:
 def _true_errors(context: Context, people: KnownPeople, queries: Floats, epsilon: float, run: int) -> dict[str, float]:
     estimate = estimated(people, epsilon, context.rng.child("figure 8.8", str(epsilon), run))
     truth = queries @ people.truth
-    return {method: float(((shares - truth) ** 2).mean()) for method, shares in answers(estimate, queries).items()}
+    return {method: squared_error(shares, truth) for method, shares in answers(estimate, queries).items()}
 
 
 @reproduction(
@@ -52,27 +54,21 @@ def figure_8_8(context: Context) -> Reproduced:
     """The share of each category of emoji."""
     people = emoji_population(context)
     queries = _categories(people)
-    measured: dict[tuple[str, float], list[float]] = {}
-    steps = [(epsilon, run) for epsilon in EPSILONS for run in range(context.repeats)]
-    for epsilon, run in context.track(steps, lambda step: f"eps = {step[0]:g}, run {step[1] + 1}"):
-        for method, error in _true_errors(context, people, queries, epsilon, run).items():
-            measured.setdefault((method, epsilon), []).append(error)
-    errors = {key: np.array(runs) for key, runs in measured.items()}
-    figure, panels = canvas(1, 2, width=5)
-    draw_rows(
-        figure,
-        panels,
-        EPSILONS,
-        {"Emoji by category": lambda method: [errors[method, epsilon] for epsilon in EPSILONS]},
-        labels=("$\\epsilon$", "MSE"),
-    )
+
+    def run_once(epsilon: float, run: int) -> dict[Setting, float]:
+        errors = _true_errors(context, people, queries, epsilon, run)
+        return {(method, epsilon): error for method, error in errors.items()}
+
+    errors = context.measure(EPSILONS, run_once, "eps = {:g}".format)
+    rows = {"Emoji by category": {method: [errors[method, epsilon] for epsilon in EPSILONS] for method in KEYS}}
+    figure = draw_rows(EPSILONS, rows, labels=("$\\epsilon$", "MSE"), width=5)
     note = f"runs averaged: {context.repeats} (the paper: 30); {NOTE}"
-    cells = [Cell(f"eps = {e:g}", m, None, float(row.mean()), note) for (m, e), row in errors.items()]
+    cells = [Cell(f"eps = {e:g}", method, None, mean, note) for (method, e), mean in means(errors).items()]
     size = Cell("mean items a set", "data", 10.4, float(queries.sum() / len(queries)), NOTE)
     return [*cells, size, *judged(_claims, errors)], figure
 
 
-def _claims(errors: Mapping[tuple[str, float], Floats]) -> list[Claim]:
+def _claims(errors: RunScores[Setting]) -> list[Claim]:
     logs = {m: np.log([errors[m, e].mean() for e in EPSILONS if e < 3]).mean() for m in KEYS}
     rest = min((m for m in LEFT if m != "Post-Pos"), key=lambda m: logs[m])
     over = f"geometric mean over eps; {NOTE}"
@@ -91,11 +87,11 @@ def _claims(errors: Mapping[tuple[str, float], Floats]) -> list[Claim]:
     needs=("emoji",),
 )
 def figure_8_9(context: Context) -> Reproduced:
-    """The errors that a synthetic population foretells, fitted once by Norm-Sub and once by PowerNS."""
+    """The errors predicted on a synthetic population, which is fitted once by Norm-Sub and once by PowerNS."""
     people = emoji_population(context)
     queries = _categories(people)
     repetitions = max(2, context.repeats)
-    foretold: dict[tuple[str, float], dict[str, float]] = {}
+    predicted: dict[tuple[str, float], dict[str, float]] = {}
     chosen: dict[tuple[str, float], str] = {}
     true: dict[float, dict[str, float]] = {}
     names = {key: name for name, key in KEYS.items()}
@@ -103,11 +99,11 @@ def figure_8_9(context: Context) -> Reproduced:
     for epsilon, fit in context.track(steps, lambda step: f"eps = {step[0]:g}, fitted by {step[1]}"):
         rng = context.rng.child("figure 8.9", str(epsilon))
         estimate = estimated(people, epsilon, rng)
-        # `choose_method` makes its synthetic people by Norm-Sub, which leaves what PowerNS made consistent as it is.
+        # `choose_method` fits its people by Norm-Sub, which leaves the consistent output of PowerNS unchanged.
         choice = choose_method(
             OLH(epsilon=epsilon, domain=people.domain), FITS[fit](estimate), queries, rng=rng, repetitions=repetitions
         )
-        foretold[fit, epsilon] = {names[key]: error for key, error in choice.errors.items()}
+        predicted[fit, epsilon] = {names[key]: error for key, error in choice.errors.items()}
         chosen[fit, epsilon] = names[choice.method]
         if epsilon not in true:
             runs = [_true_errors(context, people, queries, epsilon, run) for run in range(repetitions)]
@@ -115,11 +111,10 @@ def figure_8_9(context: Context) -> Reproduced:
     figure, panels = canvas(1, 3, width=4.4, height=4)
     curves = [
         ("true data", true),
-        *((f"synthetic, by {fit}", {e: foretold[fit, e] for e in EPSILONS}) for fit in FITS),
+        *((f"synthetic, by {fit}", {e: predicted[fit, e] for e in EPSILONS}) for fit in FITS),
     ]
     for panel, (title, errors) in zip(panels, curves, strict=True):
-        for method in ("Base", "Post-Pos", "Norm", "Norm-Sub", "Base-Cut", "Norm-Cut", "PowerNS"):
-            panel.plot(EPSILONS, [errors[epsilon][method] for epsilon in EPSILONS], **look(method))
+        draw_lines(panel, EPSILONS, {method: [errors[epsilon][method] for epsilon in EPSILONS] for method in SHOWN})
         finish(panel, "$\\epsilon$", "MSE", title)
     legend_below(figure, panels, columns=7)
     cells = []
@@ -131,7 +126,7 @@ def figure_8_9(context: Context) -> Reproduced:
         remark = f"chosen: {method}, truly best: {best}; {note}"
         cells.append(Cell(row, "MSE of the choice to the best's", None, cost[fit, epsilon], remark))
         cells += [
-            Cell(row, f"{m}, foretold MSE", None, foretold[fit, epsilon][m], f"truly {true[epsilon][m]:.4g}; {note}")
+            Cell(row, f"{m}, foretold MSE", None, predicted[fit, epsilon][m], f"truly {true[epsilon][m]:.4g}; {note}")
             for m in KEYS
         ]
     quality = np.exp(np.mean([np.log(cost["Norm-Sub", e]) for e in EPSILONS]))

@@ -26,8 +26,8 @@ OTHER_DATA = {
     "Names": "data of our own choice: 1,000,000 draws of US births of 2016, names of up to 8 bytes",
     "Short names": "data of our own choice: all 3,637,321 US births of 2016, names cut to 6 bytes",
 }
-"""What each population is in the place of."""
-_DISTINCT = 400  # of the exponential one: the last has a share of 1e-10
+"""How each population differs from the paper's."""
+_DISTINCT = 400  # values of the exponential population: the rarest has a share of 1e-10
 
 
 def exponential(context: Context, rng: Random) -> BitPopulation:
@@ -43,7 +43,7 @@ def exponential(context: Context, rng: Random) -> BitPopulation:
 
 
 def coded(context: Context, name: str, rng: Random) -> BitPopulation:
-    """The population of a name with another code of 32 bits for each value, drawn, as Tables 4.2 and 4.3 need it."""
+    """The population of that name with a random code of 32 bits for each value, as Tables 4.2 and 4.3 need it."""
     whole = DATA[name](context, rng)
     codes = rng.child("codes of 32 bits").uint32(2 * whole.values.size)
     unique = np.unique(codes)[: whole.values.size].astype(np.uint64)
@@ -52,7 +52,7 @@ def coded(context: Context, name: str, rng: Random) -> BitPopulation:
 
 
 def _written(labels: NDArray[np.str_], counts: NDArray[np.int64], longest: int) -> BitPopulation:
-    """Texts cut to so many bytes, filled up with zero bytes; those that are then equal are one."""
+    """Texts as bits, cut to `longest` bytes or filled up with zero bytes; equal strings are counted together."""
     total: dict[int, int] = {}
     for label, count in zip(labels.tolist(), counts.tolist(), strict=True):
         if count:

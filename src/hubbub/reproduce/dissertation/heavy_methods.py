@@ -1,4 +1,4 @@
-"""The methods of chapter 4 by name, how they are measured, and a sweep over settings of them."""
+"""The methods of chapter 4 by name, the scores of a search, and a sweep of methods over settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hubbub.reproduce.baselines.heavy_hitters.priv_trie import priv_trie
 from hubbub.reproduce.baselines.heavy_hitters.spm import segment_pairs
 from hubbub.reproduce.baselines.heavy_hitters.tree_hist import tree_hist
 from hubbub.reproduce.dissertation.heavy_data import DATA
-from hubbub.reproduce.found import hits, ncr, squared_error
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 
 QUERY_LIMIT = 1 << 20
 DRAWN = "support counts drawn from their exact distribution"
@@ -30,7 +30,7 @@ Method = Callable[..., FoundValues]
 
 
 def pem_lengths(bits: int, k: int, query_limit: int = QUERY_LIMIT) -> tuple[int, ...]:
-    """PEM's prefixes: as few groups as a number of queries allows (section 4.3.3).
+    """The prefix lengths of PEM's groups: as few groups as the limit on queries allows (section 4.3.3).
 
     Example:
         >>> pem_lengths(64, 16), len(pem_lengths(160, 16))
@@ -45,7 +45,7 @@ def _pem(population: BitPopulation, *, k: int, query_limit: int, **options: obje
 
 
 def _unlimited(method: Method, **fixed: bool) -> Method:
-    """A method that tests few candidates in any case, and takes no limit."""
+    """A method that takes no limit on queries, because it always tests few candidates."""
 
     def run(population: BitPopulation, *, query_limit: int, **options: object) -> FoundValues:
         return method(population, **fixed, **options)
@@ -54,7 +54,7 @@ def _unlimited(method: Method, **fixed: bool) -> Method:
 
 
 def _sketched(divided: bool) -> Method:
-    """TreeHist, whose reports are a sketch's in any case."""
+    """TreeHist, which takes neither a limit nor answers: its people report to a count sketch."""
 
     def run(population: BitPopulation, *, query_limit: int, asked: Asked, **options: object) -> FoundValues:
         return tree_hist(population, divided=divided, **options)  # type: ignore[arg-type]
@@ -77,7 +77,12 @@ METHODS: dict[str, Method] = {
     "TreeHist": _sketched(divided=False),
     "TreeHist, divided": _sketched(divided=True),
 }
-"""Every method by name. PEM1 is divided, as chapter 4 has it; "split" and plain names split each person's epsilon."""
+"""Every method by name. PEM and PEM1 divide the people, as chapter 4 has it, and so do names with "divided"; all others
+split each person's epsilon."""
+
+
+HITS, F1, NCR, ERROR = range(4)
+"""The columns of a `Score`."""
 
 
 class Score(NamedTuple):
@@ -90,7 +95,7 @@ class Score(NamedTuple):
 
 
 def score(found: FoundValues, population: BitPopulation, k: int, threshold: float | None = None) -> Score:
-    """What was found against the true top k, or against all values of at least a share.
+    """The score of the found values against the true top k, or against all values whose share is at least `threshold`.
 
     Example:
         >>> crowd = BitPopulation.counted([5, 9], np.array([60, 40]), 4)
@@ -113,7 +118,7 @@ def score(found: FoundValues, population: BitPopulation, k: int, threshold: floa
 
 @dataclass(frozen=True)
 class SearchSetting:
-    """What one point is measured at."""
+    """A point of a figure: a population, a method, an epsilon, and the k or the share that is searched for."""
 
     data: str
     method: str
@@ -134,17 +139,19 @@ def sweep(
     asked: Asked = DrawnAnswers,
 ) -> dict[SearchSetting, NDArray[np.float64]]:
     """The scores of each setting, one row a run. In one run, all settings of a population have the same people."""
-    scores: dict[SearchSetting, list[Score]] = {setting: [] for setting in settings}
-    steps = [
-        (data, run) for data in dict.fromkeys(setting.data for setting in settings) for run in range(context.repeats)
-    ]
-    for data, run in context.track(steps, lambda step: f"{step[0]}, run {step[1] + 1}"):
+
+    def run_once(data: str, run: int) -> dict[SearchSetting, Score]:
         population = DATA[data](context, context.rng.child("chapter 4", data, run))
-        for setting in settings:
-            if setting.data == data:
-                rng = context.rng.child("chapter 4", str(setting), setting.method, run)
-                scores[setting].append(_score(population, setting, rng, methods, asked))
-    return {setting: np.array(rows) for setting, rows in scores.items()}
+        return {
+            setting: _score(
+                population, setting, context.rng.child("chapter 4", str(setting), setting.method, run), methods, asked
+            )
+            for setting in settings
+            if setting.data == data
+        }
+
+    measured = context.measure(dict.fromkeys(setting.data for setting in settings), run_once)
+    return {setting: measured[setting] for setting in settings}
 
 
 def _score(

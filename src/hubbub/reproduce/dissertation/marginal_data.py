@@ -1,4 +1,4 @@
-"""The people of chapter 6: which of the most bought items a basket holds, and census records with few values."""
+"""The people of chapter 6: baskets as binary records of the most bought items, and census records with few values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class KnownRecords:
     Parameters
     ----------
     name
-        What they are called in a table.
+        Their name in a table.
     records, sizes
-        A row a person with a code for each attribute, and how many values each attribute has.
+        A row of codes for each person, a code for each attribute, and the number of values of each attribute.
     note
         What differs from the paper's data.
     """
@@ -41,10 +41,10 @@ class KnownRecords:
     note: str
 
     def resampled(self, n: int, rng: Random) -> KnownRecords:
-        """So many people of these: without replacement where there are enough."""
-        many = len(self.records)
-        rows = rng.permutation(many)[:n] if n <= many else rng.below(many, n)
-        drawn = "" if n <= many else f"; drawn with replacement from {many:,}"
+        """Draw n of these people: without replacement if there are enough of them."""
+        everyone = len(self.records)
+        rows = rng.permutation(everyone)[:n] if n <= everyone else rng.below(everyone, n)
+        drawn = "" if n <= everyone else f"; drawn with replacement from {everyone:,}"
         return replace(self, records=self.records[rows], note=self.note + drawn)
 
 
@@ -54,7 +54,7 @@ def _baskets() -> Baskets:
 
 
 def top_items(m: int) -> KnownRecords:
-    """Whether each Belgian basket holds each of the m items that most hold."""
+    """A binary record for each Belgian basket: which of the m most bought items it holds."""
     baskets = _baskets()
     top = np.argsort(-baskets.support(), kind="stable")[:m]
     place = np.full(baskets.domain, -1)
@@ -77,14 +77,14 @@ def _census(columns: tuple[str, ...]) -> Table:
 
 @cache
 def census(values: int = 3, columns: tuple[str, ...] = ADULT_COLUMNS) -> KnownRecords:
-    """Adult, each column cut to so many values: numbers at their quantiles, words to the most common and the rest."""
+    """Adult, each column cut to `values` values: numbers at quantiles, words to the most common ones and the rest."""
     note = f"Adult, numbers cut at quantiles and words to the most common, {values} values at most"
     return _cut(_adult(), values, columns, "Adult", note)
 
 
 @cache
 def kdd_census(values: int = 3, columns: tuple[str, ...] = US_COLUMNS) -> KnownRecords:
-    """The census of 1994 and 1995, cut likewise, in the place of the US data."""
+    """The census of 1994 and 1995, cut in the same way, instead of the US data."""
     note = f"other data: the KDD census for US, cut at quantiles and to the most common, {values} values at most"
     return _cut(_census(columns), values, columns, "census", note)
 
@@ -106,7 +106,7 @@ def _cut(table: Table, values: int, columns: tuple[str, ...], name: str, note: s
 
 
 def some_queries(m: int, k: int, number: int, rng: Random) -> list[Attributes]:
-    """So many different sets of k attributes, or all where there are no more."""
+    """`number` different random sets of k of m attributes, or all sets if there are no more."""
     if comb(m, k) <= number:
         return list(combinations(range(m), k))
     queries: set[Attributes] = set()

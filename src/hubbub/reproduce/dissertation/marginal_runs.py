@@ -1,8 +1,8 @@
-"""Sweeps of chapter 6: methods, people, epsilons; how far each method's marginals are from the true ones."""
+"""Sweeps of chapter 6: methods, people and epsilons, and the squared errors of each method's marginals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from hubbub.reproduce.baselines.marginals.expectation import expectation_maximis
 from hubbub.reproduce.baselines.marginals.method import Answers, MarginalMethod, MarginalTask, calm, no_noise, uniform
 from hubbub.reproduce.baselines.marginals.tables import all_marginals, full_contingency
 from hubbub.reproduce.dissertation.marginal_data import KnownRecords, some_queries
-from hubbub.reproduce.harness import Context
+from hubbub.reproduce.harness import Context, RunScores
 
 METHODS: dict[str, MarginalMethod] = {
     "CALM": calm,
@@ -31,11 +31,11 @@ METHODS: dict[str, MarginalMethod] = {
 RIVALS = ("FC", "AM", "FT", "EM")
 QUERIES = 50
 RAW, MOVED = range(2)
-"""The columns of a run: the mean SSE of the tables as estimated, and of the nearest without shares below 0."""
+"""The columns of a run: the mean SSE of the tables as estimated, and of the tables projected onto the simplex."""
 
 
 class MarginalSetting(NamedTuple):
-    """Whose records, by which method, marginals of how many attributes, at which epsilon."""
+    """The people, the method, the number k of attributes of a marginal, and epsilon."""
 
     people: str
     method: str
@@ -43,12 +43,12 @@ class MarginalSetting(NamedTuple):
     epsilon: float
 
 
-MarginalRuns = Mapping[MarginalSetting, NDArray[np.float64]]
-"""Of each setting a row a run, with the columns RAW and MOVED."""
+MarginalRuns = RunScores[MarginalSetting]
+"""By setting, one row a run with the columns RAW and MOVED."""
 
 
 def squared_errors(answers: Answers, truth: Answers) -> tuple[float, float]:
-    """The mean over the marginals of the sum of squared errors, as estimated and moved to the simplex.
+    """The sum of squared errors of a marginal, averaged over the marginals: as estimated, and moved to the simplex.
 
     Example:
         >>> squared_errors({(0,): np.array([1.5, -0.5])}, {(0,): np.array([0.5, 0.5])})
@@ -64,23 +64,22 @@ def _nearest(table: Floats) -> Floats:
 
 
 def run_once(people: KnownRecords, setting: MarginalSetting, n: int, rng: Random) -> tuple[float, float]:
-    """One run: n of the people, 50 marginals at random, and how far off they are."""
-    some = people.resampled(n, rng.child("people"))
-    queries = some_queries(len(some.sizes), setting.k, QUERIES, rng.child("queries"))
-    task = MarginalTask(some.records, some.sizes, setting.epsilon, setting.k, queries)
+    """One run: draw n of the people and 50 random marginals, and return the errors of the method on these."""
+    sample = people.resampled(n, rng.child("people"))
+    queries = some_queries(len(sample.sizes), setting.k, QUERIES, rng.child("queries"))
+    task = MarginalTask(sample.records, sample.sizes, setting.epsilon, setting.k, queries)
     answers = METHODS[setting.method](task, rng.child("reports", setting.method))
-    return squared_errors(answers, {query: true_table(some.records, query, some.sizes) for query in queries})
+    return squared_errors(answers, {query: true_table(sample.records, query, sample.sizes) for query in queries})
 
 
 def measure_marginals(
     context: Context, name: str, everyone: Sequence[tuple[KnownRecords, int, MarginalSetting]]
 ) -> dict[MarginalSetting, NDArray[np.float64]]:
     """Run every setting; runs of the same number have the same people and queries, whatever the method."""
-    steps = [(people, n, setting, run) for people, n, setting in everyone for run in range(context.repeats)]
-    rows: dict[MarginalSetting, list[tuple[float, float]]] = {}
-    for people, n, setting, run in context.track(
-        steps, lambda step: f"{', '.join(map(str, step[2]))}, run {step[3] + 1}"
-    ):
+
+    def scores(step: tuple[KnownRecords, int, MarginalSetting], run: int) -> dict[MarginalSetting, tuple[float, float]]:
+        people, n, setting = step
         rng = context.rng.child(name, setting.people, setting.k, str(setting.epsilon), run)
-        rows.setdefault(setting, []).append(run_once(people, setting, n, rng))
-    return {setting: np.array(scores) for setting, scores in rows.items()}
+        return {setting: run_once(people, setting, n, rng)}
+
+    return context.measure(everyone, scores, lambda step: ", ".join(map(str, step[2])))

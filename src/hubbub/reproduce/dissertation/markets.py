@@ -1,4 +1,4 @@
-"""The people of chapter 5's figures: Belgian baskets in the place of POS, British customers in that of Online."""
+"""The people of chapter 5's figures: Belgian baskets instead of POS, British customers instead of Online."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hubbub.reproduce.dissertation.mining import KnownSets
 from hubbub.reproduce.harness import Context
 
 MANY = 529_000
-"""As many people as baskets are resampled to: the paper's POS has half a million."""
+"""The number of people after resampling the baskets: the paper's POS has half a million."""
 
 
 @cache
@@ -51,7 +51,7 @@ def british(context: Context) -> KnownSets:
 
 
 def synthesized(context: Context) -> KnownSets:
-    """1,000 items of exponential weights, held independently, five draws a basket."""
+    """Baskets of 1,000 items with exponential weights, drawn independently, five draws a basket."""
     n, items = context.size(1_800_000, least=1000), 1000
     weights = -np.log((np.arange(items) + 0.5) / items)
     baskets = independent_baskets(n, weights, 5.0, context.rng.child("synthesized baskets"))

@@ -1,4 +1,4 @@
-"""Sweeps of chapter 5: people with sets, protocols that find frequent items or itemsets, and how good each was."""
+"""Sweeps of chapter 5: people who hold sets, protocols that find frequent items or itemsets, and their scores."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Message, Reply
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.reproduce.baselines.mining_ladder import Shares
-from hubbub.reproduce.found import hits, ncr, squared_error
-from hubbub.reproduce.harness import Context
+from hubbub.reproduce.harness import Context, RunScores
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.set_stream import SetStream
 from hubbub.simulate.top_itemsets import top_items, top_itemsets
@@ -30,13 +30,13 @@ FIXED_EPSILON, FIXED_K = 2.0, 64
 SWEEP: list[tuple[float, int]] = [(epsilon, FIXED_K) for epsilon in EPSILONS] + [
     (FIXED_EPSILON, k) for k in KS if k != FIXED_K
 ]
-"""The epsilons and numbers wanted that are tried: each epsilon at k = 64, each k at epsilon 2."""
+"""The pairs of epsilon and k that are tried: each epsilon at k = 64, each k at epsilon 2."""
 HITS, NCR, ERROR = range(3)
 """The columns of a run: how many of the true top k were found, their NCR, and the mean squared error of counts."""
 
 
 class MiningSetting(NamedTuple):
-    """Whose sets, by which method, at which epsilon, and how many are wanted."""
+    """The people, the method, epsilon, and k: how many items or itemsets are searched for."""
 
     people: str
     method: str
@@ -44,8 +44,8 @@ class MiningSetting(NamedTuple):
     k: int
 
 
-MiningRuns = Mapping[MiningSetting, Floats]
-"""Of each setting a row a run, with the columns HITS, NCR and ERROR."""
+MiningRuns = RunScores[MiningSetting]
+"""By setting, one row a run with the columns HITS, NCR and ERROR."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class KnownSets:
     Parameters
     ----------
     name
-        What they are called in the table.
+        Their name in the table.
     sets
-        What each holds.
+        The set of each person.
     note
         What differs from the paper's data.
     """
@@ -68,22 +68,22 @@ class KnownSets:
 
     @cached_property
     def domain(self) -> Sets:
-        """The sets there could be."""
+        """The domain of the sets."""
         return Sets(Ordinal(self.sets.domain), self.sets.domain)
 
     def top(self, k: int, *, itemsets: bool) -> dict[Itemset, int]:
-        """The true top, and how many hold each."""
+        """The true top k items or itemsets, and how many people hold each."""
         if itemsets:
             return top_itemsets(self.sets, k)
         return {(item,): support for item, support in top_items(self.sets, k).items()}
 
 
 Method = Callable[[KnownSets, float, int], Generator[Message, Reply, Shares]]
-"""From people, epsilon and k to a protocol that ends with what it found."""
+"""From people, epsilon and k to a protocol that returns what it found."""
 
 
 def found_by(protocol: Generator[Message, Reply, Shares], sets: ItemSets, rng: Random) -> Shares:
-    """What a protocol finds among these people; they are put on the circle at random."""
+    """Run a protocol over these people, in a random order, and return what it found."""
     fleet = Fleet(SetStream(sets[rng.permutation(len(sets))]), rng)
     try:
         ask = next(protocol)
@@ -103,22 +103,17 @@ def measure(
     *,
     itemsets: bool,
 ) -> dict[MiningSetting, Floats]:
-    """Run every method in every setting of `SWEEP`."""
-    steps = [
-        (people, MiningSetting(people.name, method, epsilon, k), run)
-        for people in everyone
-        for epsilon, k in SWEEP
-        for method in methods
-        for run in range(context.repeats)
-    ]
-    rows: dict[MiningSetting, list[tuple[float, float, float]]] = {}
+    """Run every method on all people in every setting of `SWEEP`."""
     truths = {(people.name, k): people.top(k, itemsets=itemsets) for people in everyone for k in KS}
-    for people, setting, run in context.track(steps, lambda step: f"{', '.join(map(str, step[1]))}, run {step[2] + 1}"):
-        rng = context.rng.child(name, *map(str, setting), run)
+
+    def run_once(setting: MiningSetting, run: int) -> dict[MiningSetting, tuple[float, float, float]]:
+        people, rng = by_name[setting.people], context.rng.child(name, *map(str, setting), run)
         found = found_by(methods[setting.method](people, setting.epsilon, setting.k), people.sets, rng)
         truth = truths[people.name, setting.k]
         counts = {items: share * len(people.sets) for items, share in found.items()}
         ranked = list(truth)
-        scores = float(hits(found, ranked)), ncr(found, ranked), squared_error(counts, truth, ranked)
-        rows.setdefault(setting, []).append(scores)
-    return {setting: np.array(scores) for setting, scores in rows.items()}
+        return {setting: (float(hits(found, ranked)), ncr(found, ranked), squared_error(counts, truth, ranked))}
+
+    by_name = {people.name: people for people in everyone}
+    settings = [MiningSetting(who, method, *pair) for who in by_name for pair in SWEEP for method in methods]
+    return context.measure(settings, run_once, lambda setting: ", ".join(map(str, setting)))

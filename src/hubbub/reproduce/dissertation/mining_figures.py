@@ -1,8 +1,9 @@
-"""What the figures on frequent items and itemsets look like, and the cells beside them."""
+"""Cells and panels of chapter 5's figures on frequent items and itemsets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,18 +21,17 @@ from hubbub.reproduce.dissertation.mining import (
     MiningRuns,
     MiningSetting,
 )
-from hubbub.reproduce.dissertation.style import canvas, draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below, mark_values
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WORDS = {HITS: "found", NCR: "NCR", ERROR: "Var"}
 
 
 def known(scores: Floats) -> Floats:
-    """The scores of those runs that have one.
+    """The scores that are numbers.
 
     Example:
         >>> known(np.array([2.0, np.nan])).tolist()
@@ -41,7 +41,7 @@ def known(scores: Floats) -> Floats:
 
 
 def mean_score(runs: MiningRuns, people: str, method: str, epsilon: float, k: int, column: int) -> float:
-    """The mean over the runs that have the score; not a number where none has.
+    """The mean over the runs whose score is a number; NaN if there is none.
 
     Example:
         >>> runs = {MiningSetting("all", "SVIM", 2.0, 64): np.array([[8.0, 0.2, 1e6], [9.0, 0.3, np.nan]])}
@@ -53,55 +53,45 @@ def mean_score(runs: MiningRuns, people: str, method: str, epsilon: float, k: in
 
 
 def cells(context: Context, everyone: Sequence[KnownSets], runs: MiningRuns, columns: Sequence[int]) -> list[Cell]:
-    """The mean and deviation of each setting; no error of what was never found."""
+    """The mean and deviation of each setting. A setting in which no run found a top value has no error."""
     notes = {people.name: people.note for people in everyone}
-    made = []
+    mean_cells = []
     for setting, rows in runs.items():
         for column in columns:
             scores = known(rows[:, column])
             if scores.size:
                 note = f"{context.repeats} runs (the paper: 10), deviation {scores.std():.3g}"
-                if column == ERROR:  # a single length that passes for significant by chance multiplies all of a run
+                if column == ERROR:  # a length that is significant by chance multiplies all errors of its run
                     note += f", median {np.median(scores):.3g}"
                 if scores.size < len(rows):
                     note += f"; {len(rows) - scores.size} of them found none"
                 row = f"{setting.people}, k = {setting.k}, eps = {setting.epsilon:g}"
                 heading = f"{setting.method}: {WORDS[column]}"
-                made.append(Cell(row, heading, None, float(scores.mean()), f"{note}; {notes[setting.people]}"))
-    return made
+                mean_cells.append(Cell(row, heading, None, float(scores.mean()), f"{note}; {notes[setting.people]}"))
+    return mean_cells
 
 
 def draw(everyone: Sequence[KnownSets], runs: MiningRuns, columns: Sequence[int]) -> Figure:
     """A row of two panels for each people and score: over epsilon, and over k."""
     figure, panels = canvas(len(everyone) * len(columns), 2)
-    places = iter(panels)
-    for people in everyone:
-        for column in columns:
-            over_epsilon = [(epsilon, (epsilon, FIXED_K)) for epsilon in EPSILONS]
-            over_k = [(float(k), (FIXED_EPSILON, k)) for k in KS]
-            _draw(next(places), people.name, runs, column, over_epsilon, ("$\\epsilon$", f"k = {FIXED_K}", ""))
-            _draw(next(places), people.name, runs, column, over_k, ("k", f"eps = {FIXED_EPSILON:g}", "x"))
+    methods = list(dict.fromkeys(setting.method for setting in runs))
+    for row, (people, column) in enumerate(product(everyone, columns)):
+        by_epsilon, by_k = (
+            {
+                method: [known(runs[MiningSetting(people.name, method, *pair)][:, column]) for pair in pairs]
+                for method in methods
+            }
+            for pairs in ([(epsilon, FIXED_K) for epsilon in EPSILONS], [(FIXED_EPSILON, k) for k in KS])
+        )
+        left, right = panels[2 * row : 2 * row + 2]
+        draw_methods(left, EPSILONS, by_epsilon)
+        draw_methods(right, KS, by_k)
+        for panel, axis, fixed, log in (
+            (left, "$\\epsilon$", f"k = {FIXED_K}", ""),
+            (right, "k", f"eps = {FIXED_EPSILON:g}", "x"),
+        ):
+            some_error = column == ERROR and bool(panel.get_lines())
+            finish(panel, axis, WORDS[column], f"{people.name}, {fixed}", log=log + ("y" if some_error else ""))
+        mark_values(right, KS)
     legend_below(figure, panels, columns=3)
     return figure
-
-
-def _draw(
-    panel: Axes,
-    people: str,
-    runs: MiningRuns,
-    column: int,
-    axis: Sequence[tuple[float, tuple[float, int]]],
-    words: tuple[str, str, str],
-) -> None:
-    """A line a method; a point where no run has the score is left out."""
-    drawn = 0
-    for method in dict.fromkeys(setting.method for setting in runs):
-        rows = [(x, known(runs[MiningSetting(people, method, *pair)][:, column])) for x, pair in axis]
-        seen = [(x, scores) for x, scores in rows if scores.size]
-        draw_runs(panel, [x for x, _ in seen], [scores for _, scores in seen], method)
-        drawn += len(seen)
-    label, fixed, log = words
-    finish(panel, label, WORDS[column], f"{people}, {fixed}", log=log + ("y" if column == ERROR and drawn else ""))
-    if "x" in log:
-        panel.set_xticks([x for x, _ in axis], labels=[f"{x:g}" for x, _ in axis])
-        panel.set_xticks([], minor=True)

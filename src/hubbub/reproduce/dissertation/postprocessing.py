@@ -1,9 +1,10 @@
-"""What the figures of chapter 8 share: two populations, OLH's estimates of them, eleven methods on each estimate."""
+"""What the figures of chapter 8 share: two populations, estimates of them by OLH, and the eleven methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,11 @@ from hubbub.core.random import Random
 from hubbub.data.synthetic import zipf
 from hubbub.data.tallies import emoji
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.reproduce.dissertation.style import draw_runs, finish, legend_below
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.plots import canvas, draw_methods, finish, legend_below
 from hubbub.simulate.collect import collect
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
@@ -55,11 +55,11 @@ class KnownPeople:
     name
         "Zipf" or "Emoji".
     values
-        A code a person.
+        The code of each person.
     domain
-        How many codes there are.
+        The number of codes.
     groups
-        The category of each code, where there are categories.
+        The category of each code, if there are categories.
     """
 
     name: str
@@ -79,13 +79,13 @@ class KnownPeople:
 
 
 def zipf_population(context: Context, n: int = 1_000_000) -> KnownPeople:
-    """The chapter's synthetic data: s = 1.5, d = 1,024, a million people; drawn once, not once a run."""
+    """The chapter's synthetic data: Zipf with s = 1.5, d = 1,024, n people; drawn once, not once a run."""
     size = context.size(n, least=1000)
     return KnownPeople("Zipf", zipf(size, 1024, 1.5, context.rng.child("Zipf population", n)), 1024)
 
 
 def emoji_population(context: Context) -> KnownPeople:
-    """Our emoji in the place of the chapter's; scaled down, a sample of their uses."""
+    """Our emoji instead of the chapter's; scaled down, a sample of their uses."""
     uses = emoji()
     n = context.size(uses.n, least=1000)
     values = np.repeat(np.arange(len(uses)), uses.counts)
@@ -95,7 +95,7 @@ def emoji_population(context: Context) -> KnownPeople:
 
 
 def estimated(population: KnownPeople, epsilon: float, rng: Random) -> Estimate:
-    """What one collection by OLH says of the population."""
+    """The estimate of the population from one collection by OLH."""
     olh = OLH(epsilon=epsilon, domain=population.domain)
     return olh.estimate(collect(olh, population.values, rng))
 
@@ -110,24 +110,31 @@ def answers(estimate: Estimate, queries: Floats) -> dict[str, Floats]:
     return {name: answer(estimate, queries, method=key).value for name, key in KEYS.items()}
 
 
+def squared_error(shares: Floats, truth: Floats) -> float:
+    """The mean squared error of estimated shares."""
+    return float(((shares - truth) ** 2).mean())
+
+
+def data_note(population: str) -> str:
+    """What differs from the paper's data: nothing of the Zipf population."""
+    return "" if population == "Zipf" else OTHER_DATA
+
+
 def draw_rows(
-    figure: Figure,
-    panels: Sequence[Axes],
-    x: Sequence[float],
-    rows: Mapping[str, Callable[[str], Sequence[Floats]]],
+    xs: Sequence[float],
+    rows: Mapping[str, Mapping[str, Sequence[Floats]]],
     *,
     labels: tuple[str, str],
     log: str = "y",
-) -> None:
+    width: float = 4.6,
+) -> Figure:
     """The chapter's layout: a row of two panels for each population, six methods in each panel.
 
-    `rows` gives, for a population, the runs of a method at each x: their mean is drawn, with their standard deviation.
+    `rows` holds, by population and method, the runs at each x: their mean and standard deviation are drawn.
     """
-    places = iter(panels)
-    for name, runs_of in rows.items():
-        for methods in (LEFT, RIGHT):
-            panel = next(places)
-            for method in methods:
-                draw_runs(panel, x, runs_of(method), method)
-            finish(panel, labels[0], labels[1], name, log=log)
-    legend_below(figure, list(panels), columns=6)
+    figure, panels = canvas(len(rows), 2, width=width)
+    for panel, (name, methods) in zip(panels, product(rows, (LEFT, RIGHT)), strict=True):
+        draw_methods(panel, xs, {method: rows[name][method] for method in methods})
+        finish(panel, *labels, name, log=log)
+    legend_below(figure, panels, columns=6)
+    return figure

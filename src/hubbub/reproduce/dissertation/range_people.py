@@ -1,4 +1,4 @@
-"""The people of chapter 7's figures: the census in the place of IPUMS, their queries, and the errors of answers."""
+"""The people of chapter 7's figures (the census instead of IPUMS), their queries, and the errors of answers."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class MeasuredPeople:
     measure: Floats
 
     def within(self, query: RangeQuery) -> NDArray[np.bool_]:
-        """Who is in the box of a query."""
-        found = np.ones(len(self.records), dtype=bool)
+        """Which people are in the box of a query."""
+        inside = np.ones(len(self.records), dtype=bool)
         for column, (dimension, wanted) in enumerate(zip(self.dimensions, query.box, strict=True)):
             if wanted is not None:
                 chosen = np.zeros(dimension.size, dtype=bool)
                 for low, high in dimension.runs(wanted):
                     chosen[low : high + 1] = True
-                found &= chosen[self.records[:, column]]
-        return found
+                inside &= chosen[self.records[:, column]]
+        return inside
 
 
 @cache
@@ -59,13 +59,13 @@ def _adult() -> Table:
 
 
 def buckets(values: NDArray[np.float64], size: int) -> Codes:
-    """Numbers as codes of so many buckets of one width."""
+    """Numbers as the codes of `size` buckets of equal width."""
     low, high = float(values.min()), float(values.max())
     return np.minimum(((values - low) / (high - low) * size).astype(np.int64), size - 1)
 
 
 def census_people(context: Context, sizes: Sequence[int], words: int = 0, n: int = MANY) -> MeasuredPeople:
-    """People of the census with so many numbers, bucketed, and so many words; the measure is weeks worked, plus one."""
+    """n people of the census: bucketed numbers, a size each, and `words` words; the measure is weeks worked, plus 1."""
     table = _census()
     columns = [buckets(table[NUMBERS[place]].astype(np.float64), size) for place, size in enumerate(sizes)]
     dimensions = [Dimension.ordinal(size) for size in sizes]
@@ -79,7 +79,7 @@ def census_people(context: Context, sizes: Sequence[int], words: int = 0, n: int
 
 
 def adult_people(context: Context, size: int) -> MeasuredPeople:
-    """All of Adult, by the weight of the sample, bucketed; the measure is hours a week."""
+    """The people of Adult by their sampling weight, bucketed; the measure is hours a week."""
     table = _adult()
     rows = np.arange(context.size(table.n, least=2000))
     codes = buckets(table["fnlwgt"].astype(np.float64), size)[rows, None]
@@ -87,7 +87,7 @@ def adult_people(context: Context, size: int) -> MeasuredPeople:
 
 
 def random_box(dimensions: Sequence[Dimension], asked: Sequence[int], volume: float, rng: Random) -> RangeQuery:
-    """A range of each asked number, with that volume together; of each asked word, one of its values."""
+    """A random query of some columns: ranges of numbers, of this volume together, and one value of each word."""
     box: list[tuple[int, int] | None] = [None] * len(dimensions)
     ordinal = [column for column in asked if dimensions[column].levels > 2]
     for column in asked:
@@ -99,7 +99,7 @@ def random_box(dimensions: Sequence[Dimension], asked: Sequence[int], volume: fl
 
 
 def answers(people: MeasuredPeople, method: str, epsilon: float, queries: Sequence[RangeQuery], rng: Random) -> Floats:
-    """The answers of a method, from reports drawn anew."""
+    """The answers of a method, from new reports of all people."""
     measures = {"measure": people.measure}
     if method == "SC":
         sc = SC(epsilon, people.dimensions)
@@ -117,13 +117,13 @@ def _mechanism(method: str, epsilon: float, people: MeasuredPeople) -> IntervalM
 
 
 def normalised_errors(people: MeasuredPeople, estimates: Floats, queries: Sequence[RangeQuery]) -> float:
-    """MNAE: the mean absolute error as a part of the sum of all measures."""
+    """MNAE: the mean absolute error, divided by the sum of all measures."""
     truth = np.array([people.measure[people.within(query)].sum() for query in queries])
     return float(np.abs(estimates - truth).mean() / people.measure.sum())
 
 
 def predicted_error(people: MeasuredPeople, method: str, epsilon: float, queries: Sequence[RangeQuery]) -> float:
-    """The MNAE that the exact variance leads to: a normal error's mean is sqrt(2/pi) of its deviation."""
+    """The MNAE by the exact variance: the mean absolute value of a normal error is sqrt(2/pi) times its deviation."""
     mechanism = _mechanism(method, epsilon, people)
     n, square = len(people.records), float(np.mean(people.measure**2))
     consistent = method == CONSISTENT

@@ -1,18 +1,16 @@
-"""Section 4.4 in numbers: what PEM and each of its rivals find of the exponential population, and how sure it is."""
+"""Section 4.4: what PEM and its rivals find of the exponential population, and how often PEM's intervals are right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.claims import Claim, judged, ratio
 from hubbub.reproduce.dissertation.heavy_data import exponential
-from hubbub.reproduce.dissertation.heavy_methods import DRAWN, METHODS, SearchSetting, sweep
-from hubbub.reproduce.found import hits
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.dissertation.heavy_methods import DRAWN, F1, HITS, METHODS, NCR, SearchSetting, sweep
+from hubbub.reproduce.dissertation.search_figures import Runs
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.top_k_scores import hits
 from hubbub.simulate.top import Found, find_top
 
 SPLIT = ("PEM1, split", "HASH", "SPM", "PrivTrie")
@@ -27,27 +25,26 @@ _DIVIDED = (
 )
 _MAIN = [SearchSetting("Exponential", method, 2.0, 32) for method in METHODS]
 _EASY = SearchSetting("Exponential", "PEM", 4.0, 16)
-Runs = Mapping[SearchSetting, NDArray[np.float64]]
 
 
 @reproduction(
     "dissertation-section-4.4", title="PEM and its rivals, exponential population, m = 64, 2^20 queries", repeats=10
 )
-def section_4_4(context: Context) -> tuple[list[Cell], None]:
+def section_4_4(context: Context) -> Reproduced:
     """Means and deviations of runs, claims on them, and one run of PEM on real reports with its intervals."""
     runs = sweep(context, [*_MAIN, _EASY])
     cells = []
     for setting, rows in runs.items():
         note = f"runs averaged: {context.repeats}; {'its own sketch' if 'Tree' in setting.method else DRAWN}"
-        for place, column in enumerate(("found", "F1", "NCR")):
-            part = rows[:, place]
-            name = f"{setting.method}, eps = {setting.epsilon:g}, k = {setting.k}"
-            cells.append(Cell(name, column, None, float(part.mean()), f"sd {part.std():.2g}; {note}"))
+        for name, column in (("found", HITS), ("F1", F1), ("NCR", NCR)):
+            scores = rows[:, column]
+            row = f"{setting.method}, eps = {setting.epsilon:g}, k = {setting.k}"
+            cells.append(Cell(row, name, None, float(scores.mean()), f"sd {scores.std():.2g}; {note}"))
     return cells + judged(_claims, runs) + _on_reports(context), None
 
 
 def covered(found: Found, population: BitPopulation) -> tuple[int, int]:
-    """How many of the intervals of what was found hold the true share, and how many there are.
+    """The number of found values whose interval holds the true share, and the number of found values.
 
     Example:
         >>> from hubbub import Random
@@ -67,8 +64,8 @@ def covered(found: Found, population: BitPopulation) -> tuple[int, int]:
 def _on_reports(context: Context) -> list[Cell]:
     rng = context.rng.child("section 4.4", "reports")
     population = exponential(context, rng)
-    held = population.values[population.people]
-    found = find_top(held, bits=64, k=32, epsilon=2.0, rng=rng)
+    values_of_people = population.values[population.people]
+    found = find_top(values_of_people, bits=64, k=32, epsilon=2.0, rng=rng)
     inside, number = covered(found, population)
     values = [] if found.stopped else [int(value) for value in found.values]
     note = "one run: every report made and every candidate's support counted"
@@ -80,7 +77,7 @@ def _on_reports(context: Context) -> list[Cell]:
 
 
 def _found(runs: Runs, method: str) -> float:
-    return float(runs[SearchSetting("Exponential", method, 2.0, 32)][:, 0].mean())
+    return float(runs[SearchSetting("Exponential", method, 2.0, 32)][:, HITS].mean())
 
 
 def _claims(runs: Runs) -> list[Claim]:
@@ -96,5 +93,5 @@ def _claims(runs: Runs) -> list[Claim]:
         Claim("found of the top 32, PEM to PEM1 as chapter 4 runs it", ratio(pem, _found(runs, "PEM1")), above=1.5),
         Claim("found of the top 32, PEM to the best divided", ratio(pem, _found(runs, ahead)), above=1.0),
         Claim("found of the top 32, PEM to PrivTrie, 4 sd", ratio(pem, _found(runs, trie)), above=1.0, note=note),
-        Claim("F1 of PEM, eps = 4, k = 16", float(runs[_EASY][:, 1].mean()), above=0.9),
+        Claim("F1 of PEM, eps = 4, k = 16", float(runs[_EASY][:, F1].mean()), above=0.9),
     ]

@@ -16,32 +16,32 @@ from hubbub.reproduce.dissertation.range_people import MeasuredPeople, random_bo
 
 Name = TypeVar("Name")
 KINDS: dict[str, tuple[int, ...]] = {"1+0": (0,), "1+1": (0, 2), "2+0": (0, 1), "2+2": (0, 1, 2, 3)}
-"""Which of two numbers and two words a query asks for."""
+"""The columns of a query: of the two numbers, then of the two words."""
 JUDGED = 20_000
-"""Selectivities are found out on so many people."""
+"""The number of people on whom the selectivity of a query is measured."""
 TRIES = 4000
 NEAR = 0.25
-"""A selectivity is as wanted if it is this part of it off at most."""
+"""The largest relative difference from the wanted selectivity."""
 
 
 def selective_queries(
     people: MeasuredPeople, kind: str, selectivity: float, number: int, rng: Random
 ) -> list[RangeQuery]:
-    """Up to so many random queries of a kind that hold about the wanted part of the people.
+    """Up to `number` random queries of a kind that about the wanted part of the people satisfy.
 
-    Volumes are drawn over all orders of magnitude, as people are not spread evenly; what none of the tries found is
-    left out.
+    Volumes are drawn from all orders of magnitude, because people are not spread evenly. There are fewer queries if
+    the tries do not find enough.
     """
-    some = MeasuredPeople(people.records[:JUDGED], people.dimensions, people.measure[:JUDGED])
-    found: list[RangeQuery] = []
+    sample = MeasuredPeople(people.records[:JUDGED], people.dimensions, people.measure[:JUDGED])
+    queries: list[RangeQuery] = []
     for _ in range(TRIES):
-        if len(found) == number:
+        if len(queries) == number:
             break
         volume = float(np.exp(np.log(1e-3) * rng.below(1 << 20, 1)[0] / (1 << 20)))
         query = random_box(people.dimensions, KINDS[kind], volume, rng)
-        if abs(float(some.within(query).mean()) / selectivity - 1) < NEAR:
-            found.append(query)
-    return found
+        if abs(float(sample.within(query).mean()) / selectivity - 1) < NEAR:
+            queries.append(query)
+    return queries
 
 
 def relative_errors(
@@ -49,7 +49,7 @@ def relative_errors(
 ) -> dict[Name, Floats]:
     """The mean relative errors of SUM, COUNT and AVG by HIO, of each group of queries; nan where a group is empty.
 
-    AVG is SUM / COUNT. Errors are relative to the true answer; the text prints the estimate, and says the true one.
+    AVG is SUM / COUNT. Errors are relative to the true answer, as the text says; its formula has the estimate.
     """
     hio = HIO(epsilon, people.dimensions)
     table = RangeTable(hio, hio.randomize(people.records, rng), {"measure": people.measure})

@@ -1,4 +1,4 @@
-"""Table 4.1 and Figure 4.1: the sensitivity threshold, the share that one candidate is expected to pass by chance."""
+"""Table 4.1 and Figure 4.1: the sensitivity threshold, which one candidate without holders is expected to pass."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 from hubbub.protocols.heavy_hitters.plan import prefix_lengths
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 PRINTED = {
     (1.0, 32, 4): (0.119629, 0.137374, 0.144731, 0.154686),
@@ -51,7 +51,7 @@ _NOTE = f"section 4.3.2's d = k 2^(s_g - s_(g-1)) - k with k = {K} (the table do
 
 
 def last_threshold(epsilon: float, bits: int, n: int, groups: int) -> float:
-    """Psi of the last of so many groups of n people, as section 4.3.2 has it: 2^m candidates where there is one group.
+    """Psi of the last group, n people being divided into groups as in section 4.3.2; one group tests all 2^m values.
 
     Example:
         >>> round(last_threshold(1.0, 32, 10_000, 1), 4)
@@ -66,8 +66,8 @@ def last_threshold(epsilon: float, bits: int, n: int, groups: int) -> float:
 
 
 @reproduction("dissertation-table-4.1", title="The threshold Psi of the last group, by epsilon, m, n and g")
-def table_4_1(context: Context) -> tuple[list[Cell], None]:
-    """The formula at the table's settings, and how far the two are apart."""
+def table_4_1(context: Context) -> Reproduced:
+    """The formula at the table's settings, and how far the printed numbers are from it."""
     cells = [
         Cell(
             f"eps = {epsilon:g}, m = {bits}, n = 10^{power}",
@@ -87,14 +87,14 @@ def figure_4_1(context: Context) -> Reproduced:
     """Psi for more groups, n = 10^6."""
     figure, panels = canvas(1, 2)
     cells = []
-    every = range(1, 9)
+    numbers_of_groups = range(1, 9)
     for panel, epsilon in zip(panels, (1.0, 2.0), strict=True):
         for bits in (32, 48, 64, 128):
-            heights = [last_threshold(epsilon, bits, 10**6, groups) for groups in every]
-            panel.plot(every, heights, marker="o", markersize=4, label=f"m = {bits}")
+            heights = [last_threshold(epsilon, bits, 10**6, groups) for groups in numbers_of_groups]
+            panel.plot(numbers_of_groups, heights, marker="o", markersize=4, label=f"m = {bits}")
             cells += [
                 Cell(f"eps = {epsilon:g}, m = {bits}", f"g = {groups}", None, height, _NOTE)
-                for groups, height in zip(every, heights, strict=True)
+                for groups, height in zip(numbers_of_groups, heights, strict=True)
             ]
         finish(panel, "groups g", "$\\Psi$ of the last group", f"$\\epsilon$ = {epsilon:g}, n = $10^6$", log="")
     panels[0].legend(fontsize=8, frameon=False)

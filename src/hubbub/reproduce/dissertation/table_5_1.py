@@ -9,8 +9,8 @@ import numpy as np
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.amplification import LENGTHS, amplified
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 ITEMS = 1000  # the deployed mechanism needs a number of them
 PRINTED = {

@@ -8,8 +8,8 @@ from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.sets.limited_amplification import hashing_delta, limited_amplification
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.dissertation.amplification import LENGTHS, amplified
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 PRINTED = {
     1e-3: {

@@ -8,14 +8,14 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan, prefix_lengths
-from hubbub.protocols.heavy_hitters.written import Integers
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import search_prefixes
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.heavy_data import NEEDS, OTHER_DATA, coded
 from hubbub.reproduce.dissertation.heavy_methods import DRAWN
-from hubbub.reproduce.found import hits
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.top_k_scores import hits
 from hubbub.simulate.top import run_plan
 
 PRINTED_4_2 = {
@@ -33,54 +33,54 @@ PRINTED_4_3 = {
 }
 """The same where the last group extends the true prefixes."""
 K, BITS = 16, 32
-_REPORTED = 4
-"""The number of groups at which one run is made of real reports too."""
-Key = tuple[str, float, int]
-Runs = Mapping[Key, NDArray[np.float64]]
+_REPORTED_GROUPS = 4
+"""The number of groups at which one more run is made of real reports."""
+Key = tuple[str, float, int]  # population, epsilon, groups
+Runs = RunScores[Key]
 
 
 @reproduction("dissertation-table-4.2", title="Top 16 found by PEM, m = 32, by g", repeats=10, needs=NEEDS)
-def table_4_2(context: Context) -> tuple[list[Cell], None]:
+def table_4_2(context: Context) -> Reproduced:
     """Averages of runs; beside them one run of real reports."""
-    found = _measured(context, known=False)
+    runs = _measured(context, known=False)
     reported = [
         Cell(
             f"{data}, eps = {epsilon:g}",
-            f"g = {_REPORTED}, one run of real reports",
+            f"g = {_REPORTED_GROUPS}, one run of real reports",
             None,
             float(_on_reports(context, data, epsilon)),
             "every report made and every candidate's support counted",
         )
         for data, epsilon in PRINTED_4_2
     ]
-    return _cells(context, found, PRINTED_4_2) + reported + judged(_falls, found), None
+    return _cells(context, runs, PRINTED_4_2) + reported + judged(_claims, runs), None
 
 
 @reproduction(
     "dissertation-table-4.3", title="Top 16 found by PEM's last group from true prefixes", repeats=10, needs=NEEDS
 )
-def table_4_3(context: Context) -> tuple[list[Cell], None]:
+def table_4_3(context: Context) -> Reproduced:
     """Averages of runs in which the last group's candidates extend the prefixes of the true top 16."""
     return _cells(context, _measured(context, known=True), PRINTED_4_3), None
 
 
 def _measured(context: Context, *, known: bool) -> dict[Key, NDArray[np.float64]]:
-    runs: dict[Key, list[int]] = {(*key, groups): [] for key in PRINTED_4_2 for groups in range(1, 5)}
-    steps = list(product(("URL", "Query"), range(context.repeats)))
-    for data, run in context.track(steps, lambda step: f"{step[0]}, run {step[1] + 1}"):
+    def run_once(data: str, run: int) -> dict[Key, int]:
         population = coded(context, data, context.rng.child("tables 4.2 and 4.3", data, run))
-        truth = population.ranked(K)
+        truth, scores = population.ranked(K), {}
         for epsilon, groups in product((1.0, 2.0), range(1, 5)):
             rng = context.rng.child("tables 4.2 and 4.3", data, run, str(epsilon), groups, str(known))
             lengths = prefix_lengths(BITS, K, groups)
             found = search_prefixes(population, lengths, k=K, epsilon=epsilon, rng=rng, known=known)
-            runs[data, epsilon, groups].append(hits(found.values, truth))
-    return {key: np.array(rows, dtype=np.float64) for key, rows in runs.items()}
+            scores[data, epsilon, groups] = hits(found.values, truth)
+        return scores
+
+    return context.measure(("URL", "Query"), run_once)
 
 
 def _on_reports(context: Context, data: str, epsilon: float) -> int:
     population = coded(context, data, context.rng.child("tables 4.2 and 4.3", data, 0))
-    plan = PrefixPlan(written=Integers(BITS), k=K, epsilon=epsilon, groups=_REPORTED)
+    plan = PrefixPlan(encoding=Integers(BITS), k=K, epsilon=epsilon, groups=_REPORTED_GROUPS)
     rng = context.rng.child("tables 4.2 and 4.3", data, str(epsilon), "reports")
     found = run_plan(plan, population.values[population.people].astype(np.int64), rng)
     return 0 if found.stopped else hits([int(value) for value in found.values], population.ranked(K))
@@ -92,15 +92,15 @@ def _cells(context: Context, runs: Runs, printed: Mapping[tuple[str, float], tup
             f"{data}, eps = {epsilon:g}",
             f"g = {groups}",
             printed[data, epsilon][groups - 1],
-            float(found.mean()),
-            f"sd {found.std():.2g}; runs averaged: {context.repeats}; {OTHER_DATA[data]}; "
+            float(hits_of_runs.mean()),
+            f"sd {hits_of_runs.std():.2g}; runs averaged: {context.repeats}; {OTHER_DATA[data]}; "
             f"random codes of 32 bits; {DRAWN}",
         )
-        for (data, epsilon, groups), found in runs.items()
+        for (data, epsilon, groups), hits_of_runs in runs.items()
     ]
 
 
-def _falls(runs: Runs) -> list[Claim]:
+def _claims(runs: Runs) -> list[Claim]:
     return [
         Claim(f"{data}, eps = {epsilon:g}: found at g = 4 to g = 1", _ratio(runs, data, epsilon), below=1.0)
         for data, epsilon in PRINTED_4_2

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
 from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
+from hubbub.reproduce.plots import finish
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, Source, binary, length, linear, logistic, real, sine
 from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
 from hubbub.reproduce.ldp_ids.sweep import FILTERED, MethodSetting, Runs, sweep, verdicts
+from hubbub.reproduce.plots import finish
 from hubbub.simulate.conversation import StreamRun
 from hubbub.simulate.roc import auc, event_threshold, roc
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
+from hubbub.reproduce.plots import canvas, finish, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.portions import Queries
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
 from hubbub.reproduce.sao2_exsub.on_paper import exact_gain, expected_tve
 from hubbub.reproduce.sao2_exsub.online import OURS, Runs, as_printed, average, look, mark_epsilons, sweep, toggling

@@ -9,8 +9,8 @@ import numpy as np
 
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
 from hubbub.reproduce.sao2_exsub.told import expected_means
 from hubbub.simulate.changing import true_means

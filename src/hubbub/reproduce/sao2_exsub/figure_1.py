@@ -9,8 +9,8 @@ import numpy as np
 from hubbub.mechanisms.ternary.exclusive import best_size
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 POSITIONS, S, EPSILON = 512, 4, 0.5
 SIZES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)

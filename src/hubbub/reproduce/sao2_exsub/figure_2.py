@@ -6,8 +6,8 @@ from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.privacy.amplification.amplify import amplify
 from hubbub.privacy.amplification.claims import collaborative_clones
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish
 
 POSITIONS, S, EPSILON, M, DELTA = 1000, 20, 1.0, 2, 1e-5
 PEOPLE = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)

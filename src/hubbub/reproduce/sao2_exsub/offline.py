@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, legend_below
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hubbub.core.ternary import Ternary
 from hubbub.data.prices import NOT_STOCK, stock_moves
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism

@@ -12,8 +12,8 @@ from hubbub.core.random import Random
 from hubbub.data.processes import normals
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, sweep, toggling
 
 if TYPE_CHECKING:

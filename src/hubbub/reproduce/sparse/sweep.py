@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.ternary import Ternary
 from hubbub.data.synthetic import sparse_vectors
-from hubbub.reproduce.dissertation.style import finish
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.plots import finish
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import look, mechanism
 

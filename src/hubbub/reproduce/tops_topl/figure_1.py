@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import height_of, search_of
 from hubbub.reproduce.tops_topl.setting import holdout, paper_streams, reach_of
 from hubbub.reproduce.tops_topl.streams import HOW

@@ -13,8 +13,8 @@ from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.threshold import range_errors
 from hubbub.protocols.view import Clipped
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import Floats, measure, random_queries
 from hubbub.reproduce.tops_topl.setting import Runs, cells_of, holdout, look, paper_streams, reach_of, sweep
 from hubbub.reproduce.tops_topl.streams import HOW, ValueStream

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
-from hubbub.reproduce.dissertation.style import canvas, finish, legend_below
 from hubbub.reproduce.harness import Cell, Context
+from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import QueryErrors, height_of
 from hubbub.reproduce.tops_topl.streams import HOW, PAPER, ValueStream, made
 

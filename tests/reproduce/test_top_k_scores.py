@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.reproduce.found import hits, ncr, squared_error
+from hubbub.reproduce.top_k_scores import hits, ncr, squared_error
 
 RANKED = ["a", "b", "c", "d"]
 

@@ -1,8 +1,8 @@
-"""How the figures look: one colour and marker a method, in every figure it is in."""
+"""Panels, lines and legends of the figures; a method has the same colour and marker in every figure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too, and three of our own.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, and three of our own.
 _BLACK, _ORANGE, _SKY, _GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
 _YELLOW, _BLUE, _RED, _PURPLE = "#b8a800", "#0072b2", "#d55e00", "#cc79a7"
 _GREY, _BROWN, _INDIGO = "#808080", "#7f4f24", "#332288"
@@ -90,7 +90,7 @@ _LOOKS: dict[str, tuple[str, str]] = {
 }
 
 
-# Drawn first and nearly on the line of another: a larger, hollow marker is seen around the other's.
+# Methods whose line is nearly that of another one drawn later: a larger, hollow marker stays visible around it.
 _BENEATH = {"OUE", "Base", "Base-Pos", "Norm-Sub", "Power", "(OLH, 1), (Adap, L)"}
 
 
@@ -122,13 +122,37 @@ def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
-def draw_runs(panel: Axes, x: Sequence[float], runs: Sequence[NDArray[Any]], method: str, **options: Any) -> None:
+def draw_runs(panel: Axes, xs: Sequence[float], runs: Sequence[NDArray[Any]], method: str, **options: Any) -> None:
     """The mean of the runs at each x as the method's line, and one standard deviation to either side as pale bars."""
-    means, spreads = [float(row.mean()) for row in runs], [float(row.std()) for row in runs]
-    panel.plot(x, means, **{**look(method), **options})
-    ends = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
-    tops = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
-    panel.vlines(x, ends, tops, colors=look(method)["color"], alpha=0.35, linewidth=1.6, zorder=1)
+    means, deviations = (np.array([statistic(row) for row in runs]) for statistic in (np.mean, np.std))
+    panel.plot(xs, means, **{**look(method), **options})
+    colour = look(method)["color"]
+    panel.vlines(xs, means - deviations, means + deviations, colors=colour, alpha=0.35, linewidth=1.6, zorder=1)
+
+
+def draw_methods(panel: Axes, xs: Sequence[float], runs: Mapping[str, Sequence[NDArray[Any] | None]]) -> None:
+    """A line a method with `draw_runs`; `runs` holds, by method, the runs at each x. An x without runs is left out."""
+    for method, rows in runs.items():
+        points = [(x, row) for x, row in zip(xs, rows, strict=True) if row is not None and row.size]
+        if points:
+            draw_runs(panel, [x for x, _ in points], [row for _, row in points], method)
+
+
+def draw_lines(
+    panel: Axes,
+    xs: Sequence[Any],
+    heights: Mapping[str, Sequence[float]],
+    look_of: Callable[[str], Mapping[str, Any]] = look,
+) -> None:
+    """A line a method; `heights` holds, by method, the height at each x."""
+    for method, line in heights.items():
+        panel.plot(xs, line, **look_of(method))
+
+
+def mark_values(panel: Axes, xs: Sequence[float]) -> None:
+    """Put ticks at these values and nowhere else: the usual labels of a short logarithmic axis overlap."""
+    panel.set_xticks(list(xs), [f"{x:,g}" for x in xs])
+    panel.set_xticks([], minor=True)
 
 
 def finish(panel: Axes, x: str, y: str, title: str = "", *, log: str = "y") -> None:

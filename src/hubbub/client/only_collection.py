@@ -1,4 +1,4 @@
-"""The name of the collection, where a program does not say."""
+"""Finding the collection of a server that has only one, where the program gives no name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def only_collection(transport: Transport) -> str:
     """
     response = transport.request("GET", _PATH, {"Accept": "application/json"})
     try:
-        listed: Any = json.loads(response.body)
-        names = [str(collection["name"]) for collection in listed["collections"]]
+        body: Any = json.loads(response.body)
+        names = [str(collection["name"]) for collection in body["collections"]]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise Unreachable(f"GET {_PATH}: status {response.status}, {error!r}") from error
     if len(names) != 1:

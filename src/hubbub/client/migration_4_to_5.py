@@ -1,4 +1,7 @@
-"""Folders of format 4 kept memos, and streams of changes, each in tables of their own: now they are states."""
+"""The migration of a client's folder from format 4 to 5: memos and streams of changes become rows of `states`.
+
+Format 4 had tables of their own for them.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,15 @@ TABLES_4 = (
 
 
 def from_4(run: Run) -> None:
-    """Make one state of all memos of an account, and one of each stream."""
+    """Make one state of all memos of an account, and one of each stream of changes."""
     run(STATES)
     for account, public, current in run("SELECT account, public, current FROM enrolled"):
         memos = run("SELECT key, memo FROM memos WHERE account = ? ORDER BY rowid", account)
-        if memos:  # without any, nothing was said: what was drawn can be drawn again
+        if memos:  # without a memo nothing was reported, and the state can be drawn again
             run("INSERT INTO states VALUES (?, '', ?, 0, NULL)", account, _of_memos(account, public, current, memos))
-    for question, stream, state, told, enrolment in run("SELECT * FROM following"):
+    for question, stream, state, enrolled, enrolment in run("SELECT * FROM following"):
         horizon, spec_id, *grid = json.loads(stream)
-        values = (json.dumps([str(horizon), spec_id, *grid]), _of_changes(spec_id, bytes(state)), told, enrolment)
+        values = (json.dumps([str(horizon), spec_id, *grid]), _of_changes(spec_id, bytes(state)), enrolled, enrolment)
         run("INSERT INTO states VALUES (?, ?, ?, ?, ?)", f"question:{question}", *values)
     for table in ("enrolled", "memos", "following"):
         run(f"DROP TABLE {table}")
@@ -51,13 +54,13 @@ def _of_memos(account: str, public: int, current: int | None, memos: list[Any]) 
 
 def _of_changes(spec_id: str, data: bytes) -> bytes:
     parts = tuple[str, int, int, bytes, bytes, bytes]
-    _, node, width, held, used, online = _unpacked(data[1:], ("sao2 device",), parts)
+    _, node, width, current, used, online = _unpacked(data[1:], ("sao2 device",), parts)
     counters = _unpacked(online, ("online exsub",), tuple[str, str, bytes])[2]
     columns: dict[str, NDArray[Any]] = {
         "level": np.array([data[0]], dtype=np.uint8),
         "node": np.array([node], dtype=np.int32),
         "begun": np.ones(1, dtype=np.uint8),
-        "held": np.frombuffer(held, dtype=np.int8).reshape(1, width),
+        "held": np.frombuffer(current, dtype=np.int8).reshape(1, width),
         "used": np.frombuffer(used, dtype="<i4").astype(np.int32),
         "counters": np.frombuffer(counters, dtype="<i4").astype(np.int32).reshape(1, 5),
     }

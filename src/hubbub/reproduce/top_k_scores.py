@@ -1,4 +1,4 @@
-"""How good a list of found values is: by rank (chapters 4 and 5), and by the errors of the shares beside them."""
+"""Scores of a search for the k most frequent values: hits, NCR (chapters 4 and 5), and the error of the estimates."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from hubbub.core.errors import InvalidValue
 
-Found = TypeVar("Found", bound=Hashable)
+Value = TypeVar("Value", bound=Hashable)
 
 
 def hits(found: Collection[Hashable], ranked: Sequence[Hashable]) -> int:
-    """How many of the true top values were found.
+    """The number of true top values among the found ones.
 
     Parameters
     ----------
     found
-        The values that a protocol names, in any order.
+        The values that a protocol reports as frequent, in any order.
     ranked
         The true top values, most frequent first.
 
@@ -33,33 +33,33 @@ def hits(found: Collection[Hashable], ranked: Sequence[Hashable]) -> int:
 def ncr(found: Collection[Hashable], ranked: Sequence[Hashable]) -> float:
     """The normalised cumulative rank: the most frequent of k values counts k, the next k - 1, ..., the last 1.
 
-    All of them are 1, none of them 0.
+    It is 1 if all of the top k were found, and 0 if none was.
 
     Parameters
     ----------
     found, ranked
-        As of `hits`.
+        As in `hits`.
 
     Example:
         >>> ncr(["a", "x"], ["a", "b", "c"])  # 3 of 3 + 2 + 1
         0.5
     """
     _check(found, ranked)
-    named, k = set(found), len(ranked)
-    return sum(k - place for place, value in enumerate(ranked) if value in named) / (k * (k + 1) / 2)
+    values, k = set(found), len(ranked)
+    return sum(k - rank for rank, value in enumerate(ranked) if value in values) / (k * (k + 1) / 2)
 
 
-def squared_error(estimated: Mapping[Found, float], true: Mapping[Found, float], ranked: Sequence[Found]) -> float:
-    """The mean squared error of the estimates of those top values that were found; not a number where none was.
+def squared_error(estimated: Mapping[Value, float], true: Mapping[Value, float], ranked: Sequence[Value]) -> float:
+    """The mean squared error of the estimates over the top values that were found; NaN if none was.
 
     Parameters
     ----------
     estimated
-        The estimate beside each value that a protocol names.
+        The estimate of each found value.
     true
-        The number that it estimates, for every top value at least.
+        The true number, of every top value at least.
     ranked
-        As of `hits`.
+        As in `hits`.
 
     Example:
         >>> squared_error({"a": 12.0, "x": 40.0}, {"a": 10.0, "b": 9.0}, ["a", "b"])
