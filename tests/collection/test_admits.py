@@ -25,7 +25,8 @@ KNOWN = json.loads((VECTORS / "admits.json").read_text())
 @pytest.mark.parametrize("case", KNOWN["admits"], ids=lambda case: case["name"])
 def test_an_ask_is_admitted_or_refused_for_a_reason(case: dict[str, Any]) -> None:
     terms, ask = Terms.from_spec(case["terms"], "popular"), Ask.from_spec(case["ask"])
-    assert admits(terms, ask, round=case["round"], minimum_arc=case["minimum_arc"]) == case["says"]
+    place = {name: case[name] for name in ("run", "round", "part")}
+    assert admits(terms, ask, **place, minimum_arc=case["minimum_arc"]) == case["says"]
 
 
 @pytest.mark.parametrize("case", KNOWN["admits_parts"], ids=lambda case: case["name"])
@@ -46,4 +47,9 @@ def test_the_vectors_are_those_that_are_made() -> None:
 
 def test_every_reason_has_a_vector() -> None:
     words = {case["says"] for case in (*KNOWN["admits"], *KNOWN["admits_parts"])}
-    assert words == {None, "round", "arc", "view", "mechanism", "state", "size", "limit", "parts"}
+    assert words == {None, "run", "round", "part", "arc", "view", "mechanism", "state", "size", "limit", "parts"}
+
+
+@pytest.mark.parametrize("case", KNOWN["terms"], ids=lambda case: json.dumps(case["terms"]["views"][0]["n"]))
+def test_a_view_with_bounds_that_are_none_is_refused(case: dict[str, Any]) -> None:
+    assert make_admits.readable(case["terms"]) is case["says"]

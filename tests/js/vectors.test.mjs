@@ -279,16 +279,25 @@ const within = (terms, minimumArc) => ({ terms: { q: terms }, minimumArc, origin
 
 test("which asks terms admit", async () => {
   const words = new Set();
-  for (const { name, terms, minimum_arc, round, ask, says } of admitted.admits) {
+  for (const { name, terms, minimum_arc, run, round, part, ask, says } of admitted.admits) {
     words.add(says ?? "");
     const collection = within(termsOf(terms), minimum_arc);
-    assert.equal(await why(() => js.readAsk(collection, publishedAs({ ask, round }))), says ?? "", name);
+    const read = (other = {}) => js.readAsk(collection, publishedAs({ ask, run, round, part, ...other }));
+    assert.equal(await why(() => read()), says ?? "", name);
     if (says) continue;
     for (const [other, word] of [[{ part: terms.parts }, "part"], [{ run: 1 }, terms.study?.every ? "" : "run"], [{ run: -1 }, "run"]]) {
-      assert.equal(await why(() => js.readAsk(collection, publishedAs({ ask, round, ...other }))), word, name);
+      assert.equal(await why(() => read(other)), word, name);
     }
   }
-  assert.deepEqual([...words].sort(), ["", "arc", "limit", "mechanism", "round", "size", "state", "view"]);
+  assert.deepEqual([...words].sort(), ["", "arc", "limit", "mechanism", "part", "round", "run", "size", "state", "view"]);
+});
+
+test("terms whose bounds are none are refused", async () => {
+  for (const { terms, says } of admitted.terms) {
+    const refused = await why(async () => termsOf(terms));
+    assert.equal(refused === "", says, JSON.stringify(terms.views));
+    if (!says) assert.match(refused, /^(views|most)$/);
+  }
 });
 
 test("which asks of a round are admitted together", () => {

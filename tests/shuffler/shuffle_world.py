@@ -224,7 +224,7 @@ class ShuffleWorld:
 
     def close(self) -> None:
         """Go to the time at which the first shuffler takes its turn, and let everyone do what is due."""
-        self.clock.set((self.clock.now() // HOUR + 1) * HOUR + self.collection.taken_for + 1)
+        self.clock.set((self.clock.now() // HOUR + 1) * HOUR + self.collection.accepts_for + 1)
         self.tick()
 
     def tick(self) -> None:

@@ -379,7 +379,7 @@ def test_a_party_that_never_answers(gone: str) -> None:
     """The batch is kept, tried again, and given up when the lateness is over: nothing of it was opened."""
     world = ShuffleWorld()
     world.send(world.entries(values()))
-    world.clock.set(8 * 3600 + world.collection.taken_for + 1)
+    world.clock.set(8 * 3600 + world.collection.accepts_for + 1)
     world.down.add("collector" if gone == "collector" else world.urls[1])
     world.tick()
     world.tick()

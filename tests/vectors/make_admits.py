@@ -2,9 +2,10 @@
 
     python tests/vectors/make_admits.py
 
-A case is {"name", "terms", "minimum_arc", "round", "ask", "says"} for `admits`, where "says" is null or the reason;
-{"name", "terms", "minimum_arc", "arcs", "says"} for `admits_parts`, of asks that differ in their arcs alone; and
-{"pattern", "given", "says"} for `matches`, where "says" is true or false.
+The cases of `admits` are {"name", "terms", "minimum_arc", "run", "round", "part", "ask", "says"}, where "says" is null
+or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in
+their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has
+{"terms", "says"} of terms with one view, where "says" is whether they can be read.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
+from hubbub.collection.views import Members
 from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.subsets import SubsetCount, Subsets
@@ -95,6 +99,35 @@ KEPT = replace(
     limit=MEMO.permanent_event().spent,
     report_bytes=MEMO.report_bytes,
 )
+
+
+def placed() -> Iterator[tuple[str, Terms, Ask, tuple[int, int, int]]]:
+    """A name, terms, an ask, and its run, round and part."""
+    ask = Ask(mechanism=GRR, step=0)
+    once = replace(STUDY, study=Study(start=7200, round_seconds=600))
+    for part in (0, 1):
+        yield f"part {part} of a stream", PLAIN, ask, (0, 1, part)
+    for part in (1, 2):
+        yield f"part {part} of a study of two", STUDY, ask, (0, 3, part)
+    for run in (1, 1000):
+        yield f"run {run} of a stream", PLAIN, ask, (run, 1, 0)
+        yield f"run {run} of a study that is repeated", STUDY, ask, (run, 1, 0)
+        yield f"run {run} of a study that is not", once, ask, (run, 1, 0)
+    stream = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)
+    changes = replace(
+        PLAIN,
+        frozen="last",
+        views=(Members(2).spec(),),
+        mechanisms=(stream.spec_id,),
+        state="ChangeStream",
+        limit=stream.event().spent,
+        report_bytes=stream.report_bytes,
+    )
+    watched = Ask(mechanism=stream, step=7, view=Members(2))
+    yield "a stream of changes", changes, watched, (0, 1, 0)
+    yield "a stream of changes under another state", replace(changes, state="Symbols"), watched, (0, 1, 0)
+    yield "a stream of changes where nothing is remembered", replace(changes, state=""), watched, (0, 1, 0)
+    yield "a fresh report where the device remembers", replace(KEPT, mechanisms=(GRR.spec_id,)), ask, (0, 1, 0)
 
 
 def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
@@ -259,6 +292,27 @@ PATTERNS: list[tuple[Any, Any]] = [
     ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2, 3]}),
     ({"kind": "x", "c": [1, {"from": 2, "to": 4}]}, {"kind": "x", "c": [1, 3]}),
 ]
+BOUNDS: list[Any] = [
+    {"from": 1, "to": 2},
+    {"from": 1.5, "to": 1.5},
+    {"from": 2, "to": 1},
+    {"from": None, "to": 1},
+    {"from": "0", "to": "9"},
+    {"from": False, "to": True},
+    {"from": [0], "to": [9]},
+    {"most": 3},
+    {"most": 0},
+    {"most": -1},
+    {"most": 1.5},
+    {"most": None},
+    {"most": "x"},
+    {"most": True},
+    {"most": 2, "each": {"most": 2}},
+    {"most": 2, "each": {"most": "x"}},
+    {"most": None, "each": 1},
+    [1, {"from": "a", "to": "b"}],
+    {"more": {"from": 0, "to": None}},
+]
 
 
 def vectors() -> dict[str, Any]:
@@ -269,11 +323,14 @@ def vectors() -> dict[str, Any]:
                 "name": name,
                 "terms": _json(terms.spec()),
                 "minimum_arc": LEAST,
-                "round": round,
+                **place,
                 "ask": _json(ask.spec()),
-                "says": admits(terms, ask, round=round, minimum_arc=LEAST),
+                "says": admits(terms, ask, **place, minimum_arc=LEAST),
             }
-            for name, terms, ask, round in cases()
+            for name, terms, ask, place in [
+                *((*case, {"run": 0, "round": round, "part": 0}) for *case, round in cases()),
+                *((*case, dict(zip(("run", "round", "part"), place, strict=True))) for *case, place in placed()),
+            ]
         ],
         "admits_parts": [
             {
@@ -290,7 +347,23 @@ def vectors() -> dict[str, Any]:
         "matches": [
             {"pattern": pattern, "given": given, "says": matches(pattern, given)} for pattern, given in PATTERNS
         ],
+        "terms": [{"terms": terms, "says": readable(terms)} for terms in map(bounded, BOUNDS)],
     }
+
+
+def bounded(bound: Any) -> dict[str, Any]:
+    """Terms as JSON whose only view has this bound."""
+    terms: dict[str, Any] = {**_json(PLAIN.spec()), "views": [{"kind": "x", "n": bound}]}
+    return terms
+
+
+def readable(terms: dict[str, Any]) -> bool:
+    """Whether terms can be read."""
+    try:
+        Terms.from_spec(terms, "popular")
+    except InvalidValue:
+        return False
+    return True
 
 
 def _json(spec: Any) -> Any:

@@ -13,9 +13,8 @@ from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection.document import Collection
-from hubbub.collection.error_path import at
 from hubbub.collection.names import is_slug
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import Json
 
 MOST_WATCHED = 1000

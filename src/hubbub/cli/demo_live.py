@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cli import demo_live_view as view
 from hubbub.cli.output import emit, page, say
-from hubbub.collection.duration import shown
+from hubbub.collection.duration import duration_text
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def run(
             results = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser, until_alarm=until_alarm)
         if quiet and not results.complete:
             step = live.scenes[0].collection.step_seconds
-            raise NothingYet(f"nothing was released; steps are {shown(step)} long, and this machine may be busy")
+            raise NothingYet(
+                f"nothing was released; steps are {duration_text(step)} long, and this machine may be busy"
+            )
         if as_json:
             return emit(view.answer(live, results))
         page().print(view.summary(live, results))

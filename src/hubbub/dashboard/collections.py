@@ -9,7 +9,7 @@ from functools import lru_cache
 from hubbub.authoring import Finding, check, forecast
 from hubbub.authoring.forecast import Forecast
 from hubbub.collection import Collection
-from hubbub.collection.duration import every, shown
+from hubbub.collection.duration import duration_text, every
 from hubbub.core.domain import Domain
 from hubbub.dashboard.facts import facts, table
 from hubbub.dashboard.headline import headline
@@ -68,11 +68,11 @@ def _about(collection: Collection) -> Html:
             ("Step 0 began", moment(collection.origin, precision=60)),
             (
                 "Late reports count for",
-                shown(collection.lateness_seconds) if collection.lateness_seconds else "no time",
+                duration_text(collection.lateness_seconds) if collection.lateness_seconds else "no time",
             ),
             ("Fewest reports of a release", count(collection.minimum_batch)),
             ("Fewest devices asked at a time", f"{part(collection.minimum_arc / CIRCLE)} of all"),
-            ("Sums of reports are kept for", shown(collection.retention_days * 86400)),
+            ("Sums of reports are kept for", duration_text(collection.retention_days * 86400)),
             ("Size of every upload", count(collection.frame_bytes, "byte")),
         ],
         class_="facts wide-facts",

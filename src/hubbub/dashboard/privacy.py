@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.authoring import promise
 from hubbub.authoring.poisoning import poisoning
 from hubbub.collection import Collection
-from hubbub.collection.duration import shown, span
+from hubbub.collection.duration import duration_text, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.facts import table
@@ -41,7 +41,9 @@ def _promise(collection: Collection) -> Html:
 def _limits(collection: Collection) -> Html:
     budget, rows = collection.budget, []
     if budget.event is not None:
-        rows.append(_limit(f"one step ({shown(collection.step_seconds)})", budget.event, worst_of(collection, 1)))
+        rows.append(
+            _limit(f"one step ({duration_text(collection.step_seconds)})", budget.event, worst_of(collection, 1))
+        )
     if budget.window is not None:
         steps = budget.window.steps
         most = worst_of(collection, steps)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import every, shown, span
+from hubbub.collection.duration import duration_text, every, span
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
@@ -201,7 +201,7 @@ class ChangesQuestion(StatisticQuestion):
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        lasts = shown(self.steps * setting.step_seconds)
+        lasts = duration_text(self.steps * setting.step_seconds)
         yield Finding(
             "note",
             "changes",

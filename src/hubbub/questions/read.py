@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.collection.document import COMPILED, Collection, check_document, read_document
-from hubbub.collection.error_path import at
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.document import Collection
+from hubbub.collection.signed_form import COMPILED, check_document, read_document
+from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import canonical
 from hubbub.questions.base import Question
 
 
 def read_collection(spec: Mapping[str, Any]) -> Collection:
-    """Read a collection back, of this format or an older one; every field must be there, and no other.
+    """Read a signed collection, of this format or an older one. It must have exactly the fields of its format.
 
     The terms, promises and size of uploads that are signed must be exactly what the questions compile to. In an older
     format, whose terms had another form, this holds of the promises. The id stays that of the signed document.
