@@ -10,8 +10,8 @@ from measure import Failure, Result, short
 
 from hubbub import Random
 from hubbub.kernels.support import hash_support
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
-from hubbub.protocols.heavy_hitters.written import Integers
 from hubbub.simulate.top import run_plan
 
 BITS, K, EPSILON = 64, 32, 2.0
@@ -21,7 +21,7 @@ MOST_RATIO = 1.5
 def heavy_hitters(quick: bool) -> Iterator[Result]:
     """People's reports, the search and the estimates: CPU seconds, as a multiple of what the hashes alone take."""
     n = 10**5 if quick else 10**6
-    plan = PrefixPlan(written=Integers(BITS), k=K, epsilon=EPSILON)
+    plan = PrefixPlan(encoding=Integers(BITS), k=K, epsilon=EPSILON)
     rng = np.random.default_rng(1)
     names, shares = rng.integers(0, 1 << 63, 400).astype(np.uint64), np.exp(-0.05 * np.arange(400))
     values = names[rng.choice(400, n, p=shares / shares.sum())]

@@ -78,7 +78,7 @@ class Many:
     def _scale(self, stderr: Floats) -> Floats:
         if self.test.threshold is not None:
             return stderr
-        if not self.test.pools:
+        if not self.test.independent:
             return stderr + self.roots / self.weight
         return np.maximum(stderr, np.sqrt(self.learnt / self.weight))
 

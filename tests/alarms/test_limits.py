@@ -70,7 +70,7 @@ def test_no_other_slack_finds_a_small_change_much_faster(baseline: int, monkeypa
 
 
 def test_single_steps_are_judged_alone_where_errors_go_together() -> None:
-    limits = limits_for(1e-4, pools=False)
+    limits = limits_for(1e-4, independent=False)
     assert math.isinf(limits.h)
     assert limits.z == pytest.approx(3.719, abs=1e-3)
     assert (median_delay(limits, 1.0), median_delay(limits, 4.0)) == (None, 1)

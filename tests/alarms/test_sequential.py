@@ -16,14 +16,14 @@ TESTS = {
     "below": {"sides": ("below",), "threshold": 0.3},
     "change": {"sides": ("above", "below"), "baseline": 8},
     "change with an end": {"sides": ("above",), "baseline": 8, "ends": 0.1},
-    "single steps": {"sides": ("above", "below"), "baseline": 8, "pools": False},
+    "single steps": {"sides": ("above", "below"), "baseline": 8, "independent": False},
 }
 
 
 def make(name: str) -> SequentialTest:
     given = dict(TESTS[name])
-    limits = limits_for(1 / 60, baseline=given.get("baseline", 0), pools=given.get("pools", True))  # type: ignore[arg-type]
-    return SequentialTest(raises=limits, clears=limits_for(1 / 20, pools=given.get("pools", True)), **given)  # type: ignore[arg-type]
+    limits = limits_for(1 / 60, baseline=given.get("baseline", 0), independent=given.get("independent", True))  # type: ignore[arg-type]
+    return SequentialTest(raises=limits, clears=limits_for(1 / 20, independent=given.get("independent", True)), **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", TESTS)

@@ -66,7 +66,7 @@ def test_it_is_read_and_signed() -> None:
     again = Collection.from_spec(collection.spec())
     assert again.shuffle == collection.shuffle
     assert again.frame_bytes == collection.frame_bytes
-    assert (collection.taken_for, collection.lateness_seconds) == (300.0, 600)
+    assert (collection.accepts_for, collection.lateness_seconds) == (300.0, 600)
     plain = replace(collection, trust="local", shuffle=None)
     assert "shuffle" not in plain.spec()
 

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.authoring import UnsafeCollection, load_collection, read_collection
 from hubbub.authoring.toml import EXAMPLE
-from hubbub.collection.duration import every, seconds_of, shown
+from hubbub.collection.duration import duration_text, every, seconds_of
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 
@@ -57,7 +57,7 @@ def test_what_is_no_duration(text: object) -> None:
 
 
 def test_durations_in_words() -> None:
-    assert [shown(seconds) for seconds in (0, 1, 60, 86400, 90000)] == [
+    assert [duration_text(seconds) for seconds in (0, 1, 60, 86400, 90000)] == [
         "0 days",
         "1 second",
         "1 minute",

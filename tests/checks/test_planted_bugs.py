@@ -6,16 +6,17 @@ off that its own check misses it with a smaller probability than that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hubbub import FLH, GRR, OLH, OUE, SHE, SUE, Piecewise, Random, Rappor
+from hubbub import FLH, GRR, OLH, OUE, SHE, SUE, Ordinal, Piecewise, PrivSet, Random, Rappor, Sets
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.event import Event
 from hubbub.core.exact import log_upper
 from hubbub.core.hashing import bucket, hash32
@@ -354,8 +355,6 @@ class ClipsNegatives(GRR):
     """Post-processing welded into the estimator."""
 
     def _estimate(self, sketch, candidates=None):
-        from dataclasses import replace
-
         estimate = super()._estimate(sketch, candidates)
         return replace(estimate, value=np.maximum(estimate.value, 0.0))
 
@@ -364,8 +363,8 @@ class TooSure(GRR):
     """Variances 30% too small."""
 
     def moments(self):
-        one = super().moments()
-        return one._replace(true_variance=one.true_variance * 0.7, false_variance=one.false_variance * 0.7)
+        right = super().moments()
+        return right._replace(true_variance=right.true_variance * 0.7, false_variance=right.false_variance * 0.7)
 
 
 class UndeclaredHeuristic(GRR):
@@ -374,15 +373,13 @@ class UndeclaredHeuristic(GRR):
     bias = "heuristic"
 
     def _estimate(self, sketch, candidates=None):
-        from dataclasses import replace
-
         return replace(super()._estimate(sketch, candidates), bias="none")
 
 
 class ForgetsCollisions(FLH):
     """Declares OLH's variance, as if there were a hash function for every report."""
 
-    _pure = OLH._pure
+    confusion = 0.0
 
 
 class Diffident(FLH):
@@ -419,19 +416,50 @@ class ForgetsSquares(GRR):
     """States the error of weighted totals as if all weights were their mean."""
 
     def _weighted(self, sketch, labels):
-        from dataclasses import replace
-
         estimate = super()._weighted(sketch, labels)
         total, squares = sketch.counts[:, -1]
         return replace(estimate, variance=estimate.variance * total**2 / squares / sketch.n)
+
+
+class IgnoresWeightsOfSets(PrivSet):
+    """Counts every report once."""
+
+    def _support(self, reports, candidates, weights):
+        return super()._support(reports, candidates, None)
+
+
+class SureOfCandidates(GRR):
+    """States a smaller error for candidates than for the same values in a whole histogram."""
+
+    def _estimate(self, sketch, candidates=None):
+        estimate = super()._estimate(sketch, candidates)
+        return replace(estimate, variance=estimate.variance / (1 if candidates is None else 4))
+
+
+class SureOfTotals(FLH):
+    """States the error of weighted totals as if there were a hash function for every report."""
+
+    def _confused(self, estimate, total):
+        return estimate if estimate.kind == "quantity" else super()._confused(estimate, total)
+
+
+class _OfEveryone(Estimate):
+    def of_population(self, size):
+        return self
+
+
+class TakesACohortForEveryone(GRR):
+    """Its estimates add nothing for sampling; the noise of a small epsilon hides it."""
+
+    def _estimate(self, sketch, candidates=None):
+        estimate = super()._estimate(sketch, candidates)
+        return _OfEveryone(**{part.name: getattr(estimate, part.name) for part in fields(estimate)})
 
 
 class CertainOfEveryone(Piecewise):
     """Says nothing of how values differ among people, as if a cohort were the population."""
 
     def _estimate(self, sketch, candidates=None):
-        from dataclasses import replace
-
         return replace(super()._estimate(sketch, candidates), spread=0.0)
 
 
@@ -453,8 +481,6 @@ class WinsorisedMean(GRR):
     """The largest share is cut: no mean over reports any more, but single reports do not show it."""
 
     def _estimate(self, sketch, candidates=None):
-        from dataclasses import replace
-
         estimate = super()._estimate(sketch, candidates)
         cut = np.minimum(estimate.value, 0.3) if sketch.n > 1 else estimate.value
         return replace(estimate, value=cut)
@@ -520,6 +546,11 @@ PLANTED = [
     (ForgetsItsCovariance(**SMALL), "check_linear"),
     (IgnoresWeights(**SMALL), "check_support"),
     (ForgetsSquares(**SMALL), "check_weights"),
+    (IgnoresWeightsOfSets(epsilon=1.0, domain=Sets(Ordinal(6), most=2)), "check_support"),
+    (IgnoresWeightsOfSets(epsilon=1.0, domain=Sets(Ordinal(6), most=2)), "check_weights"),
+    (SureOfCandidates(**SMALL), "check_support"),
+    (SureOfTotals(epsilon=2.0, domain=8, functions=16), "check_weights"),
+    (TakesACohortForEveryone(**SMALL), "check_of_population"),
     (CertainOfEveryone(epsilon=8.0, low=0.0, high=1.0), "check_of_population"),
     (LiesOnlyUpward(**SMALL), "check_influence"),
     (OverstatesForgeries(**SMALL), "check_influence"),

@@ -97,9 +97,9 @@ class Trusting(Loloha):
 class Absolute(ChangeStream):
     """Tells its value again and again, and not how it changed."""
 
-    def _tell(self, level: int, missed: int, columns: Any, rows: Any, bits: Any, rng: Random) -> Any:
+    def _signs(self, level: int, missed: int, columns: Any, rows: Any, bits: Any, rng: Random) -> Any:
         columns["held"][rows] = 0
-        return super()._tell(level, missed, columns, rows, bits, rng)
+        return super()._signs(level, missed, columns, rows, bits, rng)
 
 
 class Eager(ChangeStream):
@@ -112,9 +112,9 @@ class Eager(ChangeStream):
 class Doubling(ChangeStream):
     """Draws its counters anew at every step, as if each were the first."""
 
-    def _tell(self, level: int, missed: int, columns: Any, rows: Any, bits: Any, rng: Random) -> Any:
+    def _signs(self, level: int, missed: int, columns: Any, rows: Any, bits: Any, rng: Random) -> Any:
         columns["counters"][rows, :3] = self.mechanisms[level].counters(rng.uint64(len(rows)), rng)[:, :3]
-        return super()._tell(level, missed, columns, rows, bits, rng)
+        return super()._signs(level, missed, columns, rows, bits, rng)
 
 
 @dataclass(frozen=True, kw_only=True)

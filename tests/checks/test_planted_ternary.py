@@ -213,7 +213,27 @@ class SureOfRatios(ExSub):
         return replace(estimate, variance=mean.variance) if of == "conditional" else estimate
 
 
+class CountsTooManyMissing(Collision):
+    """States a p_false that is 10% too large: means do not use it, frequencies do."""
+
+    @cached_property
+    def rates(self):
+        rates = super().rates
+        return rates._replace(false=rates.false * Fraction(11, 10))
+
+
+class SureOfFrequencies(ExSub):
+    """States half of the standard error of frequencies."""
+
+    def estimate(self, sketch, candidates=None, *, of="mean", signs=False):
+        estimate = super().estimate(sketch, candidates, of=of, signs=signs)
+        return replace(estimate, variance=estimate.variance / 4) if of == "frequency" else estimate
+
+
 PLANTED = [
+    (CountsTooManyMissing(**SMALL), "check_unbiased"),
+    (SureOfFrequencies(m=2, **SMALL), "check_variance"),
+    (SureOfFrequencies(m=2, **SMALL), "check_coverage"),
     (OneStubTooFew(m=2, **SMALL), "check_normalised"),
     (SureOfRatios(epsilon=4.0, dimension=40, sparsity=2), "check_heuristic_error"),
     (NoStubs(m=2, **SMALL), "check_normalised"),

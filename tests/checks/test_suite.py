@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from hubbub import GRR, OLH, OUE, Rappor
+from hubbub import GRR, OLH, OUE, Measured, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
 from hubbub.checks.enumeration import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.statistics import fit, mean_is, same_counts, smallest
@@ -57,6 +57,16 @@ def test_a_class_opts_out_by_name():
 def test_an_unknown_opt_out_is_noticed():
     with pytest.raises(CheckFailed, match="check_converage"):
         checks_for(OptsOutOfNothing(epsilon=1.0, domain=3))
+
+
+class SaysNoTruth(Measured):
+    truth = None
+
+
+def test_estimates_without_a_known_truth_fail():
+    mechanism = SaysNoTruth(epsilon=1.0, domain=3)
+    with pytest.raises(CheckFailed, match=r"give the mechanism a method `truth\(values\)`"):
+        run_checks(mechanism)
 
 
 class Breaks(GRR):

@@ -150,7 +150,9 @@ class Adversary:
         self.clock = ManualClock(self.true)
         self.version, self.template = 1, self.draw.randrange(TEMPLATES)
         self.server = LocalServer(collection(self.template, 1))
-        self.asked: dict[str, Mechanism] = {}
+        self.published: dict[tuple[int, str], Mechanism] = {}
+        self.fetched: dict[tuple[int, str], Mechanism] = {}
+        """By version and name of an ask. A device answers the asks that it fetched last, not those published since."""
         self.heard: list[Heard] = []
         self.limits: list[Limit] = []
         self.names: set[tuple[int, str]] = set()
@@ -174,11 +176,14 @@ class Adversary:
                 if key in self.names:
                     self.wrong.append(f"{key} was answered twice")
                 self.names.add(key)
-                mechanism = self.asked[str(entry.name)]
+                mechanism = self.fetched[key]
                 if type(mechanism).__name__ not in ("BasicRappor", "Loloha", "ChangeStream"):
                     self.spend(entry.question, mechanism.event().spent)
             return Response(200, {}, b'{"rejected": []}')
-        return self.server.request(method, path, headers, None)
+        response = self.server.request(method, path, headers, None)
+        if path.endswith("/asks") and response.status == 200:
+            self.fetched |= self.published
+        return response
 
     def spend(self, question: str, units: int) -> None:
         self.latest = max(self.latest, self.clock.now())  # a clock set back within its step stands still
@@ -235,10 +240,10 @@ class Adversary:
                 ask = self.some_ask(found, name, step)
                 place = {"question": name, "run": 0, "step": ask.step, "round": round, "part": 0}
                 spec = {**place, "closes": 0.0, "ask": ask.spec()}
-                asks[f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
+                asks[found.version, f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
                 listed.append(spec)
         self.server.publish_asks([], step, self.clock.now() + 1, {"asks": listed})
-        self.asked |= asks  # every answer is sent before the next asks are published
+        self.published = asks
         for _ in range(2):
             self.client.tick()
             self.adopt()

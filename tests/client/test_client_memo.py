@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from device import MEMO, answers, begin, device, live, seeded
 from local_server import LocalServer, survey
 
 import hubbub as hb
+from hubbub.client.store import StoredState
 from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.reports import Reports
@@ -176,3 +178,20 @@ def test_two_fields_alike_have_memos_of_their_own(folder: Path) -> None:
         client.tick()
         assert client.status().memos == {"page": 1, "desk": 1}
         assert client.status().spent == 2 * cost  # one permanent answer for both would tell that they are equal
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\xc1", b"\x93\x01", b"\x80"], ids=["empty", "no bytes", "cut off", "none"])
+def test_a_state_that_cannot_be_read_is_refused_and_the_rest_is_told_and_answered(folder: Path, damaged: bytes) -> None:
+    clock = ManualClock()
+    server = LocalServer(survey(MIXED))
+    client = device(folder, server, clock)
+    assert live(client, server, clock, 8, 3) == 2
+    spent = client.status().spent
+    account = server.collection.terms["page"].account
+    with client._store.transaction():
+        client._store.set_state(account, client._store.stream(account) or "", StoredState(damaged or b"\x00"))
+    assert "page" not in client.status().memos
+    assert live(client, server, clock, 9, 3) == 1
+    assert client.status().counts["refused: state"] == 1
+    assert client.status().spent - spent < UNITS_PER_EPSILON, "only the other question was paid for"
+    client.close()

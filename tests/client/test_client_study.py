@@ -14,12 +14,12 @@ from local_server import KEYS, TEXT, survey
 
 import hubbub as hb
 from hubbub.client import Client, Response
+from hubbub.client.store import StoredState
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.formats import ASKS
-from hubbub.collection.frame import frame_for
 from hubbub.collection.names import AnswerName
 from hubbub.collection.terms import Family, Study, Terms
-from hubbub.collection.upload import decode_upload
+from hubbub.collection.upload import decode_upload, frame_for
 from hubbub.core.event import units_of
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
@@ -244,3 +244,41 @@ def test_values_are_frozen_for_the_run(folder: Path) -> None:
     assert here.round(1, ask(CERTAIN), run=1) == 1
     assert server.reports[-1][1] == b"\x01"
     here.client.close()
+
+
+def damaged(world: World, state: bytes, run: str = "0") -> None:
+    """Put another state in the place of the study's."""
+    with world.client._store.transaction():
+        world.client._store.set_state("study:popular", run, StoredState(state))
+
+
+FOREIGN = {
+    "truncated": lambda state: state[:-5],
+    "empty": lambda state: b"",
+    "not an object": lambda state: b"[]",
+    "of another version": lambda state: json.dumps({**json.loads(state), "more": 1}).encode(),
+    "without a field": lambda state: json.dumps({"round": 1}).encode(),
+    "with less declared than nothing": lambda state: json.dumps({**json.loads(state), "declared": -(10**15)}).encode(),
+    "with values that are none": lambda state: json.dumps({**json.loads(state), "values": "{"}).encode(),
+}
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_a_state_that_cannot_be_read_is_refused_and_the_next_run_is_answered(world: World, change: Any) -> None:
+    assert world.round(1) == 1
+    with world.client._store.transaction():
+        kept = world.client._store.state("study:popular", "0")
+    assert kept is not None
+    damaged(world, change(kept.state))
+    assert world.round(2) == 0
+    assert world.refused() == {"state": 1}
+    assert world.client.status().spent == ONE
+    assert world.round(1, run=1) == 1
+    assert world.client.status().spent == 2 * ONE
+
+
+def test_a_run_that_is_no_number_is_refused(world: World) -> None:
+    assert world.round(1) == 1
+    damaged(world, b"{}", run="the first")
+    assert world.round(2) == 0
+    assert world.refused() == {"state": 1}

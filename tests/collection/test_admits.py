@@ -11,6 +11,7 @@ import pytest
 
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Terms
+from hubbub.core.random import Random
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
 
@@ -25,7 +26,8 @@ KNOWN = json.loads((VECTORS / "admits.json").read_text())
 @pytest.mark.parametrize("case", KNOWN["admits"], ids=lambda case: case["name"])
 def test_an_ask_is_admitted_or_refused_for_a_reason(case: dict[str, Any]) -> None:
     terms, ask = Terms.from_spec(case["terms"], "popular"), Ask.from_spec(case["ask"])
-    assert admits(terms, ask, round=case["round"], minimum_arc=case["minimum_arc"]) == case["says"]
+    place = {name: case[name] for name in ("run", "round", "part")}
+    assert admits(terms, ask, **place, minimum_arc=case["minimum_arc"]) == case["says"]
 
 
 @pytest.mark.parametrize("case", KNOWN["admits_parts"], ids=lambda case: case["name"])
@@ -40,10 +42,31 @@ def test_a_pattern_stands_for_what_it_says(case: dict[str, Any]) -> None:
     assert matches(case["pattern"], case["given"]) is case["says"]
 
 
+def test_what_fits_is_read_by_the_mechanism_and_what_does_not_is_refused() -> None:
+    """Whatever is admitted, every value has an answer: no value reveals itself by an error."""
+    values: dict[str, Any] = {"kind": [0, 3, 99], "sets": [(), (0, 1, 2, 3), (7,)], "record": [{}, {"theme": 1}]}
+    admitted = 0
+    for view, row in zip(make_admits.VIEWS, KNOWN["families"]["says"], strict=True):
+        for mechanism, says in zip(make_admits.FITTED, row, strict=True):
+            if says is not None:
+                assert says == "mechanism"
+                continue
+            admitted += 1
+            shape = "sets" if "subset" in view.spec()["kind"] else "record" if "joint" in str(view.spec()) else "kind"
+            rng = Random(seed=1)
+            assert len(mechanism.randomize(view.look(values[shape], rng), rng)) == len(values[shape])
+    assert admitted > 40
+
+
 def test_the_vectors_are_those_that_are_made() -> None:
     assert make_admits.vectors() == KNOWN
 
 
 def test_every_reason_has_a_vector() -> None:
     words = {case["says"] for case in (*KNOWN["admits"], *KNOWN["admits_parts"])}
-    assert words == {None, "round", "arc", "view", "mechanism", "state", "size", "limit", "parts"}
+    assert words == {None, "run", "round", "part", "arc", "view", "mechanism", "state", "size", "limit", "parts"}
+
+
+@pytest.mark.parametrize("case", KNOWN["terms"], ids=lambda case: json.dumps(case["terms"]["views"][0]["n"]))
+def test_a_view_with_bounds_that_are_none_is_refused(case: dict[str, Any]) -> None:
+    assert make_admits.readable(case["terms"]) is case["says"]

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.collection import Collection
-from hubbub.collection.frame import HEAD_BYTES, entry_bytes, frame_bytes
 from hubbub.collection.names import AnswerName
 from hubbub.collection.relay_batch import Batch, decode_batch, encode_batch
 from hubbub.collection.upload import (
+    HEAD_BYTES,
     Entry,
     Upload,
     decode_upload,
     decode_upload_json,
     encode_upload,
     encode_upload_json,
+    entry_bytes,
+    frame_bytes,
     json_size,
 )
 from hubbub.core.errors import DecodeError, InvalidValue

@@ -11,8 +11,8 @@ from hubbub import FLH, GRR, OLH, Random
 from hubbub.core.bit_strings import BitStrings, prefix_codes, text_words
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.audit import audit
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers, Texts
 from hubbub.protocols.heavy_hitters.search import extended, string_words
-from hubbub.protocols.heavy_hitters.written import Integers, Texts
 from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.view import View
 

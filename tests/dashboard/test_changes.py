@@ -52,6 +52,6 @@ def test_shares_over_time_and_what_was_lost():
     assert "home is the most common" in text
     assert "home, step by step" in text
     assert "Devices enrolled" in text
-    assert "what was lost may have drawn shares by up to" in text
+    assert "the lost ones may have biased shares by up to" in text
     privacy = ask(app, "/privacy/places").text
     assert "1 once for 24 steps" in privacy

@@ -51,8 +51,8 @@ def test_conditional_means_are_bars_with_intervals_and_grey_where_nothing_is_kno
 
 def test_the_overview_says_which_is_the_highest(get: Get):
     text = get("/results/ratings").text
-    assert "is the highest" in text
-    assert "is the most common" in text  # of how many hold each
+    assert "The highest is " in text
+    assert "The most common is " in text  # of how many hold each
     assert "The mean of their shares" in text
     assert "numbers from 1 to 5 for at most 3 of 8 keys: " in get("/collections/ratings").text
 

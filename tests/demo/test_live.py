@@ -21,9 +21,11 @@ from hubbub.collection import Keys, ManualClock
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.demo.alarm_receiver import AlarmReceiver
-from hubbub.demo.live import CollectorStopped, Live
+from hubbub.demo.flight_week import AWAY, HOURS, PUNCTUAL
+from hubbub.demo.live import Live
 from hubbub.demo.people import Owners, People
-from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.demo.programs import ProgramStopped
+from hubbub.demo.scenes import aircraft_scene, flights_scene, scenes
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
@@ -75,7 +77,7 @@ def test_a_headless_run() -> None:
     assert fares["covered"] >= 12
     common = found["words"]
     assert common["steps"] >= 1
-    assert "about the beginning of the value" in common["promise"]
+    assert "It covers the first bits of the value" in common["promise"]
     # "the" has a share of 5%, some 4 standard errors of 500 reports; of six intervals two hold but for once in 10^5.
     assert len(common["estimates"]) <= 6
     assert common["covered"] >= 2
@@ -295,14 +297,14 @@ def test_a_folder_keeps_what_was_collected_the_token_is_needed_and_a_process_tha
 ) -> None:
     folder = tmp_path / "kept"
     with Live(devices=100, step_seconds=2, workers=1, folder=folder) as live:
-        assert live.look().rejected == 0
+        assert live.results().rejected == 0
         (folder / "keys" / "admin.token").write_text("not the token that it was\n")
         with pytest.raises(Exception, match="status 401"):
-            live.look()
+            live.results()
         os.kill(live.processes[1], signal.SIGKILL)
         while _is_alive(live.processes[1]):
             time.sleep(0.05)
-        with pytest.raises(CollectorStopped, match="the devices ended with -9"):
+        with pytest.raises(ProgramStopped, match="the devices ended with -9"):
             live.check()
     assert (folder / "hubbub.db").stat().st_size > 0
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from hubbub import GRR
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
@@ -113,6 +115,42 @@ def test_values_are_frozen_for_the_whole_study_which_is_paid_for_once(
         page.close()
         page = visit(context, study.site)  # it is on the disk
     assert study.heard() == [(0, 1, 0, 41), (0, 2, 0, 1), (0, 3, 0, 3)]
+
+
+DAMAGE = """change => new Promise((resolve, reject) => {
+  const opening = indexedDB.open("hubbub");
+  opening.onsuccess = () => {
+    const transaction = opening.result.transaction("states", "readwrite");
+    transaction.oncomplete = () => { opening.result.close(); resolve(); };
+    transaction.onabort = () => reject(transaction.error);
+    transaction.objectStore("states").openCursor().onsuccess = ({ target: { result: cursor } }) => {
+      if (!cursor) return;
+      cursor.update(new Function("row", change)(cursor.value));
+      cursor.continue();
+    };
+  };
+})"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "return { ...row, state: {} }",
+        "return { ...row, state: { ...row.state, left: 1 } }",
+        "return { ...row, state: { ...row.state, round: -1 } }",
+    ],
+)
+def test_a_state_that_is_none_of_a_study_is_refused(
+    context: BrowserContext, site: Callable[..., Any], change: str
+) -> None:
+    study = Study(site(PLAIN))
+    page = visit(context, study.site)
+    study.tick(page, study.ask(1), at=0)
+    page.evaluate(DAMAGE, change)
+    study.tick(page, study.ask(2), at=ROUND)
+    assert status(page)["refused"]["ages"].startswith("state")
+    assert [each[1] for each in study.heard()] == [1]
+    assert status(page)["lifetime"] == 3 * UNITS
 
 
 def test_a_round_that_was_missed_stays_unanswered_and_no_clock_brings_one_back(

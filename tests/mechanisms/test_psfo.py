@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub import GRR, OLH, OUE, PSFO, Ordinal, Random, Sets
+from hubbub import FLH, GRR, OLH, OUE, PSFO, Ordinal, Random, Sets
 from hubbub.checks.enumeration import enumerate_outputs, worst_ratio
+from hubbub.checks.heuristic import check_heuristic_error
+from hubbub.checks.sampling import check_weights
 from hubbub.core.errors import InvalidValue
 from hubbub.core.item_sets import ItemSets
 from hubbub.mechanisms.sets.psfo import amplified_grr
@@ -139,3 +141,10 @@ def test_every_example_value_is_a_set_and_all_are_listed_where_they_fit():
     every = [held for size in range(3) for held in combinations(range(4), size)]
     assert sorted(psfo.example_values(11)) == sorted(every)
     assert len(set(PSFO(epsilon=1.0, domain=400, length=3).example_values(50))) == 50
+
+
+@pytest.mark.parametrize("check", [check_heuristic_error, check_weights])
+def test_few_hash_functions_widen_the_intervals(check: Any):
+    """Without their part of the error, intervals hold the truth in one case of ten."""
+    oracle = FLH(epsilon=2.0, domain=Ordinal(12), functions=32)
+    check(PSFO(epsilon=2.0, domain=Sets(Ordinal(10), most=2), oracle=oracle))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.itemsets.rules import Known, association_rules
+from hubbub.protocols.itemsets.rules import KnownShare, association_rules
 
 RUNS = 2000
 
@@ -20,9 +20,9 @@ def _held(correlated: bool, wrong: float = 1.0) -> tuple[float, float]:
         both[:, 0] = -both[:, 1]  # the worst that there can be
     for noise in both * error:
         shares = {
-            (1, 2, 3): Known(over + noise[0], error**2 * wrong, "a"),
-            (1, 2): Known(under + noise[1], error**2 * wrong, "a" if correlated else "b"),
-            (3,): Known(other + noise[2], error**2 * wrong, "b"),
+            (1, 2, 3): KnownShare(over + noise[0], error**2 * wrong, "a"),
+            (1, 2): KnownShare(under + noise[1], error**2 * wrong, "a" if correlated else "b"),
+            (3,): KnownShare(other + noise[2], error**2 * wrong, "b"),
         }
         rules = [rule for rule in association_rules(shares, [(1, 2, 3)]) if rule.given == (1, 2)]
         if not rules:  # the divisor may be nothing: nothing is said
@@ -47,7 +47,7 @@ def test_intervals_hold_the_truth(correlated: bool) -> None:
 
 
 def test_what_makes_no_rule() -> None:
-    clear, unclear = Known(0.3, 1e-6, "a"), Known(0.001, 1e-6, "a")
+    clear, unclear = KnownShare(0.3, 1e-6, "a"), KnownShare(0.001, 1e-6, "a")
     assert association_rules({(1,): clear, (2,): clear}, [(1,), (1, 2)]) == []  # alone, or of unknown share
     rules = association_rules({(1,): clear, (2,): unclear, (1, 2): unclear}, [(1, 2)])
     assert [rule.given for rule in rules] == [(1,)]
@@ -57,7 +57,7 @@ def test_what_makes_no_rule() -> None:
 
 
 def test_an_itemset_makes_all_its_rules() -> None:
-    clear = Known(0.3, 1e-6, "a")
+    clear = KnownShare(0.3, 1e-6, "a")
     every = {(1,): clear, (2,): clear, (3,): clear, (1, 2): clear, (1, 3): clear, (2, 3): clear, (1, 2, 3): clear}
     rules = association_rules(every, [(1, 2, 3)])
     assert len(rules) == 6

@@ -15,10 +15,10 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.count import Count
 from hubbub.protocols.driver import converse
 from hubbub.protocols.heavy_hitters import search as search_module
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers, Texts
 from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
-from hubbub.protocols.heavy_hitters.written import Integers, Texts
 from hubbub.protocols.release import Release
 from hubbub.simulate.top import find_top, run_plan
 
@@ -80,7 +80,7 @@ def test_a_threshold_keeps_only_what_reaches_it():
 
 
 def test_more_values_wanted_than_there_are():
-    plan = PrefixPlan(written=Integers(2, size=3), k=10, epsilon=5.0)
+    plan = PrefixPlan(encoding=Integers(2, size=3), k=10, epsilon=5.0)
     found = run_plan(plan, np.repeat([0, 1, 2, 3], [400, 300, 200, 100]), Random(seed=1))
     assert found.values == [0, 1, 2]
     search = found.release.estimates[SEARCH]
@@ -105,7 +105,7 @@ def converse_with(plan: PrefixPlan, answered: set[int]) -> Release:
 
 
 def test_a_group_without_reports_and_a_round_without_devices_are_said():
-    plan = PrefixPlan(written=Integers(20), k=2, epsilon=4.0, query_limit=1 << 9)
+    plan = PrefixPlan(encoding=Integers(20), k=2, epsilon=4.0, query_limit=1 << 9)
     lengths = plan.lengths
     assert len(lengths) == 3
     assert converse_with(plan, {0, 1, 2}).estimate.labels is not None
@@ -137,14 +137,14 @@ def test_the_sensitivity_threshold_is_that_of_table_4_1(m: int, epsilon: float, 
 
 def test_groups_are_as_few_as_the_limit_allows():
     by_limit = {
-        limit: PrefixPlan(written=Integers(64), k=32, epsilon=1.0, query_limit=limit) for limit in (2**16, 2**22)
+        limit: PrefixPlan(encoding=Integers(64), k=32, epsilon=1.0, query_limit=limit) for limit in (2**16, 2**22)
     }
     assert [len(plan.lengths) for plan in by_limit.values()] == [8, 4]
     assert all(plan.queries <= limit for limit, plan in by_limit.items())
     with pytest.raises(InvalidValue, match="query_limit"):
-        PrefixPlan(written=Integers(64), k=32, epsilon=1.0, query_limit=100)
+        PrefixPlan(encoding=Integers(64), k=32, epsilon=1.0, query_limit=100)
     with pytest.raises(InvalidValue, match="query_limit"):
-        PrefixPlan(written=Integers(64), k=32, epsilon=1.0, groups=2)
+        PrefixPlan(encoding=Integers(64), k=32, epsilon=1.0, groups=2)
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_what_is_kept_is_bounded() -> None:
     for high in range(5, 30):
         query = RangeQuery([(1, high)])
         assert small.answer(query).value[0] == large.answer(query).value[0]
-        assert sum(known.size for known, _, _ in small.supports._kept.values()) <= 8
+        assert sum(known.size for known, _, _ in small.supports._cache.values()) <= 8
 
 
 def test_a_level_without_reports_leaves_an_infinite_interval() -> None:

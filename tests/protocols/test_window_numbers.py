@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -133,8 +134,18 @@ def test_mse_within_three_percent_over_forty_streams(method: str) -> None:
 def test_intervals_cover(method: str, epsilon: float) -> None:
     # The intervals are of what each step heard, and independent: 3,200 of them have a standard error of 0.4%. LSP hears
     # something in one step of twenty. Intervals that are drawn out to hold a smoothed value hold a little more.
-    streams, slack = (4 if epsilon > 1 else 10), (0.03 if method == "LSP" else 0.0)
-    assert 0.935 - slack < np.mean([one.coverage() for one in runs("LNS", method, streams, epsilon)]) < 0.98 + slack
+    # LBD and LBA hold more still: a step repeats its release if what it heard is close to it, so that steps with large
+    # errors are those that ask again, and pool both answers. At epsilon 1 and 2 LBD has .982: the bound was .98 before.
+    least, most = {"LSP": (0.905, 1.0), "LBD": (0.95, 0.99), "LBA": (0.95, 0.99)}.get(method, (0.935, 0.98))
+    stream_runs = runs("LNS", method, 4 if epsilon > 1 else 10, epsilon)
+
+    def coverage(factor: float) -> float:
+        """With all variances multiplied by the factor."""
+        return float(np.mean([replace(run, variances=factor * run.variances).coverage() for run in stream_runs]))
+
+    assert least < coverage(1.0) < most
+    assert coverage(0.5) < least, "a planted bug: half the variance"
+    assert method == "LSP" or coverage(2.0) > most, "a planted bug: twice the variance"
 
 
 @pytest.mark.slow

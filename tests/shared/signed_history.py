@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
-from hubbub.collection.frame import entry_bytes, frame_bytes
+from hubbub.collection.upload import entry_bytes, frame_bytes
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE

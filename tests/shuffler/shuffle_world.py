@@ -176,7 +176,7 @@ class ShuffleWorld:
             if receipt.rejected:
                 raise RefusedRequest(receipt.rejected[0][1], receipt.rejected[0][0])
             assert frame.shuffled is not None
-            return _ok(frame.shuffled.told())
+            return _ok(frame.shuffled.receipt())
         if body is not None:
             collector.admit(headers["Content-Type"], body)
             return _ok({})
@@ -224,7 +224,7 @@ class ShuffleWorld:
 
     def close(self) -> None:
         """Go to the time at which the first shuffler takes its turn, and let everyone do what is due."""
-        self.clock.set((self.clock.now() // HOUR + 1) * HOUR + self.collection.taken_for + 1)
+        self.clock.set((self.clock.now() // HOUR + 1) * HOUR + self.collection.accepts_for + 1)
         self.tick()
 
     def tick(self) -> None:

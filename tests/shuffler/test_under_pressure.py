@@ -122,7 +122,7 @@ def test_a_clock_that_is_ahead_loses_nothing() -> None:
     world = ShuffleWorld()
     world.send(world.entries(["dark"] * 30))
     begun = world.clock.now()
-    world.clock.set(8 * HOUR + world.collection.taken_for + 1)
+    world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
     world.hops[0]._states._connect = lambda url: early  # type: ignore[assignment,return-value]
 
     class Early:

@@ -2,9 +2,11 @@
 
     python tests/vectors/make_admits.py
 
-A case is {"name", "terms", "minimum_arc", "round", "ask", "says"} for `admits`, where "says" is null or the reason;
-{"name", "terms", "minimum_arc", "arcs", "says"} for `admits_parts`, of asks that differ in their arcs alone; and
-{"pattern", "given", "says"} for `matches`, where "says" is true or false.
+The cases of `admits` are {"name", "terms", "minimum_arc", "run", "round", "part", "ask", "says"}, where "says" is null
+or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in
+their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has
+{"terms", "says"} of terms with one view, where "says" is whether they can be read. "families" has views and mechanisms,
+and for each view what `admits` says of each mechanism under terms that admit every view and family.
 """
 
 from __future__ import annotations
@@ -20,18 +22,23 @@ from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
+from hubbub.collection.views import Held, Members, On, Size
 from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
+from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.frequency.measured import Measured
+from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import Among, Binned, Clipped, Whole
+from hubbub.protocols.view import Among, Binned, Clipped, Field, View, Whole
 
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000
@@ -95,6 +102,35 @@ KEPT = replace(
     limit=MEMO.permanent_event().spent,
     report_bytes=MEMO.report_bytes,
 )
+
+
+def placed() -> Iterator[tuple[str, Terms, Ask, tuple[int, int, int]]]:
+    """A name, terms, an ask, and its run, round and part."""
+    ask = Ask(mechanism=GRR, step=0)
+    once = replace(STUDY, study=Study(start=7200, round_seconds=600))
+    for part in (0, 1):
+        yield f"part {part} of a stream", PLAIN, ask, (0, 1, part)
+    for part in (1, 2):
+        yield f"part {part} of a study of two", STUDY, ask, (0, 3, part)
+    for run in (1, 1000):
+        yield f"run {run} of a stream", PLAIN, ask, (run, 1, 0)
+        yield f"run {run} of a study that is repeated", STUDY, ask, (run, 1, 0)
+        yield f"run {run} of a study that is not", once, ask, (run, 1, 0)
+    stream = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)
+    changes = replace(
+        PLAIN,
+        frozen="last",
+        views=(Members(2).spec(),),
+        mechanisms=(stream.spec_id,),
+        state="ChangeStream",
+        limit=stream.event().spent,
+        report_bytes=stream.report_bytes,
+    )
+    watched = Ask(mechanism=stream, step=7, view=Members(2))
+    yield "a stream of changes", changes, watched, (0, 1, 0)
+    yield "a stream of changes under another state", replace(changes, state="Symbols"), watched, (0, 1, 0)
+    yield "a stream of changes where nothing is remembered", replace(changes, state=""), watched, (0, 1, 0)
+    yield "a fresh report where the device remembers", replace(KEPT, mechanisms=(GRR.spec_id,)), ask, (0, 1, 0)
 
 
 def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
@@ -259,6 +295,96 @@ PATTERNS: list[tuple[Any, Any]] = [
     ({"kind": "x", "c": [1, 2]}, {"kind": "x", "c": [1, 2, 3]}),
     ({"kind": "x", "c": [1, {"from": 2, "to": 4}]}, {"kind": "x", "c": [1, 3]}),
 ]
+BOUNDS: list[Any] = [
+    {"from": 1, "to": 2},
+    {"from": 1.5, "to": 1.5},
+    {"from": 2, "to": 1},
+    {"from": None, "to": 1},
+    {"from": "0", "to": "9"},
+    {"from": False, "to": True},
+    {"from": [0], "to": [9]},
+    {"most": 3},
+    {"most": 0},
+    {"most": -1},
+    {"most": 1.5},
+    {"most": None},
+    {"most": "x"},
+    {"most": True},
+    {"most": 2, "each": {"most": 2}},
+    {"most": 2, "each": {"most": "x"}},
+    {"most": None, "each": 1},
+    [1, {"from": "a", "to": "b"}],
+    {"more": {"from": 0, "to": None}},
+]
+
+
+NINE = Joint((CodeAxis("theme", 3), CodeAxis("level", 3)))
+NAMES = Categorical(tuple("abcdefghi"))
+VIEWS: list[View] = [
+    Whole(),
+    Field("theme"),
+    Size(8),
+    Clipped(0.0, 8.0),
+    Clipped(0.0, 1.0),
+    Binned(first=0.5, factor=2.0, cells=9),
+    Binned(first=0.5, factor=2.0, cells=2),
+    Among(tuple(range(8))),
+    Among((5,)),
+    Held(9, 0.0, 8.0),
+    Members(9),
+    On(),
+    NINE,
+    Joint((CodeAxis("theme", 1),)),
+    Beside(NINE, (PublicNumber("age", 0.0, 9.0),)),
+    Prefix(4, 32),
+    Prefix(1, 32),
+    Subsets(tuple((item,) for item in range(9))),
+    Subsets(((1,), (2,))),
+    SubsetCount(tuple((item,) for item in range(8))),
+    SubsetCount(((1,),)),
+]
+FITTED: list[Any] = [
+    *(kind(epsilon=1.0, domain=size) for kind in (hb.GRR, hb.BLH, hb.OLH, hb.SUE, hb.OUE) for size in (2, 9)),
+    *(hb.OLH(epsilon=1.0, domain=BitStrings(bits)) for bits in (1, 4, 32)),
+    *(hb.GRR(epsilon=1.0, domain=Numeric(0.0, high, cells=9)) for high in (1.0, 8.0)),
+    hb.GRR(epsilon=1.0, domain=NAMES),
+    PSFO(epsilon=1.0, domain=Sets(NAMES, most=9), length=2),
+    hb.Rappor(epsilon=1.0, domain=Strings(9)),
+    *(
+        kind(epsilon=1.0, low=0.0, high=high)
+        for kind in (hb.StochasticRounding, hb.Piecewise, hb.SquareWave, hb.Hybrid)
+        for high in (1.0, 8.0)
+    ),
+    *(kind(epsilon=1.0, dimension=9, sparsity=2) for kind in (hb.ExSub, hb.NetSub, hb.NetSeed)),
+    *(PSFO(epsilon=1.0, domain=size, length=2) for size in (2, 9)),
+    PSFO(epsilon=1.0, domain=Sets(Ordinal(9), most=2), length=2),
+    SplitUnary(epsilon=1.0, domain=9),
+    PrivSet(epsilon=1.0, domain=9),
+    *(Measured(epsilon=1.0, domain=9, oracle=hb.OLH(epsilon=1.0, domain=9), measures=count) for count in (1, 2)),
+]
+EVERYTHING = replace(
+    STUDY,
+    views=tuple(view.spec() for view in VIEWS),
+    mechanisms=(),
+    families=tuple(Family(name, (EPSILON,)) for name in sorted({type(each).__name__ for each in FITTED})),
+    limit=2 * EPSILON,
+    report_bytes=1 << 16,
+)
+
+
+def families() -> dict[str, Any]:
+    """What fits what."""
+    says = [
+        [admits(EVERYTHING, Ask(mechanism=each, step=0, view=view), minimum_arc=LEAST) for each in FITTED]
+        for view in VIEWS
+    ]
+    return {
+        "terms": _json(EVERYTHING.spec()),
+        "minimum_arc": LEAST,
+        "views": [_json(view.spec()) for view in VIEWS],
+        "mechanisms": [_json(each.spec()) for each in FITTED],
+        "says": says,
+    }
 
 
 def vectors() -> dict[str, Any]:
@@ -269,11 +395,14 @@ def vectors() -> dict[str, Any]:
                 "name": name,
                 "terms": _json(terms.spec()),
                 "minimum_arc": LEAST,
-                "round": round,
+                **place,
                 "ask": _json(ask.spec()),
-                "says": admits(terms, ask, round=round, minimum_arc=LEAST),
+                "says": admits(terms, ask, **place, minimum_arc=LEAST),
             }
-            for name, terms, ask, round in cases()
+            for name, terms, ask, place in [
+                *((*case, {"run": 0, "round": round, "part": 0}) for *case, round in cases()),
+                *((*case, dict(zip(("run", "round", "part"), place, strict=True))) for *case, place in placed()),
+            ]
         ],
         "admits_parts": [
             {
@@ -290,7 +419,24 @@ def vectors() -> dict[str, Any]:
         "matches": [
             {"pattern": pattern, "given": given, "says": matches(pattern, given)} for pattern, given in PATTERNS
         ],
+        "families": families(),
+        "terms": [{"terms": terms, "says": readable(terms)} for terms in map(bounded, BOUNDS)],
     }
+
+
+def bounded(bound: Any) -> dict[str, Any]:
+    """Terms as JSON whose only view has this bound."""
+    terms: dict[str, Any] = {**_json(PLAIN.spec()), "views": [{"kind": "x", "n": bound}]}
+    return terms
+
+
+def readable(terms: dict[str, Any]) -> bool:
+    """Whether terms can be read."""
+    try:
+        Terms.from_spec(terms, "popular")
+    except InvalidValue:
+        return False
+    return True
 
 
 def _json(spec: Any) -> Any:

@@ -97,7 +97,7 @@ async function inStudy(making: Making): Promise<unknown> {
   const { run, round, terms, mechanism } = ask;
   const key: Key = ["state", `study:${ask.question}`];
   const row = await kept.get<StateRow>(key);
-  check(!row || +row.stream <= run, "run", "no earlier one than was answered");
+  check(!row || +row.stream <= run, "run", "no earlier one than was answered"); // false for what is no number, too
   const domains = terms.fields.map((field) => collection.domains[field]!);
   const until = roundTimes(collection, terms, run, 0, terms.rounds)[1] - 1;
   let study = row?.stream === `${run}` ? (row.state as StudyState) : null;
@@ -106,6 +106,7 @@ async function inStudy(making: Making): Promise<unknown> {
     study = { codes, domains, left: terms.limit, round: 0, until };
     pay(making, terms.limit, until);
   }
+  check(isStudyState(study, terms.fields.length), "state", "one that a study can go on from");
   check(`${study.domains}` === `${domains}`, "fields", "what they were when the run began");
   check(until <= study.until, "run", "one that ends when it was to end: what was paid counts until then");
   check(round > study.round, "round", "a later one than was answered");
@@ -115,6 +116,11 @@ async function inStudy(making: Making): Promise<unknown> {
   kept.put(key, { stream: `${run}`, state, told: false, enrolment: null } satisfies StateRow);
   return seenBy(ask, study.codes);
 }
+
+/** Whether a stored state is one of a study: another version's, or a damaged one, is refused before anything is spent. */
+const isStudyState = ({ codes, domains, left, round, until }: Partial<StudyState>, fields: number): boolean =>
+  Array.isArray(codes) && codes.length === fields && Array.isArray(domains) && typeof left === "bigint" && left >= 0n &&
+  [round, until].every((number) => Number.isSafeInteger(number) && (number as number) >= 0);
 
 /**
  * A report from what the device remembers, which is paid for when the mechanism says so. A state that goes on under another

@@ -79,6 +79,20 @@ function readStudy(spec: Json | undefined, rounds: number): Terms["study"] {
   return study;
 }
 
+/** A pattern of views, whose bounds must be bounds: `matches` compares with them. */
+function readPattern(pattern: Json): Json {
+  if (pattern === null || typeof pattern !== "object") return pattern;
+  const names = Array.isArray(pattern) ? "" : Object.keys(pattern).sort().join(" ");
+  if (names === "from to") {
+    const { from, to } = pattern as Spec;
+    const range = typeof from === "number" && typeof to === "number" && from <= to;
+    check(range, "views", "a range from a number to one that is not smaller");
+  }
+  if (names === "most" || names === "each most") number(pattern as Spec, "most", 0, 2 ** 24);
+  for (const part of Object.values(pattern)) readPattern(part);
+  return pattern;
+}
+
 export function readTerms(spec: Spec): Record<string, Terms> {
   const found: Record<string, Terms> = {};
   const names = "account families fields frozen limit mechanisms parts promises report_bytes rounds state study views";
@@ -97,7 +111,7 @@ export function readTerms(spec: Spec): Record<string, Terms> {
     found[name] = {
       fields,
       frozen,
-      views: some("views", given.views),
+      views: some("views", given.views).map((view) => readPattern(view)),
       mechanisms,
       families: list("families", given.families).map((family) => {
         const { mechanism, units } = exactly("families", family, "mechanism units");

@@ -1,4 +1,4 @@
-"""Alarms: what is watched, how surely, and the sequential test that decides; pure, and without a service."""
+"""Alarms: their definitions, the limits that keep false alarms rare, and the sequential test. No service is needed."""
 
 from hubbub.alarms.definition import AlarmDefinition
 from hubbub.alarms.limits import AlarmLimits, limits_for

@@ -1,4 +1,4 @@
-"""An alarm as its author writes it."""
+"""The definition of an alarm, as its author writes it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from hubbub.questions.keys import NOTHING
 
 LEAST_BASELINE, MOST_BASELINE = 8, 10_000
 LARGEST = 1e100
-"""The largest weight and threshold: squares and sums of them are still numbers."""
+"""The largest weight and threshold: their squares and sums are still finite floats."""
 _FINITE = f"a finite number from -{LARGEST:g} to {LARGEST:g}"
 _SIDES: dict[str, tuple[Direction, ...]] = {"up": ("above",), "down": ("below",), "either": ("above", "below")}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmDefinition:
-    """What is watched, and when to tell.
+    """What an alarm watches, and when it is raised and cleared.
 
     Parameters
     ----------
     question
         The question whose answers are watched.
     weights
-        What of an answer: a weight for each of some of its labels. An answer of one number needs none.
+        The weights of a sum over the labels of an answer. An answer of one number needs none.
     each
-        Every category is watched for itself, instead; the alarm's false alarms are those of all of them together.
+        Instead of weights: watch every category separately. Their false alarms count together.
     above, below
-        The threshold: the alarm is raised once the truth is found past it.
+        The threshold. The alarm is raised once there is evidence that the truth is beyond it.
     change, baseline
-        Instead of a threshold: "up", "down" or "either" from the mean of the first so many steps.
+        Instead of a threshold: a change "up", "down" or "either" from the mean of the first `baseline` steps.
     clears
-        Where a raised alarm ends: of `above`, a number that is not larger; of `below`, one that is not smaller; unless
-        given, the threshold. Of a change, a distance from the baseline; unless given, half of what raised it.
+        Where a raised alarm is cleared. With `above` at most the threshold, with `below` at least the threshold; by
+        default the threshold. With `change` a distance from the baseline; by default half of the change that raised it.
     false_alarms
-        Such as "1 in 30d"; unless given, the alarm shares those of the whole collection with the others.
+        How often the alarm may be false, such as "1 in 30d"; by default it shares the collection's rate with others.
     title
-        What is watched, in words.
+        A description of what is watched.
 
     Example:
         >>> alarm = AlarmDefinition(question="delays", weights={"late": 1}, above=0.25, clears=0.2)
@@ -75,9 +75,9 @@ class AlarmDefinition:
             value = getattr(self, key)
             if value is not None and not abs(value) <= LARGEST:
                 raise InvalidValue(key, value, _FINITE)
-        given = [key for key in ("above", "below", "change") if getattr(self, key) is not None]
-        if len(given) != 1:
-            raise InvalidValue("above", given or NOTHING, "one of above, below and change")
+        kinds = [key for key in ("above", "below", "change") if getattr(self, key) is not None]
+        if len(kinds) != 1:
+            raise InvalidValue("above", kinds or NOTHING, "one of above, below and change")
         if self.change is None:
             if self.baseline is not None:
                 raise InvalidValue("baseline", self.baseline, "nothing: only a change is one from a baseline")
@@ -114,21 +114,20 @@ class AlarmDefinition:
 
     @property
     def sides(self) -> tuple[Direction, ...]:
-        """Where a change is looked for."""
+        """The sides on which a change is looked for."""
         if self.change is not None:
             return _SIDES[self.change]
         return ("above",) if self.above is not None else ("below",)
 
     @property
     def threshold(self) -> float | None:
-        """The number that must be passed; None for a change."""
+        """The threshold; None for an alarm on a change."""
         return self.above if self.above is not None else self.below
 
     def spec(self) -> dict[str, Json]:
-        """The alarm as JSON: what has its default is left out."""
-        given = {part.name: getattr(self, part.name) for part in fields(self)}
-        kept = {part.name: given[part.name] for part in fields(self) if given[part.name] != part.default}
-        return {key: dict(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+        """The alarm as JSON, without keys that have their default."""
+        values = {key.name: getattr(self, key.name) for key in fields(self) if getattr(self, key.name) != key.default}
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
     @staticmethod
     def from_spec(spec: Any) -> AlarmDefinition:
@@ -142,7 +141,7 @@ class AlarmDefinition:
         """
         if not isinstance(spec, Mapping):
             raise InvalidValue("", spec, "a table")
-        known = [part.name for part in fields(AlarmDefinition)]
+        known = [key.name for key in fields(AlarmDefinition)]
         for key, value in spec.items():
             if key not in known:
                 close = get_close_matches(key, known, n=1)

@@ -1,4 +1,4 @@
-"""The standard error that a step is judged by."""
+"""The standard error of a step under the null hypothesis of an alarm's test."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hubbub.core.estimate import Estimate
 
 
 def stderr_at(estimate: Estimate, weights: NDArray[np.float64], level: float) -> float:
-    """The standard error of a weighted sum if the truth were at a level; 0 where the estimate does not tell.
+    """The standard error of a weighted sum if the true sum were `level`; 0 if the estimate has no noise model.
 
-    The variance of a share grows with it. By that of the estimate alone a low one would seem surer than it is, and be
-    found below a threshold too often: so it is also computed at the nearest shares whose weighted sum is the level.
+    The variance of a share grows with the share. With the variance at the estimate alone, a low estimate would seem
+    more precise than it is, and would be found below a threshold too often. So the variance is also computed at the
+    nearest shares whose weighted sum is `level`.
 
     Example:
         >>> from hubbub.core.noise import Noise

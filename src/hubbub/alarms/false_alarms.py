@@ -1,4 +1,4 @@
-"""How often an alarm may be wrong, as people write it: "1 in 30d"."""
+"""The rate of false alarms that is allowed, as it is written: "1 in 30d"."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hubbub.core.errors import InvalidValue
 
 DEFAULT_FALSE_ALARMS = "1 in 30d"
 FEWEST_STEPS = 10
-"""Steps between two false alarms below which no test is worth its name."""
+"""The fewest steps between two false alarms: with fewer, a test decides nothing."""
 
 _WRITTEN = re.compile(r"([0-9]{1,6}) in ([0-9]+[dhms])")
 
 
 def false_alarms_a_step(text: object, step_seconds: int) -> float:
-    """How many false alarms are allowed a step, on average.
+    """The average number of false alarms that is allowed a step.
 
     Example:
         >>> 1 / false_alarms_a_step("1 in 30d", 3600)
@@ -32,14 +32,14 @@ def false_alarms_a_step(text: object, step_seconds: int) -> float:
 
 
 def written_rate(text: object) -> tuple[int, int]:
-    """How many false alarms are allowed in how many seconds.
+    """The number of false alarms that is allowed, and in how many seconds.
 
     Example:
         >>> written_rate("2 in 1d")
         (2, 86400)
     """
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    number, seconds = (int(found[1]), seconds_of("false_alarms", found[2])) if found else (0, 0)
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    number, seconds = (int(match[1]), seconds_of("false_alarms", match[2])) if match else (0, 0)
     if not number or not seconds:
         raise InvalidValue("false_alarms", text, 'so many in a time, such as "1 in 30d"')
     return number, seconds

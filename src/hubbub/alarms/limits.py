@@ -1,4 +1,4 @@
-"""The limits of a sequential test, from the rate of false alarms that is allowed."""
+"""The limits of a sequential test, computed from the rate of false alarms that is allowed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from hubbub.alarms.run_length import mean_steps, median_steps
 
 SHEWHART = 0.2
-"""The part of the false alarms that goes to single steps: large jumps are found at once, small ones hardly later."""
+"""The share of false alarms that single steps may cause: large jumps are found at once, small ones hardly later."""
 SLACK = 1.2
-"""Standard errors of the baseline that are added to k. With 24 and with 168 steps none is found faster by more than 5%
-(`tests/alarms/test_limits.py`)."""
+"""How many standard errors of the baseline are added to k. For baselines of 24 and 168 steps, no other value finds
+jumps more than 5% faster (`tests/alarms/test_limits.py`)."""
 NODES = 21
 _CLOSE = 1e-3
 
 
 class AlarmLimits(NamedTuple):
-    """A step's standardised estimate x adds x - k to a sum that is never below 0; h is the limit of the sum, z of x.
+    """The limits of a CUSUM test. A standardised estimate x adds x - k to a sum that is never below 0.
 
-    h is infinite where steps cannot be added up.
+    The test signals when the sum reaches h, or when a single x reaches z. h is infinite if errors of steps are
+    dependent.
 
     Example:
         >>> limits = limits_for(1 / 720)
@@ -38,19 +39,20 @@ class AlarmLimits(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def limits_for(false_alarms: float, *, baseline: int = 0, pools: bool = True) -> AlarmLimits:
-    """The limits at which a test on one side has so many false alarms a step, if the truth is at the threshold.
+def limits_for(false_alarms: float, *, baseline: int = 0, independent: bool = True) -> AlarmLimits:
+    """The limits with which a one-sided test has the given rate of false alarms, if the truth is at the threshold.
 
     Parameters
     ----------
     false_alarms
-        How many a step, on average.
+        The average number of false alarms a step.
     baseline
-        Over how many steps the threshold was learnt; 0 if it is given. What is learnt is wrong by a standard error of
-        1/sqrt(baseline) steps' standard errors, the same in all steps that follow: the rate is the average over it.
-    pools
-        Whether the errors of steps are independent. Where they are not, only single steps are judged: the rate holds
-        however the errors go together.
+        The number of steps over which the threshold was learnt; 0 for a given threshold. A learnt threshold has an
+        error of 1/sqrt(baseline) standard errors of a step, the same in all later steps. The rate is the average over
+        it.
+    independent
+        Whether the errors of steps are independent. If not, only single steps are tested: the rate then holds whatever
+        the dependence.
 
     Example:
         >>> [round(limit, 2) for limit in limits_for(1 / (16 * 720))]
@@ -58,8 +60,8 @@ def limits_for(false_alarms: float, *, baseline: int = 0, pools: bool = True) ->
         >>> [round(limit, 2) for limit in limits_for(1 / (16 * 720), baseline=24)]
         [0.74, 7.63, 4.23]
     """
-    if not pools:
-        # What was learnt is then counted in the standard error of every step.
+    if not independent:
+        # The error of a learnt threshold is then part of the standard error of every step.
         return AlarmLimits(0.0, math.inf, -NormalDist().inv_cdf(false_alarms))
     k = 0.5 + (SLACK / math.sqrt(baseline) if baseline else 0.0)
     z = -NormalDist().inv_cdf(SHEWHART * false_alarms) * math.sqrt(1 + (1 / baseline if baseline else 0.0))
@@ -80,20 +82,20 @@ def limits_for(false_alarms: float, *, baseline: int = 0, pools: bool = True) ->
 
 @lru_cache(maxsize=1024)
 def median_delay(limits: AlarmLimits, jump: float, *, baseline: int = 0) -> int | None:
-    """In how many steps half of the jumps of so many standard errors are found; None if it takes too long.
+    """The median number of steps until a jump of `jump` standard errors is found; None if it takes too long.
 
     Example:
         >>> [median_delay(limits_for(1 / (16 * 720)), jump) for jump in (1.0, 4.0)]
         [14, 2]
     """
     if math.isinf(limits.h):
-        return 1 if jump >= limits.z else None  # the next steps may be wrong in the same way
+        return 1 if jump >= limits.z else None  # later steps may have the same error
     drifts, weights = _errors(baseline)
     return median_steps(drifts + jump, weights, k=limits.k, h=limits.h, z=limits.z)
 
 
 def _errors(baseline: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a learnt threshold may be off by, in standard errors of a step, and how likely that is."""
+    """Possible errors of a learnt threshold, in standard errors of a step, with their probabilities."""
     if not baseline:
         return np.zeros(1), np.ones(1)
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)

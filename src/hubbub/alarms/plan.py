@@ -1,4 +1,4 @@
-"""The alarms of a collection: which quantities are watched, and how their false alarms are shared."""
+"""The alarms of a collection: the quantities they watch, and how they share the allowed false alarms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection.document import Collection
-from hubbub.collection.error_path import at
 from hubbub.collection.names import is_slug
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import Json
 
 MOST_WATCHED = 1000
@@ -25,9 +24,9 @@ _FALSE_ALARMS = "false_alarms"
 
 @dataclass(frozen=True)
 class AlarmPlan:
-    """The alarms of a collection, by name, and how often all of them together may be wrong.
+    """The alarms of a collection, by name, and the rate of false alarms of all of them together.
 
-    An alarm that says how often it may be wrong itself is not part of that.
+    Alarms with a rate of their own do not count in it.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -42,7 +41,7 @@ class AlarmPlan:
     false_alarms: str = DEFAULT_FALSE_ALARMS
 
     def __post_init__(self) -> None:
-        with at("alarms"):  # without alarms nothing else would look at it
+        with at("alarms"):  # checked here, as nothing else reads it if there are no alarms
             written_rate(self.false_alarms)
 
     def spec(self) -> dict[str, Json]:
@@ -62,29 +61,29 @@ class AlarmPlan:
         if not isinstance(spec, Mapping):
             raise InvalidValue("alarms", spec, "a table")
         alarms = {}
-        for name, given in spec.items():
+        for name, alarm in spec.items():
             if name == _FALSE_ALARMS:
                 continue
             if not is_slug(name):
                 raise InvalidValue("alarms", name, "names of small letters, digits, - and _")
             with at(f"alarms.{name}"):
-                alarms[name] = AlarmDefinition.from_spec(given)
+                alarms[name] = AlarmDefinition.from_spec(alarm)
         return AlarmPlan(alarms, spec.get(_FALSE_ALARMS, DEFAULT_FALSE_ALARMS))
 
     def watches(self, collection: Collection) -> tuple[WatchedQuantity, ...]:
-        """Every quantity that is watched, with its test; what cannot be watched is refused by its place in the file."""
+        """Every watched quantity with its test. What cannot be watched is refused by its place in the file."""
         weights = {name: self._weights(name, alarm, collection) for name, alarm in self.alarms.items()}
         shared = sum(len(weights[name]) for name, alarm in self.alarms.items() if alarm.false_alarms is None)
-        watched = [
+        watches = [
             watch
             for name, alarm in self.alarms.items()
-            for watch in self._of(name, alarm, weights[name], collection, shared)
+            for watch in self._watches_of(name, alarm, weights[name], collection, shared)
         ]
-        if len(watched) > MOST_WATCHED:
-            raise InvalidValue("alarms", f"{len(watched):,} watched quantities", f"at most {MOST_WATCHED:,}")
-        return tuple(watched)
+        if len(watches) > MOST_WATCHED:
+            raise InvalidValue("alarms", f"{len(watches):,} watched quantities", f"at most {MOST_WATCHED:,}")
+        return tuple(watches)
 
-    def _of(
+    def _watches_of(
         self,
         name: str,
         alarm: AlarmDefinition,
@@ -92,25 +91,25 @@ class AlarmPlan:
         collection: Collection,
         shared: int,
     ) -> Iterator[WatchedQuantity]:
-        """The watched quantities of one alarm; `shared` is how many in all have the false alarms of the plan."""
+        """The watched quantities of one alarm; `shared` is how many quantities share the plan's false alarms."""
         question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
         with at("alarms" if alarm.false_alarms is None else f"alarms.{name}"):
             allowed = false_alarms_a_step(alarm.false_alarms or self.false_alarms, collection.step_seconds)
         rate = allowed / (shared if alarm.false_alarms is None else len(weights))
-        baseline, pools = alarm.baseline or 0, question.independent_steps(setting)
+        baseline, independent = alarm.baseline or 0, question.independent_steps(setting)
         test = SequentialTest(
             sides=alarm.sides,
-            raises=limits_for(rate / len(alarm.sides), baseline=baseline, pools=pools),
-            # Only what is raised can be cleared by mistake: others have no part in that.
-            clears=limits_for(allowed, pools=pools),
+            raises=limits_for(rate / len(alarm.sides), baseline=baseline, independent=independent),
+            # Only a raised alarm can be cleared by mistake: the rate is not shared with others.
+            clears=limits_for(allowed, independent=independent),
             threshold=alarm.threshold,
             ends=alarm.clears,
             baseline=baseline,
-            pools=pools,
+            independent=independent,
         )
         labels: list[Json] = list(question.labels(setting) or ())
         fields: list[Json] = list(question.reads())
-        means: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
+        meaning: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
         for category, row in weights.items():
             yield WatchedQuantity(
                 alarm=name,
@@ -120,15 +119,15 @@ class AlarmPlan:
                 weights=row,
                 test=test,
                 false_alarms=rate,
-                means=means,
+                meaning=meaning,
             )
 
     def _weights(self, name: str, alarm: AlarmDefinition, collection: Collection) -> dict[str, tuple[float, ...]]:
         """The weights of each watched quantity, by category."""
         with at(f"alarms.{name}"):
             if alarm.question not in collection.questions or collection.terms[alarm.question].study is not None:
-                steps = [one for one in collection.questions if collection.terms[one].study is None]
-                allowed = f"a question of every step: {', '.join(steps)}{_near(alarm.question, steps)}"
+                streams = [name for name in collection.questions if collection.terms[name].study is None]
+                allowed = f"a question of every step: {', '.join(streams)}{_near(alarm.question, streams)}"
                 raise InvalidValue("question", alarm.question, allowed)
             question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
             if not question.unbiased_steps(setting):
@@ -136,13 +135,13 @@ class AlarmPlan:
             labels = question.labels(setting)
             if labels is None:
                 raise InvalidValue("question", alarm.question, "one whose answers have few enough numbers to be named")
-            return dict(_chosen(alarm, labels))
+            return dict(_weights_by_category(alarm, labels))
 
 
-def _chosen(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _weights_by_category(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[str, tuple[float, ...]]]:
     if alarm.each:
-        for watched in labels:
-            yield watched, tuple(float(label == watched) for label in labels)
+        for category in labels:
+            yield category, tuple(float(label == category) for label in labels)
     elif alarm.weights is not None:
         for label in alarm.weights:
             if label not in labels:
@@ -152,12 +151,12 @@ def _chosen(alarm: AlarmDefinition, labels: tuple[str, ...]) -> Iterator[tuple[s
     elif len(labels) == 1:
         yield "", (1.0,)
     else:
-        given = f"weights by label, or each = true: an answer has {len(labels)} numbers"
-        raise InvalidValue("weights", "nothing", given)
+        allowed = f"weights by label, or each = true: an answer has {len(labels)} numbers"
+        raise InvalidValue("weights", "nothing", allowed)
 
 
-def _near(given: str, known: Sequence[str]) -> str:
-    close = get_close_matches(given, known, n=1)
+def _near(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 

@@ -1,8 +1,8 @@
-"""How long a sequential test runs before it signals: exactly, by the Markov chain of its statistic.
+"""The run length of a sequential test, the number of steps to its signal, from the Markov chain of its statistic.
 
 The test adds up standardised steps, S = max(0, S + x - k), and signals when S reaches h, or when one step alone reaches
-z (a CUSUM with a Shewhart limit). Between two signals S is a Markov chain on [0, h); cut into cells it is a matrix,
-whose powers tell how likely the test is still running (Brook and Evans 1972).
+z (a CUSUM with a Shewhart limit). Between two signals S is a Markov chain on [0, h). Cut into cells it is a matrix,
+whose powers give the probability that the test has not signalled yet (Brook and Evans 1972).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 CELLS = 60
-"""With more, average run lengths grow by less than 1%: what is computed is on the safe side."""
+"""Cells of the chain. With more cells, average run lengths grow by less than 1%: the error is on the safe side."""
 MOST_STEPS = 5000
-"""How far ahead a delay is looked for."""
+"""The longest delay that is looked for."""
 
 Floats = NDArray[np.float64]
 
 
 def mean_steps(drift: float, *, k: float, h: float, z: float) -> float:
-    """The average number of steps to a signal where every step is normal with this mean and variance 1.
+    """The average number of steps to a signal, if every step is normal with mean `drift` and variance 1.
 
     Example:
         >>> round(mean_steps(0.0, k=0.5, h=4.0, z=99.0))  # tables of the CUSUM say 336
@@ -30,14 +30,14 @@ def mean_steps(drift: float, *, k: float, h: float, z: float) -> float:
         >>> round(mean_steps(1.0, k=0.5, h=4.0, z=99.0), 1)  # and 8.38
         8.4
     """
-    stays = _chain(drift, k, h, z)
-    return float(np.linalg.solve(np.eye(CELLS) - stays, np.ones(CELLS))[0])
+    transitions = _chain(drift, k, h, z)
+    return float(np.linalg.solve(np.eye(CELLS) - transitions, np.ones(CELLS))[0])
 
 
 def median_steps(drifts: Floats, weights: Floats, *, k: float, h: float, z: float) -> int | None:
-    """In how many steps half of the tests have signalled; the mean of a step is one of `drifts`, with these weights.
+    """The median number of steps to a signal, if the mean of all steps is one of `drifts` with these probabilities.
 
-    None if it takes more than `MOST_STEPS`.
+    None if it is more than `MOST_STEPS`.
 
     Example:
         >>> median_steps(np.array([4.0]), np.ones(1), k=0.5, h=8.6, z=4.3)
@@ -54,15 +54,15 @@ def median_steps(drifts: Floats, weights: Floats, *, k: float, h: float, z: floa
 
 
 def _chain(drift: float, k: float, h: float, z: float) -> Floats:
-    """The probabilities to go from each cell to each, without a signal."""
+    """The probabilities of the transitions between cells without a signal."""
     width = 2 * h / (2 * CELLS - 1)  # the first cell is half as wide, around 0
     moves = (np.arange(-(CELLS - 1), CELLS + 1) - 0.5) * width + k
     below = _normal(np.minimum(moves, z) - drift)
     cells = np.arange(CELLS)
     move = cells[None, :] - cells[:, None] + CELLS - 1
-    stays: Floats = below[move + 1] - below[move]
-    stays[:, 0] = below[move[:, 0] + 1]  # all that would go below 0
-    return stays
+    transitions: Floats = below[move + 1] - below[move]
+    transitions[:, 0] = below[move[:, 0] + 1]  # sums below 0 become 0
+    return transitions
 
 
 def _normal(points: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The test of one watched quantity, step by step: a pure function of a small state, which is JSON."""
+"""The sequential test of one watched quantity: a pure function of a small state, which is stored as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Direction = Literal["above", "below"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for a change: the sum of a CUSUM, the step in which it last left 0, and how many it has added since.
+    """The evidence for a change: the sum of a CUSUM, the step in which it last left 0, and its steps since then.
 
     Example:
         >>> limits = AlarmLimits(k=0.5, h=4.0, z=9.0)
@@ -29,16 +29,16 @@ class Evidence:
     steps: int = 0
 
     def add(self, x: float, step: int, limits: AlarmLimits) -> Evidence:
-        """With one more step, of which x is the standardised estimate."""
-        before = self.sum if math.isfinite(limits.h) else 0.0
-        total = before + x - limits.k
+        """The evidence after one more step with the standardised estimate x."""
+        previous = self.sum if math.isfinite(limits.h) else 0.0
+        total = previous + x - limits.k
         if total <= 0:
             return Evidence()
-        return Evidence(total, self.since if before else step, self.steps + 1 if before else 1)
+        return Evidence(total, self.since if previous else step, self.steps + 1 if previous else 1)
 
 
 class Verdict(NamedTuple):
-    """What a step decided: on which side, and since when that is thought to be so."""
+    """The decision of a step: an alarm is raised or cleared, on which side, and since which step this seems true."""
 
     state: Literal["raised", "cleared"]
     direction: Direction
@@ -47,17 +47,17 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class WatchState:
-    """All that is known of a watched quantity.
+    """The state of a watched quantity.
 
     Parameters
     ----------
     learnt, weight, total, roots
-        Of the baseline: how many steps it rests on; the sums of 1/variance, of value/variance and of 1/stderr.
+        The baseline: the number of steps it rests on, and the sums of 1/variance, of value/variance and of 1/stderr.
     above, below, back
-        The evidence for a change to each side, and while the alarm is raised for the end of it.
+        The evidence for a change to each side and, while the alarm is raised, for its end.
     raised, since, clears, event
-        On which side the alarm is raised, if it is, and since which step; where it then ends; the number of the event
-        that told of it.
+        While the alarm is raised: its side, the step since which it is true, the value at which it is cleared, and the
+        number of the event.
     step, value, stderr
         The last estimate.
 
@@ -83,7 +83,7 @@ class WatchState:
 
     @property
     def baseline(self) -> float | None:
-        """What was learnt so far."""
+        """The baseline as learnt so far."""
         return self.total / self.weight if self.learnt else None
 
     def to_json(self) -> dict[str, Json]:
@@ -91,32 +91,33 @@ class WatchState:
         return asdict(self)
 
     @staticmethod
-    def from_json(told: dict[str, Any]) -> WatchState:
+    def from_json(fields: dict[str, Any]) -> WatchState:
         """Read a state back."""
-        evidence = {side: Evidence(**told[side]) for side in ("above", "below", "back")}
-        return WatchState(**{**told, **evidence})
+        evidence = {side: Evidence(**fields[side]) for side in ("above", "below", "back")}
+        return WatchState(**{**fields, **evidence})
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTest:
-    """How steps are judged.
+    """A CUSUM test with a Shewhart limit that raises and clears an alarm.
 
-    The null hypothesis is that the truth is *at* the threshold, or where the baseline is; while the alarm is raised,
-    that it is where the alarm ends.
+    The null hypothesis is that the truth is *at* the threshold, or at the baseline; while the alarm is raised, that it
+    is at the value where the alarm is cleared.
 
     Parameters
     ----------
     sides
-        Where a change is looked for.
+        The sides on which a change is looked for.
     raises, clears
-        The limits of the test for a change to one side, and for its end.
+        The limits of the test for a change to one side, and of the test for its end.
     threshold
-        A given one; otherwise it is learnt.
+        The threshold; None if a baseline is learnt instead.
     ends
-        With a threshold: where a raised alarm ends. Otherwise how far from the baseline; None is half the way back.
+        With a threshold: the value at which a raised alarm is cleared. With a baseline: that value's distance from it;
+        None for half of the change.
     baseline
-        From how many steps the threshold is learnt.
-    pools
+        The number of steps from which the baseline is learnt.
+    independent
         Whether the errors of steps are independent.
 
     Example:
@@ -138,10 +139,10 @@ class SequentialTest:
     threshold: float | None = None
     ends: float | None = None
     baseline: int = 0
-    pools: bool = True
+    independent: bool = True
 
     def update(self, state: WatchState, step: int, value: float, stderr: float) -> tuple[WatchState, Verdict | None]:
-        """What is known after one more step, and what that decided."""
+        """The state after one more step, and the decision if there is one."""
         state = replace(state, step=step, value=value, stderr=stderr)
         if state.raised is not None:
             return self._look_for_end(state, state.raised, step, value, stderr)
@@ -158,14 +159,13 @@ class SequentialTest:
                 shift = scale * (self.raises.k + evidence.sum / evidence.steps)
                 end = self._end(state, side, shift)
                 state = replace(state, above=Evidence(), below=Evidence(), back=Evidence())
-                return replace(state, raised=side, since=evidence.since, clears=end), Verdict(
-                    "raised", side, evidence.since
-                )
+                state = replace(state, raised=side, since=evidence.since, clears=end)
+                return state, Verdict("raised", side, evidence.since)
             state = replace(state, **{side: evidence})
         return state, None
 
     def expects(self, state: WatchState) -> float | None:
-        """What the next step is compared with; None before the first of a baseline."""
+        """The value of the null hypothesis for the next step; None before the first step of a baseline."""
         if state.raised is not None:
             return state.clears
         return state.baseline if self.threshold is None else self.threshold
@@ -182,24 +182,24 @@ class SequentialTest:
         return replace(state, back=evidence), None
 
     def _scale(self, state: WatchState, stderr: float) -> float:
-        """What a distance is measured in: the standard error of the step, and what a learnt threshold adds to it.
+        """The standard error that standardises a step, with the error of a learnt baseline where limits leave it out.
 
-        The limits count the error of a baseline as that of so many steps like this one. A step that is more accurate
-        than those of the baseline were is judged as one of them.
+        The limits assume that the steps of the baseline were as accurate as this one. A step that is more accurate is
+        therefore treated like a step of the baseline.
         """
         if self.threshold is not None:
             return stderr
-        if not self.pools:
+        if not self.independent:
             return stderr + state.roots / state.weight
         return max(stderr, math.sqrt(state.learnt / state.weight))
 
     def _end(self, state: WatchState, side: Direction, shift: float) -> float:
-        """Where an alarm ends that was raised by a shift of about so much."""
+        """The value at which an alarm is cleared that was raised by a change of about `shift`."""
         if self.threshold is not None:
             return self.threshold if self.ends is None else self.ends
         assert state.baseline is not None
-        away = shift / 2 if self.ends is None else self.ends
-        return state.baseline + (away if side == "above" else -away)
+        distance = shift / 2 if self.ends is None else self.ends
+        return state.baseline + (distance if side == "above" else -distance)
 
 
 def _learn(state: WatchState, value: float, stderr: float) -> WatchState:

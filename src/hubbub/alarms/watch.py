@@ -1,4 +1,4 @@
-"""One watched quantity: a weighted sum of a question's answer, and how it is judged."""
+"""A watched quantity: a weighted sum of a question's answer, and its sequential test."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hubbub.core.spec import Json, spec_id
 
 @dataclass(frozen=True, kw_only=True)
 class WatchedQuantity:
-    """What one sequential test is about.
+    """A quantity that one sequential test watches.
 
     Parameters
     ----------
     alarm, category, question, title
-        The names of the alarm, of the category (empty where the alarm watches one quantity only) and of the question;
-        what is watched, in words.
+        The names of the alarm, of the category (empty if the alarm watches one quantity only) and of the question, and
+        a description.
     weights
         A weight for each number of an answer.
     test
-        How steps are judged.
+        The sequential test.
     false_alarms
-        How many a step, on average.
-    means
-        What the numbers of an answer are, so that what was learnt of others is not gone on with.
+        The average number of false alarms a step.
+    meaning
+        What the numbers of an answer mean. If it changes, the state of the test begins anew.
     """
 
     alarm: str
@@ -37,19 +37,16 @@ class WatchedQuantity:
     weights: tuple[float, ...]
     test: SequentialTest
     false_alarms: float
-    means: Mapping[str, Json]
+    meaning: Mapping[str, Json]
 
     @property
     def key(self) -> str:
-        """The name of its state.
-
-        A category may be called anything: between the two stands what no alarm's name has.
-        """
+        """The key of its state in the store. Names of alarms have no colon; names of categories may."""
         return f"{self.alarm}:{self.category}" if self.category else self.alarm
 
     @property
     def fingerprint(self) -> str:
-        """What its state is of: not the limits, which may change while it goes on."""
+        """A hash of what the state depends on; not of the limits, which may change while the test goes on."""
         test = self.test
         return spec_id(
             {
@@ -59,14 +56,14 @@ class WatchedQuantity:
                 "threshold": test.threshold,
                 "ends": test.ends,
                 "baseline": test.baseline,
-                "means": dict(self.means),
+                "means": dict(self.meaning),
             }
         )
 
     def delay(self, jump: float) -> int | None:
-        """In how many steps half of the jumps of so many standard errors of a step are found."""
-        return median_delay(self.test.raises, jump, baseline=self.test.baseline if self.test.pools else 0)
+        """The median number of steps until a jump of `jump` standard errors of a step is found."""
+        return median_delay(self.test.raises, jump, baseline=self.test.baseline if self.test.independent else 0)
 
     def stderr(self, stderr: float) -> float:
-        """The standard error of the weighted sum, if each number has this one and errors are independent."""
+        """The standard error of the weighted sum, if each number has the given one and errors are independent."""
         return stderr * math.sqrt(sum(weight**2 for weight in self.weights))

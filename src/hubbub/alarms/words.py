@@ -1,4 +1,4 @@
-"""What alarms can be relied on for, in words."""
+"""The guarantees of alarms in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hubbub.alarms.watch import WatchedQuantity
 
 JUMPS = (1.0, 4.0)
-"""In standard errors of a step."""
+"""The jumps whose delays are given, in standard errors of a step."""
 
 
 def once_in(seconds: float) -> str:
@@ -24,12 +24,12 @@ def once_in(seconds: float) -> str:
 
 
 def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) -> float:
-    """How many false alarms to expect of all of them together, at most and on average, if every step is heard."""
+    """The most false alarms a day to expect of all watched quantities together, on average, if no step is missed."""
     return sum(watch.false_alarms for watch in watches) * 86400 / step_seconds
 
 
 def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str:
-    """What is promised of the watched quantities of one alarm, or of all alarms of a collection.
+    """The guarantee for the watched quantities of one alarm, or of all alarms of a collection.
 
     Example:
         >>> from hubbub.alarms.plan import AlarmPlan
@@ -50,7 +50,7 @@ def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str
 
 
 def delays_text(watch: WatchedQuantity) -> str:
-    """How fast it finds jumps, of so many standard errors of what a step hears.
+    """How fast jumps of some standard errors of a step are found.
 
     Example:
         >>> from hubbub.alarms.plan import AlarmPlan

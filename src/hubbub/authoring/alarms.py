@@ -113,7 +113,7 @@ def alarm_findings(collection: Collection, plan: AlarmPlan) -> Iterator[Finding]
         if test.threshold is not None and test.sides == ("below",) and test.threshold <= low:
             text = f"what is watched is never below {low:g}, so that the alarm is never raised"
             yield Finding("warning", f"{where}.below", text)
-        if not test.pools:
+        if not test.independent:
             yield Finding(
                 "note",
                 f"{where}.question",

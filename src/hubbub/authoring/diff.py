@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.authoring.route_diff import route_changes
 from hubbub.collection.document import Collection
-from hubbub.collection.duration import shown
+from hubbub.collection.duration import duration_text
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import privacy_key
 from hubbub.collection.spending import cost_of, total_of
@@ -23,8 +23,8 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for found in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
-        ...     print(found.level, found.where)
+        >>> for finding in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
+        ...     print(finding.level, finding.where)
         error version
         warning schedule.step
     """
@@ -58,8 +58,8 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> old = read_collection(EXAMPLE)
-        >>> for found in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
-        ...     print(found)
+        >>> for finding in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
+        ...     print(finding)
         error: privacy.event: the older version promised at most epsilon 1 in 1 hour, and this one does not: people
         agreed to the older promise, and a weaker one needs a new collection, under a new name
     """
@@ -69,7 +69,7 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
         pairs += [(f"questions.{name}", was, now) for was in old.terms[name].promises]
     for where, was, now in pairs:
         if not any(_keeps_up(promise, was) for promise in now):
-            span = "a life" if was.steps == 0 else shown(was.steps * was.interval)
+            span = "a life" if was.steps == 0 else duration_text(was.steps * was.interval)
             yield Finding(
                 "error",
                 where,
@@ -259,7 +259,7 @@ def _limit(units: int | None) -> str:
 
 def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
     if new.step_seconds != old.step_seconds:
-        was, now = shown(old.step_seconds), shown(new.step_seconds)
+        was, now = duration_text(old.step_seconds), duration_text(new.step_seconds)
         yield Finding(
             "warning",
             "schedule.step",

@@ -8,7 +8,7 @@ from hubbub.authoring.poisoning import moved_far
 from hubbub.authoring.promise import sent_unprotected
 from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
-from hubbub.collection.duration import every, shown
+from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
@@ -29,7 +29,7 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> [found.level for found in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
+        >>> [finding.level for finding in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
         ['error']
     """
     reason = collection.overrides.get("epsilon_above_8")
@@ -83,8 +83,8 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for found in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
-        ...     print(found.text)
+        >>> for finding in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
+        ...     print(finding.text)
         the questions of one step can cost a device epsilon 1 (popular 1), and it may spend 0.5: lower their epsilon or
         raise the limit
     """
@@ -154,7 +154,7 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
     while low < high:  # the last step at which the limit still holds
         middle = (low + high + 1) // 2
         low, high = (middle, high) if total_of(collection, middle) <= user else (low, middle - 1)
-    lasts = shown(low * collection.step_seconds)
+    lasts = duration_text(low * collection.step_seconds)
     yield Finding(
         "warning",
         "privacy.user",
@@ -185,7 +185,7 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> more = EXAMPLE + '[fields.age]\\nkind = "ordinal"\\nsize = 99'
-        >>> [found.where for found in unread_fields(read_collection(more))]
+        >>> [finding.where for finding in unread_fields(read_collection(more))]
         ['fields.age']
     """
     read = {field for question in collection.questions.values() for field in question.reads()}
@@ -238,8 +238,8 @@ def cover(collection: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> covered = EXAMPLE.replace("event = 1.0", "event = 1.0\\ncover = true")
-        >>> for found in cover(read_collection(covered)):
-        ...     print(found.text)
+        >>> for finding in cover(read_collection(covered)):
+        ...     print(finding.text)
         every device sends 1,024 bytes for every ask, whether it answers or not
     """
     turns = [

@@ -1,4 +1,4 @@
-"""Where many reports are added up: one small interface, so that a collector, a count and a cluster do it alike."""
+"""Backends add up many reports: one small interface for the collector, for counts and for a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LOCAL", "Backend", "LocalBackend"]
 
 
 class Backend(Protocol):
-    """Adds up batches of reports. Sketches are integers: whoever adds them up, in whatever order, has the same."""
+    """Adds up batches of reports. Sketches are integers, so that every backend, in any order, gets the same result."""
 
     def fold(self, batches: Iterable[Reports], mechanism: ReportFormat) -> Sketch:
         """The sketch of all reports."""
@@ -30,12 +30,12 @@ class Backend(Protocol):
         candidates: Any,
         weights: Iterable[ArrayLike] | None = None,
     ) -> Sketch:
-        """How many reports there are and how many support each candidate; with weights, as `SupportMechanism.support`.
+        """The number of reports, and how many support each candidate; weighted as in `SupportMechanism.support`.
 
-        There is one array of weights a batch, with an integer a report.
+        `weights` has one array for each batch, with one integer for each report.
         """
         ...
 
 
 LOCAL: Backend = LocalBackend()
-"""In this process, in chunks."""
+"""The backend of this process."""

@@ -1,4 +1,4 @@
-"""Adding up reports in this process, a chunk at a time, so that memory does not grow with their number."""
+"""Adds up reports in this process, in chunks, so that memory does not grow with the number of reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 1 << 16
 
 
 class LocalBackend:
-    """Batches are cut into chunks, and what the mechanism says of each is added up.
+    """Cuts batches into chunks, and adds up the mechanism's sketches of the chunks.
 
     Example:
         >>> from hubbub import OLH, Random
@@ -52,13 +52,14 @@ class LocalBackend:
         candidates: Any,
         weights: Iterable[ArrayLike] | None = None,
     ) -> Sketch:
-        """How many reports there are, and how many support each candidate."""
+        """The number of reports, and how many of them support each candidate."""
         shape = (len(candidates),) if weights is None else (2, len(candidates) + 1)
         total = mechanism.support_sketch(candidates, 0, np.zeros(shape, dtype=np.int64))
-        for batch, of_batch in zip(batches, repeat(None) if weights is None else weights, strict=weights is not None):
+        each_weights = repeat(None) if weights is None else weights
+        for batch, batch_weights in zip(batches, each_weights, strict=weights is not None):
             for rows in self._chunks(batch):
-                some = None if of_batch is None else np.asarray(of_batch)[rows]
-                total = total + mechanism.support(batch[rows], candidates, some)
+                chunk_weights = None if batch_weights is None else np.asarray(batch_weights)[rows]
+                total = total + mechanism.support(batch[rows], candidates, chunk_weights)
         return total
 
     def _chunks(self, batch: Reports) -> Iterator[slice]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from hubbub.checks.failure import CheckFailed
 from hubbub.checks.suite import Check, checks_for, is_long
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import ReportFormat
 
 
-def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
+def contract_tests(*kinds: type[ReportFormat], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
     """A pytest test of some classes: every check that applies to every one of their examples is a case of it.
 
     Parameters
@@ -43,7 +43,7 @@ def contract_tests(*kinds: type[Mechanism], slow: Any = None, unmarked: int = 1)
                 cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
 
     @pytest.mark.parametrize(("check", "mechanism"), cases)
-    def test_contract(check: Check, mechanism: Mechanism) -> None:
+    def test_contract(check: Check, mechanism: ReportFormat) -> None:
         check(mechanism)
 
     return test_contract

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
-from hubbub.checks.values import candidates_for, estimated, population, rows_of, some_values, truth_of
+from hubbub.checks.values import (
+    candidates_for,
+    estimated,
+    population,
+    quantities_of,
+    rows_of,
+    some_values,
+    truth_of,
+)
+from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
@@ -29,15 +39,16 @@ Floats = NDArray[np.float64]
 
 
 class Repetitions(NamedTuple):
-    """Estimates of one population, again and again: a row a repetition, a column a value."""
+    """Estimates of one quantity of one population, again and again: a row a repetition, a column a value."""
 
+    quantity: Quantity
     truth: Floats
     value: Floats
     variance: Floats
     covered: NDArray[np.bool_]
     sums_error: Floats
     sums_variance: Floats
-    declared: bool
+    declares_covariance: bool
     n: int
 
 
@@ -63,17 +74,17 @@ def check_unbiased(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_unbiased(GRR(epsilon=1.0, domain=3))
     """
-    seen = _repeat(mechanism, rng_seed)
-    error = seen.value - seen.truth
-    # A small bias that all absent values share is seen in their sum.
-    sums = np.stack([np.ones_like(seen.truth), seen.truth == 0, seen.truth > 0], axis=1).astype(float)
-    p_values = mean_is(np.hstack([error, error @ sums]), 0.0)
-    worst = int(np.argmax(np.abs(error.mean(axis=0))))
-    require(
-        smallest(p_values) > FALSE_ALARM,
-        f"the estimator is biased (p = {smallest(p_values):.1e}): value {worst} has the share {seen.truth[worst]:.4g} "
-        f"and {len(error)} estimates of it average {seen.value[:, worst].mean():.4g}",
-    )
+    for runs in _repeat(mechanism, rng_seed):
+        error = runs.value - runs.truth
+        # A small bias that all absent values share is seen in their sum.
+        sums = np.stack([np.ones_like(runs.truth), runs.truth == 0, runs.truth > 0], axis=1).astype(float)
+        p_values = mean_is(np.hstack([error, error @ sums]), 0.0)
+        worst = int(np.argmax(np.abs(error.mean(axis=0))))
+        require(
+            smallest(p_values) > FALSE_ALARM,
+            f"the estimator is biased (p = {smallest(p_values):.1e}): value {worst} has the {runs.quantity} "
+            f"{runs.truth[worst]:.4g} and {len(error)} estimates of it average {runs.value[:, worst].mean():.4g}",
+        )
 
 
 def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
@@ -83,15 +94,16 @@ def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_variance(GRR(epsilon=1.0, domain=3))
     """
-    seen = _repeat(mechanism, rng_seed)
-    stated = seen.variance.mean(axis=0)
-    ratio = ((seen.value - seen.truth) ** 2 / stated).mean(axis=1)
-    p_value = float(mean_is(ratio[:, None], 1.0)[0])
-    require(p_value > FALSE_ALARM, f"squared errors are {ratio.mean():.3f} times the variance (p = {p_value:.1e})")
-    if isinstance(mechanism, SupportMechanism):
-        predicted = mechanism.noise(seen.n).variance(seen.truth)
-        p_value = smallest(mean_is(seen.variance, predicted))
-        require(p_value > FALSE_ALARM, f"noise() predicts {predicted[:4]}, and estimates carry {stated[:4]}")
+    for runs in _repeat(mechanism, rng_seed):
+        stated = runs.variance.mean(axis=0)
+        ratio = ((runs.value - runs.truth) ** 2 / stated).mean(axis=1)
+        p_value = float(mean_is(ratio[:, None], 1.0)[0])
+        message = f"squared errors of the {runs.quantity} are {ratio.mean():.3f} times the variance (p = {p_value:.1e})"
+        require(p_value > FALSE_ALARM, message)
+        if isinstance(mechanism, SupportMechanism):
+            predicted = mechanism.noise(runs.n).variance(runs.truth)
+            p_value = smallest(mean_is(runs.variance, predicted))
+            require(p_value > FALSE_ALARM, f"noise() predicts {predicted[:4]}, and estimates carry {stated[:4]}")
 
 
 def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
@@ -101,59 +113,81 @@ def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_coverage(GRR(epsilon=1.0, domain=3))
     """
-    covered = float(_repeat(mechanism, rng_seed).covered.mean())
-    require(0.93 <= covered <= 0.97, f"95% intervals hold the truth in {covered:.2%} of cases")
+    for runs in _repeat(mechanism, rng_seed):
+        covered = float(runs.covered.mean())
+        message = f"95% intervals of the {runs.quantity} hold the truth in {covered:.2%} of cases"
+        require(0.93 <= covered <= 0.97, message)
 
 
 def check_linear(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Sums and differences of values err as `linear` says; no more than it says, where no covariance is declared.
+    """Sums and differences of values err as `linear` states; no more than that, where no covariance is declared.
 
     Example:
         >>> from hubbub import GRR
         >>> check_linear(GRR(epsilon=1.0, domain=3))
     """
-    seen = _repeat(mechanism, rng_seed)
-    stated = seen.sums_variance.mean(axis=0)
-    # Such as the sum of all shares of an oracle whose reports each support one value: exact, up to rounding.
-    certain = stated <= 1e-9 * (_contrasts(seen.truth) ** 2 @ seen.variance.mean(axis=0))
-    require((np.abs(seen.sums_error[:, certain]) < 1e-9).all(), "a sum that linear() calls exact is not")
-    ratio = seen.sums_error[:, ~certain] ** 2 / stated[~certain]
-    p_values = mean_is(ratio, 1.0)
-    if not seen.declared:
-        p_values = np.where(ratio.mean(axis=0) <= 1, 1.0, p_values)
-    require(
-        smallest(p_values) > FALSE_ALARM,
-        f"squared errors of sums and differences are {ratio.mean(axis=0).round(3)} times what linear() states "
-        f"(p = {smallest(p_values):.1e})",
-    )
+    for runs in _repeat(mechanism, rng_seed):
+        stated = runs.sums_variance.mean(axis=0)
+        # Such as the sum of all shares of an oracle whose reports each support one value: exact, up to rounding.
+        certain = stated <= 1e-9 * (_contrasts(runs.truth) ** 2 @ runs.variance.mean(axis=0))
+        require((np.abs(runs.sums_error[:, certain]) < 1e-9).all(), "a sum that linear() calls exact is not")
+        ratio = runs.sums_error[:, ~certain] ** 2 / stated[~certain]
+        p_values = mean_is(ratio, 1.0)
+        if not runs.declares_covariance:
+            p_values = np.where(ratio.mean(axis=0) <= 1, 1.0, p_values)
+        require(
+            smallest(p_values) > FALSE_ALARM,
+            f"squared errors of sums and differences are {ratio.mean(axis=0).round(3)} times what linear() states "
+            f"(p = {smallest(p_values):.1e})",
+        )
 
 
 @lru_cache(maxsize=2)  # four checks in a row look at one mechanism
-def _repeat(mechanism: Mechanism, rng_seed: int) -> Repetitions:
+def _repeat(mechanism: Mechanism, rng_seed: int) -> tuple[Repetitions, ...]:
+    """Estimates of every quantity, from the same reports of the same people."""
     rng = Random(seed=rng_seed)
     n = _population(mechanism)
     values = population(mechanism, n, rng)
-    truth = truth_of(mechanism, values)
-    if truth is None:
-        raise CheckFailed("nothing says what the estimates should be: give the mechanism a method `truth(values)`")
-    times = math.ceil(_INTERVALS / min(max(len(truth) - 1, 1), 75))
+    positions = len(_known_truth(mechanism, values, "mean"))
+    times = math.ceil(_INTERVALS / min(max(positions - 1, 1), 75))
     at_once = min(times, max(1, _CHUNK // n))
-    value, variance, covered = (np.empty((times, len(truth))) for _ in range(3))
-    rows, declared = _contrasts(truth), False
-    sums_error, sums_variance = (np.empty((min(times, _SUMS), len(rows))) for _ in range(2))
+    every = [
+        _unfilled(quantity, _known_truth(mechanism, values, quantity), times, n)
+        for quantity in quantities_of(mechanism)
+    ]
     for start in range(0, times, at_once):
         several = min(at_once, times - start)
         reports = mechanism.randomize(rows_of(values, np.tile(np.arange(n), several)), rng)
         for k in range(several):
-            estimate = estimated(mechanism, mechanism.accumulate(reports[k * n : (k + 1) * n]))
-            low, high = estimate.interval(0.95)
-            value[start + k], variance[start + k] = estimate.value, estimate.variance
-            covered[start + k] = (low <= truth) & (truth <= high)
-            declared = estimate.noise is not None and estimate.noise.knows_pairs
-            if start + k < len(sums_error):
-                sums = estimate.linear(rows)
-                sums_error[start + k], sums_variance[start + k] = sums.value - rows @ truth, sums.variance
-    return Repetitions(truth, value, variance, covered.astype(bool), sums_error, sums_variance, declared, n)
+            sketch = mechanism.accumulate(reports[k * n : (k + 1) * n])
+            every = [_with_run(runs, start + k, estimated(mechanism, sketch, runs.quantity)) for runs in every]
+    return tuple(every)
+
+
+def _known_truth(mechanism: Mechanism, values: Any, quantity: Quantity) -> Floats:
+    truth = truth_of(mechanism, values, quantity)
+    if truth is None:
+        raise CheckFailed("nothing says what the estimates should be: give the mechanism a method `truth(values)`")
+    return truth
+
+
+def _unfilled(quantity: Quantity, truth: Floats, times: int, n: int) -> Repetitions:
+    value, variance = np.empty((times, len(truth))), np.empty((times, len(truth)))
+    covered = np.empty(value.shape, dtype=bool)
+    sums_error, sums_variance = (np.empty((min(times, _SUMS), len(_contrasts(truth)))) for _ in range(2))
+    return Repetitions(quantity, truth, value, variance, covered, sums_error, sums_variance, False, n)
+
+
+def _with_run(runs: Repetitions, row: int, estimate: Estimate) -> Repetitions:
+    """The repetitions with one more row filled in."""
+    low, high = estimate.interval(0.95)
+    runs.value[row], runs.variance[row] = estimate.value, estimate.variance
+    runs.covered[row] = (low <= runs.truth) & (runs.truth <= high)
+    if row < len(runs.sums_error):
+        weights = _contrasts(runs.truth)
+        sums = estimate.linear(weights)
+        runs.sums_error[row], runs.sums_variance[row] = sums.value - weights @ runs.truth, sums.variance
+    return runs._replace(declares_covariance=estimate.noise is not None and estimate.noise.knows_pairs)
 
 
 def _contrasts(truth: Floats) -> Floats:

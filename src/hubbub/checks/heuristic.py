@@ -23,7 +23,7 @@ __all__ = ["check_heuristic_error", "heuristics"]
 
 _INTERVALS, _LEAST_TIMES = 400, 40
 _PEOPLE, _PEOPLE_OF_A_RATIO = 20_000, 2_000
-_LEAST_COVERED = 0.75
+LEAST_COVERED = 0.75
 _MOST_WIDE = 3.0
 _MEDIAN = 0.6745  # of a normal error, in standard deviations
 
@@ -84,7 +84,7 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
             common = asked[0]  # the most common value is the first: see `some_values`
             errors[k] = abs(estimate.value[common] - truth[common]) / max(estimate.stderr[common], 1e-300)
         share = float(covered.mean())
-        require(share >= _LEAST_COVERED, f"95% intervals of a heuristic hold the truth in {share:.1%} of cases")
+        require(share >= LEAST_COVERED, f"95% intervals of a heuristic hold the truth in {share:.1%} of cases")
         wide = _MEDIAN / max(float(np.median(errors)), 1e-300)
         require(wide <= _MOST_WIDE, f"a heuristic declares an error {wide:.3g} times as large as the one there is")
 

@@ -41,10 +41,9 @@ from hubbub.checks.stateful import (
     check_transcripts,
     transcribed,
 )
-from hubbub.checks.values import truth_of
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism, ReportFormat
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.mechanisms.frequency.support import SupportMechanism
 from hubbub.mechanisms.stateful import Stateful
 
 
@@ -184,12 +183,12 @@ def _enumerable(mechanism: Mechanism) -> bool:
     return mechanism.outputs(public_rows(mechanism, 1, Random(seed=1))[0]) is not None
 
 
-def _is_oracle(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, FrequencyOracle)
+def _counts_candidates(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, SupportMechanism) and not mechanism.is_open
 
 
 def _unbiased(mechanism: Mechanism) -> bool:
-    return mechanism.bias == "none" and truth_of(mechanism, mechanism.example_values(1)) is not None
+    return mechanism.bias == "none"
 
 
 _OF_REPORTS = frozenset(
@@ -218,8 +217,8 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_variance": _unbiased,
     "check_coverage": _unbiased,
     "check_linear": _unbiased,
-    "check_support": _is_oracle,
-    "check_weights": lambda mechanism: _is_oracle(mechanism) and mechanism.bias == "none",
+    "check_support": _counts_candidates,
+    "check_weights": _counts_candidates,
     "check_of_population": _unbiased,
     "check_consistent": lambda mechanism: mechanism.bias == "consistent",
     "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),

@@ -20,6 +20,7 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
+from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.probes import domain_of
 
@@ -105,8 +106,20 @@ def take(values: list[Any], index: NDArray[Any]) -> Any:
     return rows_of(values, index)
 
 
-def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
-    """The truth: what an estimate from these values' reports should come to; None where nobody says.
+def quantities_of(mechanism: Mechanism) -> tuple[Quantity, ...]:
+    """The quantities that a mechanism estimates without bias; "mean" alone, unless it is a ternary mechanism.
+
+    Example:
+        >>> from hubbub import GRR, ExSub
+        >>> quantities_of(GRR(epsilon=1.0, domain=3)), quantities_of(ExSub(epsilon=1.0, dimension=4, sparsity=2))
+        (('mean',), ('mean', 'frequency'))
+    """
+    answers = mechanism.answers if isinstance(mechanism, TernaryMechanism) else ("mean",)
+    return tuple(quantity for quantity in answers if quantity != "conditional")
+
+
+def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArray[np.float64] | None:
+    """What an estimate from these values' reports should come to; None where the mechanism does not say.
 
     A mechanism that estimates neither shares nor a mean says it in a method `truth(values)`.
 
@@ -121,7 +134,8 @@ def truth_of(mechanism: Mechanism, values: Any) -> NDArray[np.float64] | None:
     if isinstance(mechanism, MeanMechanism):
         return np.array([np.mean(values)])
     if isinstance(mechanism, TernaryMechanism):
-        return as_ternary(values, mechanism.dimension).means()
+        people = as_ternary(values, mechanism.dimension)
+        return people.means() if of == "mean" else people.frequencies()
     if not isinstance(mechanism, FrequencyOracle):
         return None
     codes = mechanism.encode(values)
@@ -140,8 +154,8 @@ def candidates_for(mechanism: ReportFormat) -> list[Any] | None:
     return mechanism.example_values(WORDS) if isinstance(domain, Strings) else None
 
 
-def estimated(mechanism: Mechanism, sketch: Sketch) -> Estimate:
-    """The estimate of a population of `some_values`: of ternary vectors, signs, so that there is no rounding to bound.
+def estimated(mechanism: Mechanism, sketch: Sketch, of: Quantity = "mean") -> Estimate:
+    """The estimate of a population of `some_values`, whose ternary vectors hold signs: nothing was rounded.
 
     Example:
         >>> from hubbub import GRR
@@ -150,7 +164,7 @@ def estimated(mechanism: Mechanism, sketch: Sketch) -> Estimate:
         10
     """
     if isinstance(mechanism, TernaryMechanism):
-        return mechanism.estimate(sketch, signs=True)
+        return mechanism.estimate(sketch, of=of, signs=True)
     return mechanism.estimate(sketch)
 
 

@@ -71,11 +71,11 @@ def begin_anew(folder: Annotated[Path, typer.Argument(help="The client's folder.
 
 def _accounts(status: ClientStatus) -> Any:
     from hubbub.cli.tables import plain_table
-    from hubbub.collection.duration import shown
+    from hubbub.collection.duration import duration_text
 
     table = plain_table("epsilon", "spent", "remains", "limit")
     for promise in status.promises:
-        words = "for life" if promise.seconds is None else f"in {shown(int(promise.seconds))}"
+        words = "for life" if promise.seconds is None else f"in {duration_text(int(promise.seconds))}"
         table.add_row(words, *map(_epsilon, (promise.spent, promise.remaining, promise.limit)))
     if status.user is None:
         table.add_row("ever", _epsilon(status.spent), "", "")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cli import demo_live_view as view
 from hubbub.cli.output import emit, page, say
-from hubbub.collection.duration import shown
+from hubbub.collection.duration import duration_text
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
-    from hubbub.demo.live import Live, Look
+    from hubbub.demo.live import Live
+    from hubbub.demo.live_results import LiveResults
 
 __all__ = ["run"]
 
@@ -37,13 +38,15 @@ def run(
     """
     with _terminable():
         with live:
-            look = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser, until_alarm=until_alarm)
-        if quiet and not look.complete:
+            results = _follow(live, seconds, quiet=quiet, silent=as_json, browser=browser, until_alarm=until_alarm)
+        if quiet and not results.complete:
             step = live.scenes[0].collection.step_seconds
-            raise NothingYet(f"nothing was released; steps are {shown(step)} long, and this machine may be busy")
+            raise NothingYet(
+                f"nothing was released; steps are {duration_text(step)} long, and this machine may be busy"
+            )
         if as_json:
-            return emit(view.answer(live, look))
-        page().print(view.result(live, look))
+            return emit(view.answer(live, results))
+        page().print(view.summary(live, results))
     return None
 
 
@@ -76,10 +79,12 @@ def _open(address: str) -> None:
         webbrowser.open(address)
 
 
-def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, browser: bool, until_alarm: bool) -> Look:
-    """Look once a second, show it, and return the last look; Ctrl-C is how a run without an end ends."""
+def _follow(
+    live: Live, seconds: float | None, *, quiet: bool, silent: bool, browser: bool, until_alarm: bool
+) -> LiveResults:
+    """Ask for the results once a second, show them, and return the last; Ctrl-C ends a run that has no end."""
     end = None if seconds is None else time.monotonic() + seconds
-    look = live.look()
+    results = live.results()
     try:
         if not silent:
             _introduce(live, seconds)
@@ -88,26 +93,26 @@ def _follow(live: Live, seconds: float | None, *, quiet: bool, silent: bool, bro
         with _screen(live, quiet) as show:
             while end is None or time.monotonic() < end:
                 time.sleep(1.0 if end is None else max(0.0, min(1.0, end - time.monotonic())))
-                look = live.look()
-                show(look)
+                results = live.results()
+                show(results)
             while end is not None and time.monotonic() < end + _GRACE:
-                if look.complete and (look.alarms or not until_alarm):
+                if results.complete and (results.alarms or not until_alarm):
                     break
                 time.sleep(0.5)
-                look = live.look()
+                results = live.results()
     except KeyboardInterrupt:
         if end is not None:
             raise
-    return look
+    return results
 
 
 @contextmanager
-def _screen(live: Live, quiet: bool) -> Iterator[Callable[[Look], Any]]:
-    """Yields what to call with each look."""
+def _screen(live: Live, quiet: bool) -> Iterator[Callable[[LiveResults], Any]]:
+    """Yields a function that shows results."""
     if quiet:
-        yield lambda look: None
+        yield lambda results: None
         return
     from rich.live import Live as Screen
 
     with Screen(console=page(), auto_refresh=False, transient=True) as screen:
-        yield lambda look: screen.update(view.screen(live, look), refresh=True)
+        yield lambda results: screen.update(view.screen(live, results), refresh=True)

@@ -15,89 +15,92 @@ from hubbub.cli.tables import plain_table
 
 if TYPE_CHECKING:
     from hubbub.demo.alarm_receiver import DeliveredAlarm
-    from hubbub.demo.live import Live, Look, Seen
+    from hubbub.demo.live import Live
+    from hubbub.demo.live_results import LiveResults, SceneResult
 
 _TOP, _FEW = 8, 3
 _BAR = 20
 
 
-def screen(live: Live, look: Look) -> RenderableType:
+def screen(live: Live, results: LiveResults) -> RenderableType:
     """What a terminal shows while it runs: short enough for 24 lines."""
-    parts = (_part(seen, _FEW) for seen in look.seen)
-    return Group(_counted(look), *parts, *_alarms(live, look)[-1:], Text(f"{live.address}/", style="bold"))
+    parts = (_part(result, _FEW) for result in results.scenes)
+    return Group(_counted(results), *parts, *_alarms(live, results)[-1:], Text(f"{live.address}/", style="bold"))
 
 
-def result(live: Live, look: Look) -> RenderableType:
+def summary(live: Live, results: LiveResults) -> RenderableType:
     """What is printed at the end: tables, and what the devices were promised."""
-    parts: list[RenderableType] = [_counted(look)]
-    for seen in look.seen:
-        parts += [_part(seen, _TOP), _covered(seen), Padding(_promised(seen), (1, 0, 1, 2))]
-    return Group(*parts, *(_alarms(live, look) or [Text("No alarm was raised yet.", style="dim")]))
+    parts: list[RenderableType] = [_counted(results)]
+    for result in results.scenes:
+        parts += [_part(result, _TOP), _covered(result), Padding(_promised(result), (1, 0, 1, 2))]
+    return Group(*parts, *(_alarms(live, results) or [Text("No alarm was raised yet.", style="dim")]))
 
 
-def answer(live: Live, look: Look) -> dict[str, Any]:
+def answer(live: Live, results: LiveResults) -> dict[str, Any]:
     """The result as JSON."""
     totals: dict[str, Any] = {
         "devices": live.devices,
         "processes": len(live.processes),
         "step_seconds": live.scenes[0].collection.step_seconds,
-        "accepted": look.accepted,
-        "rejected": look.rejected,
-        "outcomes": look.outcomes,
+        "accepted": results.accepted,
+        "rejected": results.rejected,
+        "outcomes": results.outcomes,
     }
-    alarms = [{"when": _when(live, alarm), "id": alarm.id, **alarm.data} for alarm in look.alarms]
-    return {**totals, **{seen.scene.name: _scene(seen) for seen in look.seen}, "alarms": alarms}
+    alarms = [{"when": _when(live, alarm), "id": alarm.id, **alarm.data} for alarm in results.alarms]
+    return {**totals, **{result.scene.name: _scene(result) for result in results.scenes}, "alarms": alarms}
 
 
-def _alarms(live: Live, look: Look) -> list[Text]:
-    """What the webhook was told, a line an event."""
+def _alarms(live: Live, results: LiveResults) -> list[Text]:
+    """The alarms that the webhook received, one line each."""
     lines = []
-    for alarm in look.alarms:
-        told, state = alarm.data, f" ALARM {alarm.data['state']} "
-        value, low, high = (percent(min(max(told[key], 0.0), 1.0)) for key in ("value", "low", "high"))
-        said = f" {told['title']}, {_when(live, alarm)}: {value}"
-        ends = f" ({low} to {high})"
-        where = f", {told['direction']} {percent(told['threshold'])}" if told["state"] == "raised" else ""
-        style = "bold white on red" if told["state"] == "raised" else "bold white on green"
-        lines.append(Text.assemble((state, style), said, ends, where, ("; the webhook took it, signed", "dim")))
+    for alarm in results.alarms:
+        event, state = alarm.data, f" ALARM {alarm.data['state']} "
+        value, low, high = (percent(min(max(event[key], 0.0), 1.0)) for key in ("value", "low", "high"))
+        text = f" {event['title']}, {_when(live, alarm)}: {value} ({low} to {high})"
+        if event["state"] == "raised":
+            text += f", {event['direction']} {percent(event['threshold'])}"
+        style = "bold white on red" if event["state"] == "raised" else "bold white on green"
+        lines.append(Text.assemble((state, style), text, ("; received by the webhook, signed", "dim")))
     return lines
 
 
 def _when(live: Live, alarm: DeliveredAlarm) -> str:
-    """The time in the data of the step that decided it."""
+    """The time, in the data, of the step that raised or cleared the alarm."""
     return next(scene.when(alarm.data["step"]) for scene in live.scenes if scene.name == alarm.data["collection"])
 
 
-def _scene(seen: Seen) -> dict[str, Any]:
-    from hubbub.demo.live import covered
+def _scene(result: SceneResult) -> dict[str, Any]:
+    from hubbub.demo.live_results import covered
 
-    rows = _rows(seen, None)
+    rows = _rows(result, None)
     return {
-        "source": seen.scene.source,
-        "question": seen.scene.question,
-        "steps": seen.steps,
-        "when": seen.when or None,
-        "covered": None if seen.estimate is None else covered(seen.estimate, seen.truth),
+        "source": result.scene.source,
+        "question": result.scene.question,
+        "steps": result.steps,
+        "when": result.when or None,
+        "covered": None if result.estimate is None else covered(result.estimate, result.truth),
         "estimates": rows,
-        "promise": _promise(seen),
+        "promise": _promise(result),
     }
 
 
-def _counted(look: Look) -> Text:
-    why = ", ".join(f"{count:,} {reason}" for reason, count in look.outcomes.items() if reason != "accepted" and count)
-    return Text(f"{look.accepted:,} reports accepted, {look.rejected:,} rejected{f' ({why})' if why else ''}")
+def _counted(results: LiveResults) -> Text:
+    why = ", ".join(
+        f"{count:,} {reason}" for reason, count in results.outcomes.items() if reason != "accepted" and count
+    )
+    return Text(f"{results.accepted:,} reports accepted, {results.rejected:,} rejected{f' ({why})' if why else ''}")
 
 
-def _part(seen: Seen, most_rows: int) -> RenderableType:
-    collection = seen.scene.collection
-    title = collection.questions[seen.scene.question].title
+def _part(result: SceneResult, most_rows: int) -> RenderableType:
+    collection = result.scene.collection
+    title = collection.questions[result.scene.question].title
     rule = Rule(f"[bold]{title}[/]", align="left", style="dim")
-    if seen.estimate is None:
+    if result.estimate is None:
         return Group(rule, Text("the first step is not over yet", style="dim"))
-    several = f"{seen.steps:,} steps together" if seen.scene.pooled and seen.steps > 1 else "one step"
-    caption = f"{several}; the diamond is the truth" if seen.scene.pooled else f"{seen.when}; the diamond is the truth"
+    several = f"{result.steps:,} steps together" if result.scene.pooled and result.steps > 1 else "one step"
+    caption = f"{several if result.scene.pooled else result.when}; the diamond is the truth"
     table = plain_table("", "estimate", "95% interval", "truth", "", left=["", ""])
-    rows = _rows(seen, most_rows, possible=True)
+    rows = _rows(result, most_rows, possible=True)
     most = max(max(row["high"], row["truth"]) for row in rows)
     for row in rows:
         ends = f"{percent(row['low'])} to {percent(row['high'])}"
@@ -107,47 +110,47 @@ def _part(seen: Seen, most_rows: int) -> RenderableType:
     return Group(rule, Text(caption, style="dim"), table)
 
 
-def _rows(seen: Seen, most: int | None, *, possible: bool = False) -> list[dict[str, Any]]:
-    """The largest estimates; of a stream all of them, in order, so that a line stays where it is.
+def _rows(result: SceneResult, most: int | None, *, possible: bool = False) -> list[dict[str, Any]]:
+    """The largest estimates; of a stream all of them, in order, so that each line stays where it is.
 
-    They are unbiased, or as far as they are possible, for people to read.
+    The numbers are the unbiased ones or, for people to read, those cut to what is possible.
     """
-    if seen.estimate is None:
+    if result.estimate is None:
         return []
-    value, (low, high) = seen.estimate.value, seen.estimate.interval(0.95)
+    value, (low, high) = result.estimate.value, result.estimate.interval(0.95)
     if possible:
-        value, low, high = seen.estimate.possible()
-    names = seen.estimate.names()
-    shown = seen.estimate.top(len(names) if most is None else most) if seen.scene.pooled else range(len(names))
+        value, low, high = result.estimate.possible()
+    names = result.estimate.names()
+    shown = result.estimate.top(len(names) if most is None else most) if result.scene.pooled else range(len(names))
     return [
         {
             "value": names[i],
             "estimate": float(value[i]),
             "low": float(low[i]),
             "high": float(high[i]),
-            "truth": float(seen.truth[i]),
+            "truth": float(result.truth[i]),
         }
         for i in shown
     ]
 
 
-def _covered(seen: Seen) -> Text:
-    from hubbub.demo.live import covered
+def _covered(result: SceneResult) -> Text:
+    from hubbub.demo.live_results import covered
 
-    if seen.estimate is None:
+    if result.estimate is None:
         return Text("")
-    size = len(seen.truth)
-    return Text(f"{covered(seen.estimate, seen.truth)} of {size} intervals hold the truth.")
+    size = len(result.truth)
+    return Text(f"{covered(result.estimate, result.truth)} of {size} intervals hold the truth.")
 
 
-def _promise(seen: Seen) -> str:
+def _promise(result: SceneResult) -> str:
     """What the question promises to a device."""
     from hubbub.authoring import promise
 
-    start = f"{seen.scene.question}. "
-    told = next(part for part in promise(seen.scene.collection).split("\n\n") if part.startswith(start))
-    return told.removeprefix(start)
+    start = f"{result.scene.question}. "
+    paragraph = next(part for part in promise(result.scene.collection).split("\n\n") if part.startswith(start))
+    return paragraph.removeprefix(start)
 
 
-def _promised(seen: Seen) -> Text:
-    return Text(f"What each device is promised. {_promise(seen)}", style="green")
+def _promised(result: SceneResult) -> Text:
+    return Text(f"What each device is promised. {_promise(result)}", style="green")

@@ -42,7 +42,7 @@ def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
 
 def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any]:
     """The result as JSON."""
-    from hubbub.demo.live import covered
+    from hubbub.demo.live_results import covered
 
     low, high = result.estimate.interval(0.95)
     names, value = result.estimate.names(), result.estimate.value
@@ -51,8 +51,8 @@ def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any
         "processes": len(demo.processes),
         "outcomes": result.outcomes,
         "batch": result.batch,
-        "coalitions": [each.to_dict() for each in result.coalitions],
-        "shufflers": [each["counts"] for each in result.shufflers],
+        "coalitions": [coalition.to_dict() for coalition in result.coalitions],
+        "shufflers": [shuffler["counts"] for shuffler in result.shufflers],
         "covered": covered(result.estimate, result.truth),
         "estimates": [
             {

@@ -83,7 +83,10 @@ def release(
     if simulate and state is not None:
         raise InvalidValue("state", str(state), "no state file with --simulate, which shows the truth")
     if (column is None) != (file == _PIPE):
-        raise InvalidValue("column", column, "a column of a file, and none of a pipe")
+        from hubbub.questions.keys import NOTHING
+
+        given = NOTHING if column is None else column
+        raise InvalidValue("column", given, "the name of a column if FILE is a file, none if it is -")
     settings = {"epsilon": epsilon, "bound": bound, "holdout": holdout, "max_range": max_range}
     source = _PIPE if column is None else f"column {column}"
     if local:

@@ -61,7 +61,7 @@ def table(
     columns = [*(column for column, _, _ in declared), *(public or [])]
     with progress(store.name) as follow:
         records = RecordSource(source, columns)
-        hidden = tuple(_column(*each, records) for each in declared)
+        hidden = tuple(_column(*column, records) for column in declared)
         schema = TableSchema(
             name,
             hidden,
@@ -84,18 +84,18 @@ def table(
 def _declared(text: str) -> tuple[str, str, bool]:
     """A column's name, its range, and whether it may be missing."""
     missing = text.endswith("?")
-    name, _, given = text.removesuffix("?").partition("=")
-    return name, given, missing
+    name, _, values = text.removesuffix("?").partition("=")
+    return name, values, missing
 
 
-def _column(name: str, given: str, missing: bool, records: RecordSource) -> PrivateColumn:
+def _column(name: str, values: str, missing: bool, records: RecordSource) -> PrivateColumn:
     from hubbub.core.domain import Categorical, Numeric, Ordinal
     from hubbub.core.errors import InvalidValue
     from hubbub.query.schema import PrivateColumn
 
-    if not given:
+    if not values:
         return PrivateColumn(name, Categorical(records.names(name)), missing)
-    match = _RANGE.fullmatch(given)
+    match = _RANGE.fullmatch(values)
     try:
         if match is None:
             raise ValueError
@@ -109,5 +109,5 @@ def _column(name: str, given: str, missing: bool, records: RecordSource) -> Priv
         if isinstance(error, InvalidValue):
             raise
         raise InvalidValue(
-            "private", f"{name}={given}", "integers as 0..99, or numbers in cells as 0..50000/100"
+            "private", f"{name}={values}", "integers as 0..99, or numbers in cells as 0..50000/100"
         ) from None

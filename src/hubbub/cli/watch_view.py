@@ -11,7 +11,7 @@ from rich.text import Text
 from hubbub.cli.bars import bar
 from hubbub.cli.output import shorten
 from hubbub.cli.watch_chart import BAND, FAINT, GUTTER, WHITE, YELLOW, chart, written
-from hubbub.collection.duration import shown as duration
+from hubbub.collection.duration import duration_text
 
 if TYPE_CHECKING:
     from hubbub.demo.moment import Moment, Watched
@@ -50,7 +50,7 @@ def frame(run: Watch, width: int, height: int, *, over: bool = False) -> Rendera
 
 def title(run: Watch) -> str:
     """How the devices are asked, and how many there are."""
-    window = f"{run.w} steps" if run.times is None else f"{run.w} steps of {duration(run.times.seconds)}"
+    window = f"{run.w} steps" if run.times is None else f"{run.w} steps of {duration_text(run.times.seconds)}"
     return f"{run.method}, epsilon {run.epsilon:g} in any {window}, {run.scene.stream.n:,} simulated devices"
 
 

@@ -109,33 +109,37 @@ class Answerer:
         A later version of the collection may raise the limit or the end of the study: for a run that has begun, the
         limit and the end that were debited still hold.
         """
+        from hubbub.client.study_state import StudyState  # a device that takes part in no study has no need of it
+
         question, run, key = published.question, published.run, f"study:{published.question}"
         latest_run = self._store.stream(key)
+        if latest_run is not None and not latest_run.isdecimal():
+            raise ClientRefusal("state", f"{latest_run!r} is no run of a study")
         if latest_run is not None and int(latest_run) > run:
             raise ClientRefusal("run", f"{run} is over: {latest_run} has begun")
         stored, mechanism = self._store.state(key, str(run)), _randomizer(published)
         fields = spec_id({field: self._collection.fields[field].spec() for field in terms.fields})
         ends = int(run_ends(self._collection, question, run) * TICKS) - 1
-        progress: dict[str, Any] = {"fields": fields, "limit": terms.limit, "until": ends, "declared": 0, "round": 0}
-        if stored is not None:
-            progress = json.loads(stored.state)
-        declared = progress["declared"] + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
-        if progress["fields"] != fields:
+        if stored is None:
+            state = StudyState(fields, terms.limit, ends, value_bytes(self._recorded(terms, None)).decode())
+        else:
+            state = StudyState.from_bytes(stored.state)
+        declared = state.declared + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
+        if state.fields != fields:
             raise ClientRefusal("fields", f"those of {question} are not what they were when it began")
-        if published.round <= progress["round"]:
-            raise ClientRefusal("round", f"{published.round} is over: {progress['round']} was answered")
-        if ends > progress["until"]:  # by then the debit no longer counts
+        if published.round <= state.round:
+            raise ClientRefusal("round", f"{published.round} is over: {state.round} was answered")
+        if ends > state.until:  # what was paid no longer counts by then
             raise ClientRefusal("run", f"{run} would end later than it was paid for")
-        if declared > progress["limit"]:
+        if declared > state.limit:
             raise ClientRefusal(
-                "limit", f"the asks of this run sum to {declared} units, above {progress['limit']}, which was paid"
+                "limit", f"the asks of this run sum to {declared} units, above {state.limit}, which was paid"
             )
         if stored is None:
             self._spend(question, step, terms.limit, until=ends)
-            progress["values"] = value_bytes(self._recorded(terms, None)).decode()
-        progress |= {"declared": declared, "round": published.round}
-        self._store.set_state(key, str(run), StoredState(json.dumps(progress).encode()))
-        values = published.ask.view.look([read_values(progress["values"].encode())], self._rng)
+        state = state._replace(declared=declared, round=published.round)
+        self._store.set_state(key, str(run), StoredState(state.to_bytes()))
+        values = published.ask.view.look([read_values(state.values.encode())], self._rng)
         return mechanism.randomize(values, self._rng).to_bare()
 
     def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:

@@ -14,7 +14,7 @@ from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import tag_of
-from hubbub.core.errors import DecodeError, HubbubError
+from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
 from hubbub.protocols.ask import Ask
@@ -48,6 +48,13 @@ class PublishedAsk(NamedTuple):
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
 
+class UnreadableAsk(NamedTuple):
+    """An ask that this device cannot read, such as one with an unknown mechanism: its name, and why."""
+
+    name: AnswerName
+    refusal: ClientRefusal
+
+
 class AskDocument(NamedTuple):
     """All asks of one step of a collection, and the Unix time until which the document is current."""
 
@@ -56,6 +63,7 @@ class AskDocument(NamedTuple):
     step: int
     asks: tuple[PublishedAsk, ...]
     closes: float
+    unreadable: tuple[UnreadableAsk, ...] = ()
 
 
 def trusted_keys(public_key: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
@@ -216,15 +224,30 @@ def _asks(body: str, keys: tuple[bytes, ...]) -> AskDocument:
     spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise ClientRefusal("document", "not a document of asks")
-    asks = tuple(_published_ask(ask) for ask in spec["asks"])
+    asks = [_read_ask(ask) for ask in spec["asks"]]
     version = integer("version", spec["version"])
-    return AskDocument(str(spec["collection"]), version, int(spec["step"]), asks, float(spec["closes"]))
+    return AskDocument(
+        str(spec["collection"]),
+        version,
+        int(spec["step"]),
+        tuple(ask for ask in asks if isinstance(ask, PublishedAsk)),
+        float(spec["closes"]),
+        tuple(ask for ask in asks if isinstance(ask, UnreadableAsk)),
+    )
 
 
-def _published_ask(spec: Any) -> PublishedAsk:
+def _read_ask(spec: Any) -> PublishedAsk | UnreadableAsk:
+    """An ask with its name. One that cannot be read is no reason to refuse those of other questions."""
     if set(spec) != {"question", "run", "step", "round", "part", "closes", "ask"}:
         raise ClientRefusal("document", "not an ask with its name")
-    ask, numbers = Ask.from_spec(spec["ask"]), {name: integer(name, spec[name]) for name in ("round", "run", "part")}
-    if ask.step != spec["step"]:
+    numbers = {name: integer(name, spec[name]) for name in ("run", "step", "round", "part")}
+    name = AnswerName(str(spec["question"]), **numbers)
+    try:
+        ask = Ask.from_spec(spec["ask"])
+    except Exception as error:  # whatever a hostile ask breaks
+        field = error.field.partition(".")[0] if isinstance(error, InvalidValue) else ""
+        reason = field if field in ("mechanism", "view", "cohort") else "ask"
+        return UnreadableAsk(name, ClientRefusal(reason, str(error)))
+    if ask.step != name.step:
         raise ClientRefusal("document", "an ask with the name of another")
-    return PublishedAsk(str(spec["question"]), ask, **numbers)
+    return PublishedAsk(name.question, ask, name.round, name.run, name.part)

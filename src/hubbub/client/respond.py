@@ -56,6 +56,10 @@ class Responder:
                     rounds: dict[AnswerName, list[PublishedAsk]] = {}
                     for published in () if asks is None else asks.asks:
                         rounds.setdefault(published.name._replace(part=0), []).append(published)
+                    for unreadable in () if asks is None else asks.unreadable:
+                        name = unreadable.name._replace(part=0)
+                        rounds.pop(name, None)  # nobody can say whether its parts ask a device twice
+                        self._refuse(str(name), unreadable.refusal)
                     return sum(self._answer_round(collection, parts, step, now, wait) for parts in rounds.values())
         except BaseException:
             self._noted.clear()  # what was noted may not have been stored
@@ -72,6 +76,24 @@ class Responder:
         return is_new
 
     def _answer_round(
+        self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
+    ) -> int:
+        """Answer one round, and return how many new reports there are: 0 or 1.
+
+        An error of another package's mechanism is a refusal, and undoes what was stored for this round alone.
+        """
+        try:
+            with self._store.savepoint():
+                return self._answer_open_round(collection, parts, step, now, wait)
+        except Exception as error:
+            mechanisms = [type(published.ask.mechanism) for published in parts]
+            if all(mechanism.__module__.partition(".")[0] == "hubbub" for mechanism in mechanisms):
+                raise
+            about = f"{mechanisms[0].__name__} raised {type(error).__name__}: {error}"
+            self._refuse(str(parts[0].name._replace(part=0)), ClientRefusal("mechanism", about))
+            return 0
+
+    def _answer_open_round(
         self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
     ) -> int:
         """Answer one round, if it is open and has no answer yet, and return how many new reports there are: 0 or 1."""
@@ -102,9 +124,12 @@ class Responder:
             outbox.add(answer, since=collection.opens(step))
             return int(report is not None)
         except ClientRefusal as error:
-            if self.note(name, error.reason):
-                outbox.count(f"refused: {error.reason}")
+            self._refuse(name, error)
             return 0
+
+    def _refuse(self, name: str, refusal: ClientRefusal) -> None:
+        if self.note(name, refusal.reason):
+            self._store.outbox.count(f"refused: {refusal.reason}")
 
     def _cover(self, collection: Collection, answer: Answer) -> None:
         """Where the collection has cover, queue a frame without a report: on the network it looks like an answer."""

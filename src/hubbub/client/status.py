@@ -14,7 +14,7 @@ from hubbub.client.store import RECOVERED, DeviceStore, StoredState
 from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 from hubbub.privacy.device_clock import TICKS, since_boot
 from hubbub.privacy.promise import WHOLE, Spending
@@ -48,7 +48,7 @@ class ClientStatus:
     spent
         All that was ever spent, under every version.
     memos
-        The number of permanent answers, by question.
+        The number of permanent answers, by question; without those of a stored state that cannot be read.
     queued
         How many reports wait to be sent.
     counts
@@ -112,9 +112,9 @@ def status_of(store: DeviceStore, collection: Collection, trouble: str | None = 
             user=scarcest.get("user"),
             spent=book.rows.total() if recovered is None else book.rows.attributed(),
             memos={
-                name: _memos_in(store.state(terms.account))
+                name: count
                 for name, terms in collection.terms.items()
-                if terms.account != ASKS
+                if terms.account != ASKS and (count := _memos_in(store.state(terms.account))) is not None
             },
             queued=sum(bool(answer.report) for answer in store.outbox.waiting()),
             counts=store.outbox.counts(),
@@ -153,12 +153,15 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
         store.close()
 
 
-def _memos_in(stored: StoredState | None) -> int:
+def _memos_in(stored: StoredState | None) -> int | None:
     if stored is None:
         return 0
     from hubbub.mechanisms.memo.memo import memos_in  # only devices with memos load it
 
-    return memos_in(stored.state)
+    try:
+        return memos_in(stored.state)
+    except DecodeError:  # the ask that needs the state is refused and counted; what was spent can be told all the same
+        return None
 
 
 class _Nowhere:

@@ -165,6 +165,12 @@ class DeviceStore:
         with self._file.transaction():
             yield
 
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of a transaction, which is undone if it raises."""
+        with self._file.savepoint():
+            yield
+
     # -- documents --------------------------------------------------------------------------------------------
 
     def document(self, name: str) -> Document | None:

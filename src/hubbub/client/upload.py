@@ -78,7 +78,7 @@ class Uploader:
 
     def upload(self, collection: Collection, waiting: Sequence[Answer], now: float) -> int:
         """Send the waiting answers that are due, cover too, and return how many reports were acknowledged."""
-        late = [answer for answer in waiting if now >= answer.closes + collection.taken_for]
+        late = [answer for answer in waiting if now >= answer.closes + collection.accepts_for]
         for answer in late:
             self._finish(answer, "late" if answer.report else "late cover")
         due = [answer for answer in waiting if answer not in late and self._due(collection, answer, now)]
@@ -126,7 +126,7 @@ class Uploader:
 
     def _due(self, collection: Collection, answer: Answer, now: float) -> bool:
         if answer.id not in self._delays:
-            room = answer.closes + collection.taken_for / 2 - now
+            room = answer.closes + collection.accepts_for / 2 - now
             most = max(0.0, min(self._jitter * collection.step_seconds, room))
             self._delays[answer.id] = Delay(now, uniform(self._rng) * most)
         return self._delays[answer.id].over(now)

@@ -1,4 +1,4 @@
-"""Which asks the signed terms of a question allow. Nothing here looks at a value: what is refused tells nothing of one.
+"""Which asks the signed terms of a question allow. Nothing here reads a recorded value, so no refusal depends on one.
 
 The browser client has the same two functions (`clients/js/src/admits.ts`); `tests/vectors/admits.json` is run by both.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.terms import Terms
 from hubbub.core.event import units_of
@@ -15,13 +15,17 @@ from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
 
+if TYPE_CHECKING:
+    from hubbub.core.spec import Json
+    from hubbub.protocols.view import View
+
 
 def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 0, minimum_arc: int = 0) -> str | None:
     """Why an ask is refused, in one word; None where it is admitted.
 
-    The view must be one that is signed, the mechanism one of those that are, or of a signed family and made for that
-    view: then every value that can be recorded has an answer, no value is betrayed by an error, and no epsilon of its
-    own tags a device. What the ledger allows is another matter.
+    The view must match a signed pattern. The mechanism must be a signed one, or of a signed family and fit the view:
+    then every value that can be recorded has an answer, no value reveals itself by an error, and no device is marked by
+    an epsilon of its own. Whether the ledger allows the answer is checked elsewhere.
 
     Example:
         >>> from dataclasses import replace
@@ -55,9 +59,9 @@ def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 
 
 
 def admits_parts(terms: Terms, asks: Sequence[Ask], *, minimum_arc: int = 0) -> str | None:
-    """Why the asks of one round are refused, all of them; None where they are admitted together.
+    """Why all asks of one round are refused, in one word; None where they are admitted together.
 
-    They are as many as the terms allow, no place on the circle is asked twice, and none of them asks too few.
+    There may be no more asks than the terms allow, and their arcs must be disjoint and long enough.
 
     Example:
         >>> from dataclasses import replace
@@ -72,11 +76,11 @@ def admits_parts(terms: Terms, asks: Sequence[Ask], *, minimum_arc: int = 0) -> 
     return "arc" if any(ask.cohort.length < minimum_arc for ask in asks) else None
 
 
-def matches(pattern: Any, given: Any) -> bool:
-    """Whether a view's JSON is one that a pattern stands for.
+def matches(pattern: Any, view: Any) -> bool:
+    """Whether the JSON of a view matches a pattern.
 
-    {"from": a, "to": b} stands for a number between, ends included; {"most": k} for at most k different integers of at
-    least 0, ascending; {"most": k, "each": p} for a list of at most k, each of which p stands for; all else for itself.
+    {"from": a, "to": b} matches a number from a to b; {"most": k} at most k different integers of at least 0,
+    ascending; {"most": k, "each": p} a list of at most k items that match p; anything else matches itself.
 
     Example:
         >>> matches({"kind": "among", "codes": {"most": 2}}, {"kind": "among", "codes": [3, 8]})
@@ -88,45 +92,53 @@ def matches(pattern: Any, given: Any) -> bool:
     """
     if isinstance(pattern, Mapping):
         if pattern.keys() == {"from", "to"}:
-            return _number(given) and pattern["from"] <= given <= pattern["to"]
+            return _is_number(view) and pattern["from"] <= view <= pattern["to"]
         if pattern.keys() == {"most"}:
-            return _ascending(given) and len(given) <= pattern["most"]
+            return _is_ascending(view) and len(view) <= pattern["most"]
         if pattern.keys() == {"most", "each"}:
-            few = isinstance(given, list | tuple) and len(given) <= pattern["most"]
-            return few and all(matches(pattern["each"], each) for each in given)
-        same = isinstance(given, Mapping) and pattern.keys() == given.keys()
-        return same and all(matches(pattern[key], given[key]) for key in pattern)
+            few = isinstance(view, list | tuple) and len(view) <= pattern["most"]
+            return few and all(matches(pattern["each"], item) for item in view)
+        same = isinstance(view, Mapping) and pattern.keys() == view.keys()
+        return same and all(matches(pattern[key], view[key]) for key in pattern)
     if isinstance(pattern, list | tuple):
-        same = isinstance(given, list | tuple) and len(pattern) == len(given)
-        return same and all(matches(each, other) for each, other in zip(pattern, given, strict=True))
-    return isinstance(pattern, bool) == isinstance(given, bool) and bool(pattern == given)
+        same = isinstance(view, list | tuple) and len(pattern) == len(view)
+        return same and all(matches(part, item) for part, item in zip(pattern, view, strict=True))
+    return isinstance(pattern, bool) == isinstance(view, bool) and bool(pattern == view)
 
 
 def _in_family(terms: Terms, ask: Ask) -> bool:
+    """Whether the mechanism is of a signed family, and takes everything that the view can give.
+
+    A value that the mechanism did not take would reveal itself by an error.
+    """
     mechanism, view = ask.mechanism, ask.view
     units = [family.units for family in terms.families if family.mechanism == type(mechanism).__name__]
-    if not any(units_of(mechanism.epsilon) in each for each in units):
+    if not any(units_of(mechanism.epsilon) in allowed for allowed in units):
         return False
     if getattr(mechanism, "measures", 0) != view.measured:
         return False
     domain = getattr(mechanism, "domain", None)
-    items = getattr(domain, "items", None)
-    if items is not None:  # it must read any set that the view can give: one too large would betray itself by an error
-        return view.sees_sets and bool(getattr(domain, "most", None) == items.size == view.size)
-    size, bits = getattr(domain, "size", None), getattr(domain, "bits", None)
-    if size is None and bits is not None:  # just as many bits as the view's codes have
-        return view.size is not None and bits == max(view.size - 1, 1).bit_length() and not view.sees_sets
-    if size is not None:
-        return bool(size == view.size) and not view.sees_sets
-    ends = [(getattr(each, "low", None), getattr(each, "high", None)) for each in (mechanism, view)]
-    return None not in ends[0] and ends[0] == ends[1]
+    if domain is not None:
+        return domain.spec() in _domains_of(view)
+    return view.range is not None and view.range == (getattr(mechanism, "low", None), getattr(mechanism, "high", None))
 
 
-def _number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool)
+def _domains_of(view: View) -> list[dict[str, Json]]:
+    """The specs of the domains of exactly what a view gives: its codes, or their bits; or all sets of its codes."""
+    size = view.size
+    if size is None:
+        return []
+    codes: dict[str, Json] = {"kind": "ordinal", "size": size}
+    if view.sees_sets:
+        return [{"kind": "sets", "items": codes, "most": size}]
+    return [codes, {"kind": "bitstrings", "bits": max(size - 1, 1).bit_length()}]
 
 
-def _ascending(given: Any) -> bool:
-    if not isinstance(given, list | tuple) or any(type(each) is not int or each < 0 for each in given):
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_ascending(codes: Any) -> bool:
+    if not isinstance(codes, list | tuple) or any(type(code) is not int or code < 0 for code in codes):
         return False
-    return all(low < high for low, high in itertools.pairwise(given))
+    return all(low < high for low, high in itertools.pairwise(codes))

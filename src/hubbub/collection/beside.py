@@ -1,4 +1,4 @@
-"""A view of a record's cell together with numbers that are sent as they are."""
+"""A view of a record's cell, which is randomised, with numbers beside it, which are not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.joint import Joint, column_of, numbers_of
+from hubbub.collection.joint import Joint, clipped_numbers, column_of
 from hubbub.core.domain.numeric import check_range
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
@@ -19,7 +19,7 @@ from hubbub.protocols.view import View
 
 @dataclass(frozen=True)
 class PublicNumber:
-    """A field whose number is sent as it is, moved into its range; NaN where nothing was recorded.
+    """A field whose number is sent without randomisation, clipped to its range; NaN where nothing was recorded.
 
     Example:
         >>> PublicNumber("price", low=0, high=100).low
@@ -40,7 +40,7 @@ class PublicNumber:
 
 @dataclass(frozen=True)
 class Beside(View):
-    """The cell of a record, which a mechanism randomises, and beside it numbers that it does not.
+    """The cell of a record, which a mechanism randomises, and numbers of other fields, which are sent as they are.
 
     Example:
         >>> from hubbub.collection.joint import CodeAxis
@@ -56,11 +56,11 @@ class Beside(View):
     numbers: tuple[PublicNumber, ...]
 
     def __post_init__(self) -> None:
-        given: object = self.of
-        read = given if isinstance(given, Joint) else View.from_spec(given)
-        if not isinstance(read, Joint):
-            raise InvalidValue("of", given, "a view of several fields")
-        object.__setattr__(self, "of", read)
+        spec: object = self.of
+        view = spec if isinstance(spec, Joint) else View.from_spec(spec)
+        if not isinstance(view, Joint):
+            raise InvalidValue("of", spec, "a view of several fields")
+        object.__setattr__(self, "of", view)
         if not isinstance(self.numbers, list | tuple) or not self.numbers:
             raise InvalidValue("numbers", self.numbers, "at least one")
         object.__setattr__(self, "numbers", tuple(map(_read_number, self.numbers)))
@@ -86,17 +86,17 @@ class Beside(View):
         return self._with_numbers(values, self.of.look(values, rng))
 
     def _with_numbers(self, values: Any, cells: NDArray[np.int64]) -> NDArray[Any]:
-        made = np.empty(len(cells), dtype=[("code", "i8"), ("measures", "f8", (self.measured,))])
-        made["code"] = cells
-        for place, number in enumerate(self.numbers):
-            inside, known = numbers_of(column_of(values, number.field), number.low, number.high)
-            made["measures"][:, place] = np.where(known, inside, np.nan)
-        return made
+        rows = np.empty(len(cells), dtype=[("code", "i8"), ("measures", "f8", (self.measured,))])
+        rows["code"] = cells
+        for position, number in enumerate(self.numbers):
+            clipped, present = clipped_numbers(column_of(values, number.field), number.low, number.high)
+            rows["measures"][:, position] = np.where(present, clipped, np.nan)
+        return rows
 
 
-def _read_number(given: Any) -> PublicNumber:
-    if isinstance(given, PublicNumber):
-        return given
-    if not isinstance(given, Mapping) or set(given) != {"field", "low", "high"}:
-        raise InvalidValue("numbers", given, "a field with its range")
-    return PublicNumber(**given)
+def _read_number(spec: Any) -> PublicNumber:
+    if isinstance(spec, PublicNumber):
+        return spec
+    if not isinstance(spec, Mapping) or set(spec) != {"field", "low", "high"}:
+        raise InvalidValue("numbers", spec, "a field with its range")
+    return PublicNumber(**spec)

@@ -1,27 +1,28 @@
-"""Collections: what is asked of whom, how often, and at what price. Signed, and never changed once it is served."""
+"""Collections: the fields that devices record, the questions about them, the schedule, and the privacy budget.
+
+A collection is signed, and never changed once it is served: a change is a new version.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hubbub.collection import formats
-from hubbub.collection.error_path import at
-from hubbub.collection.frame import frame_for
 from hubbub.collection.names import is_slug
 from hubbub.collection.offset import offset_of, shifted
 from hubbub.collection.setting import Setting
 from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
 from hubbub.collection.terms import Terms
+from hubbub.collection.upload import frame_for
 from hubbub.core.domain import Code, Domain
-from hubbub.core.errors import HubbubError, InvalidValue, check_integer
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.errors import HubbubError, InvalidValue, at, check_integer
+from hubbub.core.hashing import BEST_HASH, HASHES
+from hubbub.core.spec import Json, spec_id
 from hubbub.privacy.budget import Budget
 from hubbub.privacy.promise import Promise
 from hubbub.protocols.cohort import CIRCLE
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["OVERRIDES", "Collection"]
 
 OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20", "sent_as_it_is")
-"""What an author may allow against advice, by giving a reason."""
+"""The checks that an author may override by giving a reason."""
 
 _LONGEST = 200
 _DAY = 86400
-_RANGES = {
+INTEGER_RANGES = {
     "version": (1, 1 << 31),
     "step_seconds": (1, 366 * _DAY),
     "origin": (0, 1 << 40),
@@ -50,7 +51,7 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """What devices are asked, as client and server share it.
+    """A collection as client and server share it.
 
     Parameters
     ----------
@@ -59,32 +60,33 @@ class Collection:
     fields
         What programs record, by name.
     questions
-        What is asked of the fields, by name: of a `hubbub.questions.Question`, the terms, promises and size of uploads
-        are compiled. On a device, which knows no kinds, each is the JSON that was signed, and they are read with it.
+        The questions about the fields, by name. Authors and servers have `hubbub.questions.Question` objects, from
+        which terms, promises and the size of uploads are compiled. Devices know no kinds: a question is the JSON that
+        was signed, and terms, promises and size are read from the signed document.
     budget
-        The most that it may cost one device.
+        The most that the collection may cost one device.
     trust
-        "local": a report protects its sender from everyone, the server included. "shuffle": it does so still, and
-        shufflers between devices and server make the server forget whose report is whose.
+        "local": a report protects its sender from everyone, the server included. "shuffle": that holds too, and
+        shufflers between devices and server hide which device sent which report.
     step_seconds, origin
-        Step t is the time from origin + t step_seconds, a Unix time, to the next.
+        Step t begins at the Unix time origin + t step_seconds.
     lateness_seconds
         How long after an ask closes its reports are still counted.
     minimum_batch
         Releases of fewer reports are withheld.
     minimum_arc
-        Of 2^32 places, the shortest arc that devices answer: a shorter one could search out one person.
+        The shortest arc that devices answer, of 2^32 places: a shorter one could single out one person.
     retention_days
         How long reports are kept.
     overrides
-        Advice that the author set aside, with the reason.
+        Checks that the author overrides, each with the reason.
     cover
-        Whether a device that is asked and has nothing to send, because it is not its turn or its budget is spent, sends
-        a frame without a report: a network then cannot tell it from one that answers.
+        Whether a device that has no report to send, because it is not in the cohort or its budget is spent, sends a
+        frame without a report. A network then cannot tell it from a device that answers.
     hash
-        The hash function that mechanisms are compiled with; a signed document without it means "mix32", the first.
+        The hash function that mechanisms are compiled with; a signed document without this field means "mix32".
     shuffle
-        Who shuffles, where that is whom one trusts; None elsewhere.
+        The shufflers, where trust is "shuffle"; None elsewhere.
 
     Example:
         >>> from hubbub import Categorical
@@ -124,14 +126,14 @@ class Collection:
     cover: bool = False
     hash: str = BEST_HASH
     shuffle: ShuffleRoute | None = None
-    _signed: ClassVar[dict[str, Json] | None] = None  # of an instance: what it was read from, in an older format
+    _signed: ClassVar[dict[str, Json] | None] = None  # of an instance read from an older format: the document
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
         _text("title", self.title)
         if self.trust not in ("local", "shuffle"):
             raise InvalidValue("trust", self.trust, '"local" or "shuffle"')
-        for name, (low, high) in _RANGES.items():
+        for name, (low, high) in INTEGER_RANGES.items():
             value = getattr(self, name)
             check_integer(name, value, low, high)
         self._check_route()
@@ -177,15 +179,15 @@ class Collection:
             raise InvalidValue("lateness_seconds", self.lateness_seconds, allowed)
 
     def _freeze(self, name: str, kind: type) -> None:
-        given = getattr(self, name)
-        if not isinstance(given, Mapping):
-            raise InvalidValue(name, given, "a table")
-        for key, value in given.items():
+        table = getattr(self, name)
+        if not isinstance(table, Mapping):
+            raise InvalidValue(name, table, "a table")
+        for key, value in table.items():
             _slug(name, key)
             if not isinstance(value, kind):
                 raise InvalidValue(f"{name}.{key}", value, f"a {kind.__name__}")
-        # Sorted, because a signed collection is: every holder sees one order.
-        object.__setattr__(self, name, MappingProxyType(dict(sorted(given.items()))))
+        # Sorted as in the signed document, so that every reader has the same order.
+        object.__setattr__(self, name, MappingProxyType(dict(sorted(table.items()))))
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -200,8 +202,8 @@ class Collection:
     def round_times(self, question: str, run: int, step: int, round: int) -> tuple[float, float]:
         """When a round of a question opens and closes.
 
-        Of R rounds, round j takes the j-th R-th of its step. A study has rounds of its own length: they follow each
-        other from the beginning of the run, and its step is 0.
+        A step of R rounds is divided into R equal parts. A study has rounds of its own length, which follow each other
+        from the beginning of the run; its step is 0.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -217,7 +219,7 @@ class Collection:
         return begins + (round - 1) * length / terms.rounds, begins + round * length / terms.rounds
 
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
-        """When an ask of a step stops being answered: the end of its round; of the step, where no round is named.
+        """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -229,12 +231,12 @@ class Collection:
         return self.round_times(question, 0, step, phase)[1]
 
     @property
-    def taken_for(self) -> float:
-        """Seconds after the close of an ask for which reports are taken; shufflers need the rest of the lateness.
+    def accepts_for(self) -> float:
+        """For how many seconds after an ask closes its reports are accepted. Shufflers need the rest of the lateness.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).taken_for
+            >>> load_collection(EXAMPLE).accepts_for
             600
         """
         return self.lateness_seconds if self.shuffle is None else self.lateness_seconds / 2
@@ -242,7 +244,7 @@ class Collection:
     # -- devices ----------------------------------------------------------------------------------------------
 
     def encode(self, field: str, value: Any) -> Code:
-        """The code of a value to record; one that the field does not have is refused."""
+        """The code of a value to record; a value outside the field's domain is refused."""
         domain = self._domain(field)
         try:
             return domain.code(value)
@@ -250,7 +252,7 @@ class Collection:
             raise InvalidValue(field, error.value, error.allowed) from None
 
     def missing(self, field: str, *, several: bool = False) -> Code | None:
-        """The code of a field for which nothing was recorded."""
+        """The code of "nothing was recorded"; `several`: in a record of several fields."""
         domain = self._domain(field)
         return domain.absent() if several else domain.missing()
 
@@ -261,7 +263,7 @@ class Collection:
 
     @cached_property
     def frame_bytes(self) -> int:
-        """The size of every upload: room for all that a device may answer in a step, in whole kilobytes."""
+        """The size of every upload in bytes: room for all answers of a device in a step, in whole KiB."""
         return frame_for(self.terms, self._layer_bytes)
 
     @property
@@ -270,14 +272,14 @@ class Collection:
 
     @cached_property
     def terms(self) -> Mapping[str, Terms]:
-        """What a device has to know of each question."""
+        """The terms of each question: what a device has to know of it."""
         compiled = {name: self._question(name).terms(self.setting(name)) for name in self.questions}
         return MappingProxyType(compiled)
 
     @cached_property
     def promises(self) -> tuple[Promise, ...]:
-        """What is promised of the whole."""
-        from hubbub.collection.spending import promises_of  # which devices need not load
+        """The promises about the whole collection."""
+        from hubbub.collection.spending import promises_of  # devices need not load it
 
         return promises_of(self)
 
@@ -285,7 +287,7 @@ class Collection:
 
     @property
     def knows_kinds(self) -> bool:
-        """Whether its questions are what their kinds make of them, and not the signed JSON alone."""
+        """Whether the questions are `Question` objects, and not the signed JSON that a device has."""
         return not any(isinstance(question, Mapping) for question in self.questions.values())
 
     def _question(self, name: str) -> Any:
@@ -295,7 +297,7 @@ class Collection:
         return question
 
     def setting(self, name: str) -> Setting:
-        """What a question is given.
+        """What a question knows of its collection.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -306,10 +308,10 @@ class Collection:
         return Setting(name, domains, self.step_seconds, self.origin, self.hash)
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        """The conversation of a question, whose step 1 is `first`; with a memory it can stop and go on.
+        """The protocol of a question, whose step 1 is `first`; with a memory it can stop and continue.
 
-        Every question begins at a place of its own on the circle: streams take turns with different devices, and no
-        two questions make the same ask, which a report could not tell apart.
+        Every question begins at its own place on the circle, so that streams ask different devices at the same time,
+        and no two questions publish the same ask.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -320,37 +322,23 @@ class Collection:
         return shifted(stream, offset_of(question), self.labels(question))
 
     def labels(self, question: str) -> tuple[str, ...] | None:
-        """A name for each number that answers a question."""
+        """A name for each number of the answers to a question."""
         labels: tuple[str, ...] | None = self._question(question).labels(self.setting(question))
         return labels
 
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The collection as JSON; one that was read from an older format stays as it was signed.
+        """The collection as JSON. A collection that was read from an older format stays as it was signed.
 
         Example:
             >>> from hubbub.authoring.toml import EXAMPLE, load_collection
             >>> load_collection(EXAMPLE).spec()["format"]
             3
         """
-        if self._signed is not None:
-            return self._signed
-        plain: dict[str, Json] = {name: getattr(self, name) for name in (*_RANGES, "name", "title", "trust")}
-        return {
-            "format": formats.COLLECTION.version,
-            **plain,
-            "fields": {name: domain.spec() for name, domain in self.fields.items()},
-            "questions": {name: _json(question) for name, question in self.questions.items()},
-            "budget": self.budget.spec(),
-            "overrides": dict(self.overrides),
-            **({"cover": True} if self.cover else {}),
-            **({"hash": self.hash} if self.hash != FIRST_HASH else {}),
-            **({} if self.shuffle is None else {"shuffle": self.shuffle.spec()}),
-            "promises": [promise.spec() for promise in self.promises],
-            "terms": {name: terms.spec() for name, terms in self.terms.items()},
-            "frame_bytes": self.frame_bytes,
-        }
+        from hubbub.collection.signed_form import document_of  # which imports this module
+
+        return document_of(self) if self._signed is None else self._signed
 
     @cached_property
     def collection_id(self) -> str:
@@ -361,27 +349,14 @@ class Collection:
     def from_spec(spec: Mapping[str, Any]) -> Collection:
         """Read a signed collection as a device does, without the kinds of its questions.
 
-        Every field must be there, and no other. The terms must fit the fields and each other; that they are what the
-        questions compile to is for `hubbub.questions.read_collection` to check, which authors and servers use. An older
-        format had other terms or none: they are compiled from its questions, for which the kinds are loaded.
+        The document must have exactly the fields of its format, and the terms must fit the fields. Whether the terms
+        are what the questions compile to is checked by `hubbub.questions.read_collection`, which authors and servers
+        use. An older format had other terms or none: they are compiled from its questions, for which the kinds are
+        loaded.
         """
-        present = check_document(spec)
-        if spec["format"] != present["format"]:
-            older: Collection = import_module("hubbub.questions").read_collection(spec)
-            return older
-        made = read_document(present, present["questions"])
-        terms = _read_terms(made, present["terms"])
-        promises = present["promises"]
-        if not isinstance(promises, list):
-            raise InvalidValue("promises", promises, "a list")
-        with at("promises"):
-            compiled = tuple(Promise.from_spec(promise) for promise in promises)
-        size = integer("frame_bytes", present["frame_bytes"])
-        needed = frame_for(terms, made._layer_bytes)
-        if size != needed:
-            raise InvalidValue("frame_bytes", size, f"{needed}, which the largest answers need")
-        made.__dict__.update(terms=terms, promises=compiled, frame_bytes=size)
-        return made
+        from hubbub.collection.signed_form import read_signed
+
+        return read_signed(spec)
 
     def __hash__(self) -> int:
         return hash(self.collection_id)
@@ -389,67 +364,6 @@ class Collection:
     def __reduce__(self) -> tuple[object, ...]:
         reader = import_module("hubbub.questions").read_collection if self.knows_kinds else Collection.from_spec
         return reader, (self.spec(),)
-
-
-COMPILED = ("promises", "terms", "frame_bytes")
-"""What a signed collection says beside what its author wrote; of older formats, what `_COMPILED` says."""
-_COMPILED: dict[int, tuple[str, ...]] = {1: (), 2: ("promises", "terms")}
-
-
-def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A signed document in the present format, if it has exactly the fields of its own.
-
-    Example:
-        >>> check_document({"format": 3})
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: collection: got {'format': 3}; allowed: exactly the fields budget, cover, ...
-    """
-    present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
-    compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
-    wanted = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
-    unspelt = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
-    unspelt = unspelt or ("shuffle" in present and present["shuffle"] is None)
-    if set(present) | {"cover", "hash", "shuffle"} != wanted or unspelt:
-        raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(wanted))}")
-    for name in ("fields", "questions"):
-        if not isinstance(present[name], Mapping):
-            raise InvalidValue(name, present[name], "an object")
-    return present
-
-
-def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
-    """The collection of a checked document, with these questions."""
-    given = {"hash": FIRST_HASH} | {name: value for name, value in present.items() if name not in ("format", *COMPILED)}
-    for name in _RANGES:
-        given[name] = integer(name, given[name])
-    domains = {}
-    for name, domain in given["fields"].items():
-        with at(f"fields.{name}"):
-            domains[name] = Domain.from_spec(domain)
-    with at("budget"):
-        given["budget"] = Budget.from_spec(given["budget"])
-    if "shuffle" in given:
-        with at("shuffle"):
-            given["shuffle"] = ShuffleRoute.from_spec(given["shuffle"])
-    return Collection(**{**given, "fields": domains, "questions": questions})
-
-
-def _read_terms(collection: Collection, spec: Any) -> Mapping[str, Terms]:
-    if not isinstance(spec, Mapping) or spec.keys() != collection.questions.keys():
-        raise InvalidValue("terms", spec, "those of each question, and no other")
-    terms = {}
-    for name in collection.questions:
-        with at(f"terms.{name}"):
-            terms[name] = Terms.from_spec(spec[name], name)
-            for key in terms[name].fields:
-                if key not in collection.fields:
-                    raise InvalidValue("fields", key, f"one of {', '.join(collection.fields)}")
-    return MappingProxyType(terms)
-
-
-def _json(question: Any) -> dict[str, Json]:
-    return dict(question) if isinstance(question, Mapping) else question.spec()
 
 
 def _slug(name: str, value: object) -> None:

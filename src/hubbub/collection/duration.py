@@ -28,11 +28,11 @@ def seconds_of(field: str, text: object) -> int:
     return int(written[1]) * _UNITS[written[2]]
 
 
-def shown(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """A duration in words.
 
     Example:
-        >>> shown(3600), shown(5400), shown(86400 * 20)
+        >>> duration_text(3600), duration_text(5400), duration_text(86400 * 20)
         ('1 hour', '90 minutes', '20 days')
     """
     for letter, size in _UNITS.items():
@@ -43,7 +43,7 @@ def shown(seconds: int) -> str:
 
 
 def every(seconds: int) -> str:
-    """How often, in words.
+    """How often something happens that has this interval, in words.
 
     Example:
         >>> every(3600), every(5400)
@@ -53,10 +53,10 @@ def every(seconds: int) -> str:
 
 
 def span(seconds: int) -> str:
-    """A duration in words, as "any ..." has it.
+    """A duration in words as it follows "any" or "every": without the number where it is 1.
 
     Example:
         >>> span(86400), span(7 * 86400)
         ('day', '7 days')
     """
-    return shown(seconds).removeprefix("1 ")
+    return duration_text(seconds).removeprefix("1 ")

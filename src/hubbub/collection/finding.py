@@ -1,4 +1,4 @@
-"""What a check says: how bad, where in the collection, and in words."""
+"""The findings of a check: how severe, where in the collection, and a sentence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Level = Literal["error", "warning", "note"]
 
 
 class Finding(NamedTuple):
-    """One thing that a check found.
+    """One finding of a check.
 
-    "error": refused. "warning": allowed, and worth a second thought. "note": good to know.
+    "error": the collection is refused. "warning": it is allowed, but should be reconsidered. "note": information.
 
     Example:
         >>> str(Finding("error", "questions.popular.epsilon", "too large"))
@@ -28,7 +28,7 @@ class Finding(NamedTuple):
 
 
 class UnsafeCollection(HubbubError):
-    """A collection that is refused, with everything that is wrong with it."""
+    """A collection is refused; `findings` are all its errors."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings

@@ -1,4 +1,4 @@
-"""The formats of signed documents: one of an older format is read as what it would be today.
+"""The formats of signed documents: a document of an older format is upgraded to the present one.
 
 A document is checked as it was signed, byte for byte, and only then upgraded. Its id stays that of what was signed.
 """
@@ -14,12 +14,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Versions
 
 Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
-"""Makes a document of one format one of the next; the number is changed for it."""
+"""Upgrades a document to the next format; the caller changes the number."""
 
 
 @dataclass(frozen=True)
 class DocumentFormat(Versions[Upgrade]):
-    """The formats of one kind of document; a document without a number is of the first.
+    """The formats of one kind of document; a document without a number has format 1.
 
     Example:
         >>> def named(document):
@@ -33,28 +33,29 @@ class DocumentFormat(Versions[Upgrade]):
     """
 
     def upgrade(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The document in the present format; what was given is not changed."""
+        """A copy of the document in the present format."""
         if not isinstance(document, Mapping):
             raise InvalidValue(self.name, document, "an object")
-        made = deepcopy(dict(document))
-        for number, step in enumerate(self.since(made.get("format", 1)), start=made.get("format", 1) + 1):
+        upgraded = deepcopy(dict(document))
+        first = upgraded.get("format", 1)
+        for number, step in enumerate(self.since(first), start=first + 1):
             try:
-                made = {**step(made), "format": number}
+                upgraded = {**step(upgraded), "format": number}
             except (LookupError, TypeError, AttributeError) as error:  # it is not what its number says
                 raise InvalidValue(self.name, document, f"a document of format {number - 1} ({error!r})") from None
-        return made
+        return upgraded
 
 
 COLLECTION = DocumentFormat("collection", 3, {1: dict, 2: dict})
-"""Collections, as they are signed and stored. Format 1 had no terms and no promises, format 2 terms of one view and one
-field: they are compiled from the questions, as those of today are."""
+"""Collections, as they are signed and stored. Format 1 had no terms and no promises, and the terms of format 2 had one
+view and one field. Both are compiled from the questions instead, as in the present format."""
 
 
-def _named(document: dict[str, Any]) -> dict[str, Any]:
-    asks = [{**each, "step": each["ask"]["step"], "closes": document["closes"]} for each in document["asks"]]
+def _with_steps(document: dict[str, Any]) -> dict[str, Any]:
+    asks = [{**ask, "step": ask["ask"]["step"], "closes": document["closes"]} for ask in document["asks"]]
     return {**document, "asks": asks}
 
 
-ASKS = DocumentFormat("asks", 3, {2: _named})
-"""The asks of a moment. Format 1 named no rounds, and is over: a device fetches anew. Format 2 had no steps in the
-names of asks, and one time at which all of them close."""
+ASKS = DocumentFormat("asks", 3, {2: _with_steps})
+"""Documents of asks. Format 1 had no rounds and is no longer read: a device fetches the asks again. Format 2 had no
+steps in the names of asks, and one closing time for all."""

@@ -1,4 +1,4 @@
-"""A view of several fields at once: the cell of their product that a record falls in."""
+"""A view of several fields at once: the cell of a record in the product of their codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CodeAxis:
-    """A field with codes, as intervals of so many of them; the last code stands for nothing recorded.
+    """A field with codes, grouped into intervals of `width` codes; the last code means that nothing was recorded.
 
     Example:
         >>> axis = CodeAxis("os", codes=7, width=3)
@@ -52,14 +52,14 @@ class CodeAxis:
         """The interval of each value."""
         last = self.codes - 1
         if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-            values = np.array([value if _whole(value) else last for value in values], dtype=np.int64)
+            values = np.array([value if _is_integer(value) else last for value in values], dtype=np.int64)
         inside = (values >= 0) & (values <= last)
         return np.where(inside, values, last).astype(np.int64) // self.width
 
 
 @dataclass(frozen=True)
 class CellAxis:
-    """A number, as intervals of so many equal cells; a last cell is for no number.
+    """A number, in equal cells that are grouped into intervals of `width`; a last cell means that there is no number.
 
     Example:
         >>> axis = CellAxis("age", low=0.0, high=100.0, cells=10)
@@ -87,14 +87,14 @@ class CellAxis:
 
     def place(self, values: Any, rng: Random | None = None) -> Codes:
         """The interval of each value."""
-        numbers, known = numbers_of(values, self.low, self.high)
+        numbers, present = clipped_numbers(values, self.low, self.high)
         cells = Numeric(self.low, self.high, cells=self.cells).encode(numbers)
-        return np.where(known, cells, self.cells) // self.width
+        return np.where(present, cells, self.cells) // self.width
 
 
 @dataclass(frozen=True)
 class GridAxis:
-    """A number, rounded at random to one of the two nearest points of a grid, so that its mean is kept; then no number.
+    """A number, rounded at random to one of the two nearest points of a grid, without bias; a last code is for none.
 
     Example:
         >>> axis = GridAxis("age", low=0.0, high=100.0, points=3)
@@ -116,15 +116,15 @@ class GridAxis:
 
     @property
     def size(self) -> int:
-        """The points, and no number."""
+        """How many codes there are: one a point, and one for no number."""
         return self.points + 1
 
     def place(self, values: Any, rng: Random | None = None) -> Codes:
-        """The point of each value; the nearest where nothing is drawn."""
-        numbers, known = numbers_of(values, self.low, self.high)
+        """The point of each value; without `rng` the nearest one."""
+        numbers, present = clipped_numbers(values, self.low, self.high)
         units = to_units(numbers, self.low, self.high, self.points - 1)
         draws = np.full(len(units), GRAIN // 2, dtype=np.uint32) if rng is None else rng.uint32(len(units))
-        return np.where(known, to_grid(units, draws), self.points)
+        return np.where(present, to_grid(units, draws), self.points)
 
 
 Axis = CodeAxis | CellAxis | GridAxis
@@ -137,7 +137,7 @@ _KINDS: dict[frozenset[str], type[Any]] = {
 
 @dataclass(frozen=True)
 class Joint(View):
-    """The cell that a record falls in, of the product of several fields, the last of which varies fastest.
+    """The cell of a record in the product of several axes, one a field; the last axis varies fastest.
 
     Example:
         >>> view = Joint((CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)))
@@ -150,10 +150,9 @@ class Joint(View):
     axes: tuple[Axis, ...]
 
     def __post_init__(self) -> None:
-        given = self.axes
-        if not isinstance(given, list | tuple) or not given:
-            raise InvalidValue("axes", given, "at least one")
-        axes = tuple(axis if isinstance(axis, Axis) else _read_axis(axis) for axis in given)
+        if not isinstance(self.axes, list | tuple) or not self.axes:
+            raise InvalidValue("axes", self.axes, "at least one")
+        axes = tuple(axis if isinstance(axis, Axis) else _read_axis(axis) for axis in self.axes)
         if math.prod(axis.size for axis in axes) > MOST_CELLS:
             raise InvalidValue("axes", len(axes), "at most 2^53 cells")
         object.__setattr__(self, "axes", axes)
@@ -180,7 +179,7 @@ class Joint(View):
 
 
 def column_of(values: Any, field: str) -> Any:
-    """The values of a field: of records, or of columns by name.
+    """The values of one field, from a list of records or from columns by name.
 
     Example:
         >>> column_of([{"os": 1}, {}], "os")
@@ -191,11 +190,11 @@ def column_of(values: Any, field: str) -> Any:
     return [record.get(field) if isinstance(record, Mapping) else None for record in values]
 
 
-def numbers_of(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers moved into a range, and whether there is one.
+def clipped_numbers(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The numbers clipped to a range, and whether each value is a number; where it is not, the number is `low`.
 
     Example:
-        >>> numbers_of([7.0, None], 0.0, 5.0)[0].tolist()
+        >>> clipped_numbers([7.0, None], 0.0, 5.0)[0].tolist()
         [5.0, 0.0]
     """
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
@@ -203,11 +202,11 @@ def numbers_of(values: Any, low: float, high: float) -> tuple[NDArray[np.float64
             value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values
         ]
     numbers = np.array(values, dtype=np.float64)
-    known = ~np.isnan(numbers)
-    return np.clip(np.where(known, numbers, low), low, high), known
+    present = ~np.isnan(numbers)
+    return np.clip(np.where(present, numbers, low), low, high), present
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""A question's own place on the circle, and names for what it releases."""
+"""The place on the circle where a question begins, and the labels of its releases."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def offset_of(name: str) -> int:
 
 
 def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Protocol:
-    """The same protocol from another place of the circle, and with the values of its releases named.
+    """A protocol whose arcs are moved by `start` on the circle, and whose releases have labels.
 
-    All arcs turn alike, so that those that did not meet still do not. The asks themselves carry codes alone, which
-    keeps them short.
+    All arcs move by the same distance, so that disjoint arcs stay disjoint. Asks carry codes and no labels, which keeps
+    them short.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream

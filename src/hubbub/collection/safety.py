@@ -1,4 +1,4 @@
-"""What a device refuses to take part in, by the signed terms alone: it knows no kind of question."""
+"""Which collections a device refuses, by their signed terms alone: a device knows no kinds of questions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {0: "user", 1: "event"}
 
 
 def privacy_key(promise: Promise) -> str:
-    """Where in a collection's file a limit of the whole stands.
+    """The key of a promise about the whole collection in a collection file.
 
     Example:
         >>> privacy_key(Promise(limit=10, steps=0))
@@ -27,13 +27,15 @@ def privacy_key(promise: Promise) -> str:
 
 
 def unsafe_terms(collection: Collection) -> Iterator[Finding]:
-    """Everything for which a device refuses a collection.
+    """Every reason for which a device refuses a collection; none if the collection is safe.
 
-    No question costs more than epsilon 8 at once, and no release rests on fewer than 20 reports, unless the author says
-    why; there is a limit of the whole, one for life where a question's own promise is for life; and every question fits
-    into what each limit keeps for it: else it would never be answered. No number is sent as it is, unless the author
-    says why. Where reports are shuffled, no question is for devices that remember: their reports of several steps may
-    be known for one device's, which undoes the shuffle.
+    - A question costs more than epsilon 8 at once, or releases rest on fewer than 20 reports, and the author gives no
+      reason.
+    - There is no limit for the whole collection, or none for life where a question costs again for every new value.
+    - A question does not fit into its account's part of a limit: it would never be answered.
+    - Numbers are sent without randomisation, and the author gives no reason.
+    - Reports are shuffled, and a question has devices keep a state: reports of several steps could be recognised as one
+      device's, which undoes the shuffle.
 
     Example:
         >>> from dataclasses import replace
@@ -71,7 +73,7 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
 
 
 def open_collection(document: object, public: bytes | Any) -> Collection:
-    """The collection of a sealed document, as a device takes it: signed by a trusted key, well formed and safe.
+    """Open a sealed collection as a device does. It must be signed by a trusted key, well formed and safe.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection

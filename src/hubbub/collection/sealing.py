@@ -1,4 +1,4 @@
-"""Sealing: what the server publishes is signed, and devices read nothing else."""
+"""Sealing: signing the documents that a server publishes. Devices read no unsigned documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Keys:
 
     Example:
         >>> keys = Keys.new()
-        >>> verify(b"said", sign(b"said", keys.private), keys.public)
+        >>> verify(b"text", sign(b"text", keys.private), keys.public)
         True
     """
 
@@ -72,17 +72,17 @@ def sign(payload: bytes, private: bytes) -> bytes:
     """The 64 bytes of a signature.
 
     Example:
-        >>> len(sign(b"said", b"k" * 32))
+        >>> len(sign(b"text", b"k" * 32))
         64
     """
     return Ed25519PrivateKey.from_private_bytes(private).sign(payload)
 
 
 def verify(payload: bytes, signature: bytes, public: bytes) -> bool:
-    """Whether the holder of the key signed just this.
+    """Whether a signature is that of the key's holder, of exactly this payload.
 
     Example:
-        >>> verify(b"other", sign(b"said", b"k" * 32), Keys(b"k" * 32).public)
+        >>> verify(b"other", sign(b"text", b"k" * 32), Keys(b"k" * 32).public)
         False
     """
     try:
@@ -108,7 +108,7 @@ def seal(spec: Json, private: bytes) -> dict[str, str]:
 
 
 def open_sealed(document: object, public: bytes | Iterable[bytes]) -> Any:
-    """What a document says, if it was signed with the trusted key, or one of them, and is spelt canonically.
+    """The content of a sealed document. It must be signed with a trusted key, and its JSON must be canonical.
 
     Example:
         >>> trusted = Keys(b"k" * 32).public
@@ -136,19 +136,19 @@ def open_sealed(document: object, public: bytes | Iterable[bytes]) -> Any:
         raise DecodeError("signature", signature.hex()[:16] + "...", "the key's signature of the payload")
     try:
         spec = json.loads(payload, parse_int=_number)
-        again = canonical(spec)
+        spelling = canonical(spec)
     except (ValueError, RecursionError) as error:
         raise DecodeError("payload", payload[:40], f"JSON ({error})") from None
-    if again != payload:  # two spellings of one thing are one too many: no key twice, no 1.0 for 1
+    if spelling != payload:  # one thing has one spelling: no key twice, no 1.0 for 1
         raise DecodeError("payload", payload[:40], "JSON in its canonical spelling")
     return spec
 
 
 def tag_of(document: Mapping[str, str]) -> str:
-    """The ETag of a signed document, from what is signed and by whom, and from nothing else.
+    """The ETag of a signed document: a hash of the payload and the public key, and of nothing else.
 
-    A client makes it itself from the document that it holds, instead of giving back what a server sent: a server that
-    chose tags, or signatures, or spaces between them, could tell devices apart by them.
+    A client computes it from its stored document instead of returning what the server sent: a server that chose tags,
+    signatures or spaces could recognise devices by them.
 
     Example:
         >>> tag_of(seal({"step": 3}, b"k" * 32)) == tag_of({**seal({"step": 3}, b"k" * 32), "signature": "other"})
@@ -161,9 +161,9 @@ def tag_of(document: Mapping[str, str]) -> str:
 
 
 def _number(digits: str) -> int | float:
-    """A canonical integer of 2^53 or more is text: where such a number stands bare, it is a float's."""
-    whole = int(digits)
-    return whole if abs(whole) < SAFE else float(digits)
+    """Read digits as an integer below 2^53, and as a float above: canonical JSON writes larger integers as text."""
+    number = int(digits)
+    return number if abs(number) < SAFE else float(digits)
 
 
 def _bytes(field: str, value: object, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What a question is given of its collection: its name, the domains that it reads, and the grid of steps."""
+"""What a question knows of its collection: its own name, the domains of its fields, and the grid of steps."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hubbub.core.hashing import BEST_HASH
 
 
 class Setting(NamedTuple):
-    """Where a question stands.
+    """What a question knows of its collection.
 
     Parameters
     ----------
     name
-        What the collection calls it.
+        The question's name in the collection.
     domains
-        The fields that it reads.
+        The domains of the fields that it reads, by name.
     step_seconds, origin
         The grid of steps.
     hash

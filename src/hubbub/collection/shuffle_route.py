@@ -1,4 +1,4 @@
-"""The way of a report from a device to the collector, where shufflers stand between: signed with the collection."""
+"""The route of a shuffled report: the shufflers between devices and collector, signed with the collection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hubbub.protocols.ask import Ask
 
 LAYER_BYTES = 48
-"""What a layer of encryption adds to a report: an ephemeral key and a tag (`hubbub.shuffle.onion`)."""
+"""The bytes that a layer of encryption adds to a report: an ephemeral key and a tag (`hubbub.shuffle.onion`)."""
 MOST_SHUFFLERS = 8
 MOST_BATCH_BYTES = 64 << 20
 """The largest batch that goes from one party to the next."""
@@ -26,9 +26,9 @@ _HEX = frozenset("0123456789abcdef")
 
 @dataclass(frozen=True)
 class RouteShuffler:
-    """One shuffler: where it is, the X25519 key that its layers are encrypted to, the Ed25519 key that it signs with.
+    """One shuffler: its address, the X25519 key that layers are encrypted to, and the Ed25519 key that it signs with.
 
-    Both keys are 64 hexadecimal digits.
+    Keys are 64 hexadecimal digits.
 
     Example:
         >>> RouteShuffler("https://first.example", "0a" * 32, "0b" * 32).url
@@ -49,7 +49,7 @@ class RouteShuffler:
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleRoute:
-    """Who shuffles the reports of a collection, and what every one of them keeps to.
+    """The shufflers of a collection's reports, and the rules that each of them follows.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class ShuffleRoute:
     collector_key
         The X25519 key of the innermost layer, which the collector opens.
     delta
-        The delta at which the central epsilon of a batch is told.
+        The delta at which the central epsilon of a batch is stated.
     least
-        How many people's reports a batch must have: nobody hands on a smaller one.
+        How many people's reports a batch must have; a shuffler drops a smaller one.
     fakes
-        How many reports, drawn uniformly, every shuffler adds to every batch.
+        How many uniformly drawn reports each shuffler adds to each batch.
 
     Example:
         >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
@@ -83,23 +83,24 @@ class ShuffleRoute:
         check_key("collector_key", self.collector_key)
         if isinstance(self.delta, bool) or not isinstance(self.delta, int | float) or not 1e-300 <= self.delta < 1:
             raise InvalidValue("delta", self.delta, "a number from 1e-300 to below 1")
-        # Whatever a batch must have fits into it: nobody is made to draw fakes without end.
+        # The reports and fakes that a batch must have fit into it: no shuffler is made to draw fakes without end.
         most = MOST_BATCH_BYTES // (self.layer_bytes + 1)
         check_integer("least", self.least, 2, most)
         check_integer("fakes", self.fakes, 0, (most - self.least) // len(self.shufflers))
-        keys = [self.collector_key, *(each.encryption_key for each in self.shufflers)]
-        signing = [each.signing_key for each in self.shufflers]
+        keys = [self.collector_key, *(shuffler.encryption_key for shuffler in self.shufflers)]
+        signing = [shuffler.signing_key for shuffler in self.shufflers]
         if len(set(keys)) < len(keys) or len(set(signing)) < len(signing):
             raise InvalidValue("shufflers", "a key that stands twice", "a key of its own for each of them")
 
     @property
     def route(self) -> list[bytes]:
         """The public keys of the layers: the shufflers' in their order, and the collector's."""
-        return [bytes.fromhex(key) for key in (*(each.encryption_key for each in self.shufflers), self.collector_key)]
+        keys = (*(shuffler.encryption_key for shuffler in self.shufflers), self.collector_key)
+        return [bytes.fromhex(key) for key in keys]
 
     @property
     def layer_bytes(self) -> int:
-        """What all layers add to a report."""
+        """The bytes that all layers add to a report."""
         return LAYER_BYTES * (len(self.shufflers) + 1)
 
     @property
@@ -108,17 +109,17 @@ class ShuffleRoute:
         return self.fakes * len(self.shufflers)
 
     def place_of(self, encryption_key: bytes, signing_key: bytes) -> int:
-        """Which of the shufflers has these keys."""
-        mine = (encryption_key.hex(), signing_key.hex())
-        for place, each in enumerate(self.shufflers):
-            if (each.encryption_key, each.signing_key) == mine:
+        """The position of the shuffler that has these keys."""
+        keys = (encryption_key.hex(), signing_key.hex())
+        for place, shuffler in enumerate(self.shufflers):
+            if (shuffler.encryption_key, shuffler.signing_key) == keys:
                 return place
         raise InvalidValue("key", encryption_key.hex()[:16] + "...", "the keys of a shuffler of the collection")
 
     def spec(self) -> dict[str, Json]:
         """The route as JSON."""
         return {
-            "shufflers": [dict(vars(each)) for each in self.shufflers],
+            "shufflers": [dict(vars(shuffler)) for shuffler in self.shufflers],
             "collector_key": self.collector_key,
             "delta": self.delta,
             "least": self.least,
@@ -129,18 +130,18 @@ class ShuffleRoute:
     def from_spec(spec: Any) -> ShuffleRoute:
         """Read a route back; every field must be there, and no other."""
         _exactly("shuffle", spec, {part.name for part in fields(ShuffleRoute)})
-        several = spec["shufflers"]
-        if not isinstance(several, list | tuple):
-            raise InvalidValue("shufflers", several, "a list of tables")
-        for each in several:
-            _exactly("shufflers", each, {part.name for part in fields(RouteShuffler)})
+        shuffler_specs = spec["shufflers"]
+        if not isinstance(shuffler_specs, list | tuple):
+            raise InvalidValue("shufflers", shuffler_specs, "a list of tables")
+        for shuffler in shuffler_specs:
+            _exactly("shufflers", shuffler, {part.name for part in fields(RouteShuffler)})
         numbers = {name: integer(name, spec[name]) for name in ("least", "fakes")}
-        shufflers = tuple(RouteShuffler(**each) for each in several)
+        shufflers = tuple(RouteShuffler(**shuffler) for shuffler in shuffler_specs)
         return ShuffleRoute(shufflers=shufflers, collector_key=spec["collector_key"], delta=spec["delta"], **numbers)
 
 
 def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tuple[str, str]]:
-    """What protects less than it did, by the field: fewer shufflers, smaller batches, fewer fakes, a larger delta.
+    """The fields in which a route protects less than the one before: fewer shufflers, smaller batches, a larger delta.
 
     Example:
         >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
@@ -153,17 +154,17 @@ def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tup
         return []
     if now is None:
         return [("trust", "reports passed shufflers, and no longer do")]
-    several = {
+    numbers = {
         "shufflers": (len(was.shufflers), len(now.shufflers)),
         "least": (was.least, now.least),
         "fakes": (was.fakes, now.fakes),
     }
-    less = [(f"shuffle.{name}", f"{old:,} became {new:,}") for name, (old, new) in several.items() if new < old]
+    less = [(f"shuffle.{name}", f"{old:,} became {new:,}") for name, (old, new) in numbers.items() if new < old]
     return less + ([("shuffle.delta", f"{was.delta:g} became {now.delta:g}")] if now.delta > was.delta else [])
 
 
 def batch_name(collection: str, version: int, name: AnswerName) -> str:
-    """Which batch a report is of.
+    """The name of the batch that a report belongs to.
 
     Example:
         >>> batch_name("themes", 2, AnswerName("popular", 0, 7, 1, 0))
@@ -173,11 +174,10 @@ def batch_name(collection: str, version: int, name: AnswerName) -> str:
 
 
 def layer_name(batch: str, ask: Ask) -> str:
-    """What the layers of a report are bound to: its batch, and what was asked of the device.
+    """The text that the layers of a report are bound to: its batch, and the mechanism and view of its ask.
 
-    A layer cannot be opened as a part of another batch. Nor can a collector ask one device otherwise than all others,
-    by another mechanism or view that the terms allow, so that its report stands out: a shuffler goes by one ask, and
-    whoever answered another one is left out.
+    A layer cannot be opened as part of another batch. Nor can a collector single out a device by giving it an ask with
+    another mechanism or view: a shuffler opens the layers of one ask, and reports to any other ask are left out.
 
     Example:
         >>> from hubbub import GRR
@@ -198,6 +198,6 @@ def check_key(name: str, value: object) -> None:
         raise InvalidValue(name, value, "64 hexadecimal digits")
 
 
-def _exactly(name: str, spec: Any, wanted: set[str]) -> None:
-    if not isinstance(spec, Mapping) or set(spec) != wanted:
-        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(wanted))}")
+def _exactly(name: str, spec: Any, expected: set[str]) -> None:
+    if not isinstance(spec, Mapping) or set(spec) != expected:
+        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")

@@ -1,9 +1,9 @@
-"""What a shuffler hands on: the reports of one batch, each still in the layers that are left, and signed statements.
+"""What a shuffler hands on: the reports of one batch, in their remaining layers of encryption, and signed statements.
 
-Every shuffler states how many reports came to it, how many it left out and why, how many fakes it added, and the hash
-of what it handed on. Whoever takes a batch checks all statements so far: that each shuffler signed its own, that what
-one handed on is what the next received, and that the numbers add up. A shuffler that lies about its length is found out
-by the next one.
+Each shuffler states how many reports it received, how many it left out and why, how many fakes it added, and the hash
+of what it handed on. Each receiver checks all statements so far: that each shuffler signed its own, that the numbers
+add up, and that each shuffler received what the one before handed on. A shuffler that lies about its numbers is found
+out by the next party.
 
 On the wire a batch is a msgpack array [5, collection, version, question, run, step, round, part, statements, size of a
 report, reports], where a statement is [received, unreadable, repeated, fakes, handed, digest, signature].
@@ -29,7 +29,7 @@ SHUFFLED_TYPE = "application/vnd.hubbub.shuffled+msgpack"
 
 
 class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What one shuffler says that it did with a batch, signed.
+    """What one shuffler states, and signs, about its turn with a batch.
 
     Example:
         >>> HopStatement(3, 1, 0, 2, 4, bytes(32), b"").signed("themes:1:popular:0:7:1:0", 0)[:20]
@@ -42,11 +42,11 @@ class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
     fakes: int
     handed: int
     digest: bytes
-    """SHA-256 of the reports that it handed on, in their order."""
+    """SHA-256 of the reports that the shuffler handed on, in their order."""
     signature: bytes
 
     def signed(self, batch: str, place: int) -> bytes:
-        """What is signed: all of it, which batch it is of, and which shuffler says so."""
+        """The bytes that are signed: the statement, the name of its batch, and the position of the shuffler."""
         numbers = [self.received, self.unreadable, self.repeated, self.fakes, self.handed]
         return canonical(["hubbub shuffled 1", batch, place, *numbers, self.digest.hex()]).encode()
 
@@ -68,7 +68,7 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Which batch it is."""
+        """The name of the batch."""
         return batch_name(self.collection, self.version, self.answer)
 
     @property
@@ -78,13 +78,13 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
 
     @property
     def fakes(self) -> int:
-        """How many of the reports shufflers say that they added."""
+        """How many reports shufflers added, by their statements."""
         return sum(statement.fakes for statement in self.statements)
 
     def stated(
         self, onions: Sequence[bytes], private: bytes, *, unreadable: int, repeated: int, fakes: int
     ) -> ShuffledBatch:
-        """The batch that the next shuffler hands on, with its statement.
+        """The batch that the next shuffler hands on: its reports, with its statement added.
 
         Example:
             >>> from hubbub.collection.sealing import Keys
@@ -93,9 +93,9 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
             >>> handed.statements[0].received, handed.statements[0].handed
             (2, 2)
         """
-        made = HopStatement(len(self.onions), unreadable, repeated, fakes, len(onions), digest_of(onions), b"")
-        signature = sign(made.signed(self.name, len(self.statements)), private)
-        statements = [*self.statements, msgspec.structs.replace(made, signature=signature)]
+        unsigned = HopStatement(len(self.onions), unreadable, repeated, fakes, len(onions), digest_of(onions), b"")
+        signature = sign(unsigned.signed(self.name, len(self.statements)), private)
+        statements = [*self.statements, msgspec.structs.replace(unsigned, signature=signature)]
         return ShuffledBatch(self.collection, self.version, self.answer, statements, list(onions))
 
 
@@ -110,16 +110,16 @@ def digest_of(onions: Sequence[bytes]) -> bytes:
 
 
 def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_bytes: int | None = None) -> None:
-    """Refuse a batch that so many shufflers did not hand on as they were to.
+    """Refuse a batch whose statements do not show that `hops` shufflers handed it on by the rules.
 
     Parameters
     ----------
     batch
-        What came.
+        The batch that was received.
     route
-        Who shuffles, as it is signed.
+        The signed route of the collection.
     hops
-        How many shufflers it has passed.
+        How many shufflers the batch has passed.
     report_bytes
         The size of a report without any layer, where it is known.
 
@@ -134,22 +134,22 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
     """
     if len(batch.statements) != hops:
         raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")
-    before: HopStatement | None = None
-    for place, each in enumerate(batch.statements):
-        if not verify(
-            each.signed(batch.name, place), each.signature, bytes.fromhex(route.shufflers[place].signing_key)
-        ):
+    previous: HopStatement | None = None
+    for place, statement in enumerate(batch.statements):
+        key = bytes.fromhex(route.shufflers[place].signing_key)
+        if not verify(statement.signed(batch.name, place), statement.signature, key):
             raise DecodeError("signature", f"of shuffler {place}", "its signature of this statement")
-        if min(each.received, each.unreadable, each.repeated, each.fakes, each.handed) < 0:
+        received, unreadable, repeated, fakes, handed = msgspec.structs.astuple(statement)[:5]
+        if min(received, unreadable, repeated, fakes, handed) < 0:
             raise DecodeError("statement", f"of shuffler {place}", "counts of at least 0")
-        if each.received - each.unreadable - each.repeated + each.fakes != each.handed:
+        if received - unreadable - repeated + fakes != handed:
             raise DecodeError("statement", f"of shuffler {place}", "numbers that add up")
-        if before is not None and each.received != before.handed:
-            raise DecodeError("received", each.received, f"{before.handed}, which shuffler {place - 1} handed on")
-        if each.fakes != route.fakes:
-            raise DecodeError("fakes", each.fakes, f"{route.fakes}, as is signed")
-        before = each
-    if before is not None and (before.handed != len(batch.onions) or before.digest != batch.digest):
+        if previous is not None and received != previous.handed:
+            raise DecodeError("received", received, f"{previous.handed}, which shuffler {place - 1} handed on")
+        if fakes != route.fakes:
+            raise DecodeError("fakes", fakes, f"{route.fakes}, as is signed")
+        previous = statement
+    if previous is not None and (previous.handed != len(batch.onions) or previous.digest != batch.digest):
         raise DecodeError("reports", f"{len(batch.onions)} reports", "the very reports that were handed on")
     size = LAYER_BYTES * (len(route.shufflers) + 1 - hops) + (report_bytes or 0)
     if report_bytes is not None and any(len(onion) != size for onion in batch.onions):
@@ -157,7 +157,7 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
 
 
 def encode_shuffled(batch: ShuffledBatch) -> bytes:
-    """The bytes of a batch.
+    """Encode a batch.
 
     Example:
         >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [bytes(50), bytes(50)])
@@ -170,7 +170,7 @@ def encode_shuffled(batch: ShuffledBatch) -> bytes:
 
 
 def decode_shuffled(data: bytes) -> ShuffledBatch:
-    """Read a batch; who signed it is for `check_batch` to say.
+    """Decode a batch; its signatures are checked by `check_batch`.
 
     Example:
         >>> decode_shuffled(b"hostile")
@@ -181,7 +181,7 @@ def decode_shuffled(data: bytes) -> ShuffledBatch:
     frame = decode_frame(_decoder.decode, data, "batch", "shuffled batch")
     check_collection(frame.collection, frame.version)
     check_answer_name(frame.answer)
-    # Whoever sends a batch is not known yet: millions of tiny reports would take far more memory than their bytes.
+    # The sender is not verified yet: millions of tiny reports would take far more memory than their bytes.
     if frame.size < LAYER_BYTES or len(frame.onions) % frame.size:
         received = f"{len(frame.onions)} bytes of reports of {frame.size}"
         raise DecodeError("reports", received, f"whole ones, of at least {LAYER_BYTES} bytes each")

@@ -1,4 +1,4 @@
-"""What a collection can cost one device, in whole units of 1e-12 epsilon, and what it promises of the whole."""
+"""What a collection can cost one device, in units of 1e-12 epsilon, and the promises that follow from its budget."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ YEAR = 365 * 86400
 class Cost(NamedTuple):
     """The most that a question can cost a device.
 
-    `each`: in `per` consecutive steps, perhaps in one of them, and again in the next. Of a memo (`per` is 0): for every
-    new value, while reports of a value that stays are free; and `most` for life, whatever its values do. Of changes
-    (`once`): at any step of a horizon of `per` steps, and again in the next.
+    Most questions cost `each` in `per` consecutive steps, possibly all of it in one step. A memo (`per` is 0) costs
+    `each` for every new value, nothing while the value stays, and at most `most` in a life. A stream of changes
+    (`once`) costs `each` at some step of each horizon of `per` steps.
     """
 
     each: int
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
     @property
     def memo(self) -> bool:
-        """Whether it is a memo's.
+        """Whether it is the cost of a memo.
 
         Example:
             >>> Cost(each=10, per=5).memo
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
         return self.each
 
     def of(self, steps: int) -> int:
-        """The most in so many consecutive steps; of a memo, while its value stays.
+        """The most in `steps` consecutive steps from the beginning of a horizon; of a memo, while its value stays.
 
         Example:
             >>> Cost(each=10, per=5).of(11), Cost(each=10, per=0, most=80).of(11)
@@ -57,7 +57,7 @@ class Cost(NamedTuple):
         return self.each if self.memo else self.each * -(-steps // self.per)
 
     def worst(self, steps: int) -> int:
-        """The most in so many consecutive steps, with a new value in each; of changes, from the end of a horizon on.
+        """The most in any `steps` consecutive steps, with a new value in each.
 
         Example:
             >>> Cost(each=10, per=0, most=80).worst(3), Cost(each=10, per=0, most=80).worst(11)
@@ -83,7 +83,7 @@ def cost_of(collection: Collection, name: str) -> Cost:
 
 
 def total_of(collection: Collection, steps: int) -> int:
-    """The most that all questions together can cost in so many consecutive steps; of memos, while values stay.
+    """The most that all questions together can cost in `steps` consecutive steps while the values of memos stay.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -94,7 +94,7 @@ def total_of(collection: Collection, steps: int) -> int:
 
 
 def worst_of(collection: Collection, steps: int) -> int:
-    """The most that all questions together can cost in so many consecutive steps, whatever values do.
+    """The most that all questions together can cost in any `steps` consecutive steps, however values change.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -116,12 +116,13 @@ def steps_a_year(collection: Collection) -> int:
 
 
 def promises_of(collection: Collection) -> tuple[Promise, ...]:
-    """What a collection promises of the whole, and how it is divided beforehand between accounts, in seconds.
+    """The promises about the whole collection, each divided between accounts; grids are in seconds.
 
-    What memos cost must not show in when other questions fall silent. So each memo account has a part of its own of
-    every limit, by what the signed collection says alone. Of a step and of a window, the other questions get what they
-    need and memos the rest, but at least one new value each. Of a life, each question gets an equal part, and memos
-    again at least one new value each. What memos get is divided equally, as far as each gets one new value.
+    What memos cost must not influence when other questions fall silent. So each memo account has its own part of every
+    limit, which depends on the signed collection alone. Of the limits of a step and of a window, the other questions
+    get what they need, and memos the rest, but at least one new value each. Of the limit of a life, each question gets
+    an equal part, and memos again at least one new value each. The part of the memos is divided equally between them,
+    but each gets at least one new value.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -129,35 +130,38 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
         [(1000000000000, 1, {'asks': 1000000000000})]
     """
     costs = {name: cost_of(collection, name) for name in collection.questions}
-    others = [cost for cost in costs.values() if not cost.memo]
-    fresh = {collection.terms[name].account: cost.each for name, cost in costs.items() if cost.memo}
+    without_memo = [cost for cost in costs.values() if not cost.memo]
+    new_value = {collection.terms[name].account: cost.each for name, cost in costs.items() if cost.memo}
     budget, grid = collection.budget, (collection.step_seconds, collection.origin)
     promises = []
 
     def divide(limit: int, needed: int, steps: int, interval: int = 0, origin: int = 0) -> None:
-        memos = min(limit, max(sum(fresh.values()), limit - needed)) if fresh else 0
-        parts = {ASKS: limit - memos, **_divided(memos, fresh)}
-        given = {account: part for account, part in parts.items() if part}
-        promises.append(Promise(limit, steps, interval, origin, parts=given))
+        memos = min(limit, max(sum(new_value.values()), limit - needed)) if new_value else 0
+        parts = {ASKS: limit - memos, **_divided(memos, new_value)}
+        nonzero = {account: part for account, part in parts.items() if part}
+        promises.append(Promise(limit, steps, interval, origin, parts=nonzero))
 
     if budget.event is not None:
-        divide(budget.event, sum(cost.step for cost in others), 1, *grid)
+        divide(budget.event, sum(cost.step for cost in without_memo), 1, *grid)
     if budget.window is not None:
         limit, steps = budget.window
-        divide(limit, sum(cost.of(steps) for cost in others), steps, *grid)
+        divide(limit, sum(cost.of(steps) for cost in without_memo), steps, *grid)
     if budget.user is not None:
-        divide(budget.user, budget.user * len(others) // len(costs), 0)
+        divide(budget.user, budget.user * len(without_memo) // len(costs), 0)
     return tuple(promises)
 
 
-def _divided(units: int, fresh: Mapping[str, int]) -> dict[str, int]:
-    """Equal parts, but what one new value costs where that is more; equal ones in any case where it is too little."""
-    if sum(fresh.values()) > units:
-        return dict.fromkeys(fresh, units // len(fresh))
+def _divided(units: int, new_value: Mapping[str, int]) -> dict[str, int]:
+    """Divide units equally between accounts, but give each at least the cost of one new value.
+
+    Where there is too little for one new value each, all parts are equal.
+    """
+    if sum(new_value.values()) > units:
+        return dict.fromkeys(new_value, units // len(new_value))
     parts: dict[str, int] = {}
-    while len(parts) < len(fresh):
-        rest = [account for account in fresh if account not in parts]
-        each = (units - sum(parts.values())) // len(rest)
-        above = [account for account in rest if fresh[account] > each]
-        parts |= {account: fresh[account] for account in above} or dict.fromkeys(rest, each)
+    while len(parts) < len(new_value):
+        rest = [account for account in new_value if account not in parts]
+        equal = (units - sum(parts.values())) // len(rest)
+        above = [account for account in rest if new_value[account] > equal]
+        parts |= {account: new_value[account] for account in above} or dict.fromkeys(rest, equal)
     return parts

@@ -1,8 +1,8 @@
-"""Terms: what a device has to know of a question, compiled by its author and signed with the collection.
+"""Terms: what a device has to know of a question, compiled by authoring and signed with the collection.
 
-A device enforces what is signed here, knows no kind of question, and derives no cost and no limit by itself: which
-fields are read and how they are frozen, what may be looked at, by which mechanisms, in how many rounds and parts, which
-account pays, and what the question alone may cost.
+Terms say which fields are read and how they are frozen, which views and mechanisms an ask may name, how many rounds and
+parts there are, which account pays, and what the question alone may cost. A device enforces them. It knows no kinds of
+questions, and derives no cost and no limit by itself.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ Frozen = Literal["step", "last", "study"]
 MOST_ROUNDS = 1 << 10
 MOST_PARTS = 1 << 10
 MOST_REPORT_BYTES = 1 << 24
+_MOST_LISTED = 1 << 24
 _MOST_TIME = 1 << 40
 
 
 class Family(NamedTuple):
-    """A mechanism by name, where its parameters depend on the view: what it declares to spend is one of `units`."""
+    """A mechanism by name, whose parameters depend on the view. Its declared epsilon must be one of `units`."""
 
     mechanism: str
     units: tuple[int, ...]
@@ -46,16 +47,16 @@ class Family(NamedTuple):
             Family(mechanism='OUE', units=(10, 20))
         """
         _exactly("families", spec, {"mechanism", "units"})
-        units = tuple(_whole("units", each, 1, MOST_UNITS) for each in _list("units", spec["units"]))
+        units = tuple(_integer("units", unit, 1, MOST_UNITS) for unit in _list("units", spec["units"]))
         if not units or list(units) != sorted(set(units)):
             raise InvalidValue("units", list(units), "at least one, ascending")
         return Family(_text("mechanism", spec["mechanism"]), units)
 
 
 class Study(NamedTuple):
-    """When a protocol that ends is asked: run k begins at start + k every, and its rounds are of this many seconds.
+    """The schedule of a study: run k begins at start + k every, and each round takes `round_seconds`.
 
-    `every` is 0 where there is run 0 alone.
+    `every` is 0 where the study is not repeated.
     """
 
     start: int
@@ -68,7 +69,7 @@ class Study(NamedTuple):
 
     @staticmethod
     def from_spec(spec: Any, rounds: int) -> Study:
-        """Read a schedule of so many rounds back.
+        """Read back the schedule of a study of so many rounds.
 
         Example:
             >>> Study.from_spec({"start": 0, "round_seconds": 60, "every": 100}, rounds=2)
@@ -78,9 +79,9 @@ class Study(NamedTuple):
         """
         _exactly("study", spec, set(Study._fields))
         study = Study(
-            _whole("start", spec["start"], 0, _MOST_TIME),
-            _whole("round_seconds", spec["round_seconds"], 1, _MOST_TIME),
-            _whole("every", spec["every"], 0, _MOST_TIME),
+            _integer("start", spec["start"], 0, _MOST_TIME),
+            _integer("round_seconds", spec["round_seconds"], 1, _MOST_TIME),
+            _integer("every", spec["every"], 0, _MOST_TIME),
         )
         if 0 < study.every < rounds * study.round_seconds:
             raise InvalidValue(
@@ -96,32 +97,30 @@ class Terms:
     Parameters
     ----------
     fields
-        What it reads. All of them are frozen together.
+        The fields that the question reads. Their values are frozen together.
     frozen
-        An answer is about what was recorded in its step ("step"), what was last recorded ("last"), or what was so at
-        the first answer of a whole study ("study").
+        Which values an answer is about: those recorded in its step ("step"), those recorded last ("last"), or those
+        recorded last at the first answer of the study's run ("study").
     views
-        Patterns of what may be looked at: the JSON of a view, in which {"from": a, "to": b} stands for any number
-        between, {"most": k} for at most k different integers of at least 0, ascending, and {"most": k, "each": pattern}
-        for a list of at most k that match the pattern.
+        Patterns of the views that an ask may name: see `hubbub.collection.admits.matches`.
     mechanisms
         The ids of the specs that an ask may name, sorted.
     families
-        Mechanisms that an ask may name whatever their parameters, as long as they read what the view gives.
+        Mechanisms that an ask may name with any parameters that fit the view.
     rounds, parts
-        How many rounds a step (or a run of a study) has, and how many asks a round, of which a device answers one.
+        How many rounds a step (or a run of a study) has, and how many asks a round has. A device answers one of them.
     account
-        Which account pays.
+        The account that pays.
     state
-        Empty where every report is fresh; else the mechanism whose state the device keeps from step to step.
+        The mechanism whose state a device keeps from step to step; empty where every report is fresh.
     limit
-        The most that one step, or one run of a study, may cost: the sum over its answers, in units.
+        The most that the answers of one step, or of one run of a study, may cost together, in units of 1e-12 epsilon.
     promises
-        What this question alone may cost, in seconds.
+        What this question alone may cost; grids are in seconds.
     report_bytes
         The size of the largest report.
     study
-        The schedule of a study; None of a question that is asked step by step.
+        The schedule of a study; None for a question that is asked step by step.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -161,12 +160,12 @@ class Terms:
 
     @staticmethod
     def from_spec(spec: Any, question: str) -> Terms:
-        """Read terms back; every field must be there, and no other. What they allow is for `admits` to say."""
+        """Read terms back; they must have exactly these fields. Which asks they allow is decided by `admits`."""
         _exactly("terms", spec, {part.name for part in fields(Terms)})
         frozen, state = spec["frozen"], spec["state"]
         if frozen not in get_args(Frozen):
             raise InvalidValue("frozen", frozen, f"one of {', '.join(get_args(Frozen))}")
-        rounds = _whole("rounds", spec["rounds"], 1, MOST_ROUNDS)
+        rounds = _integer("rounds", spec["rounds"], 1, MOST_ROUNDS)
         study = None if spec["study"] is None else Study.from_spec(spec["study"], rounds)
         if (study is not None) != (frozen == "study"):
             raise InvalidValue("frozen", frozen, '"study" for studies, and only for them')
@@ -174,17 +173,17 @@ class Terms:
             fields=tuple(_text("fields", name) for name in _list("fields", spec["fields"])),
             frozen=frozen,
             views=tuple(_view(view) for view in _list("views", spec["views"])),
-            mechanisms=tuple(_text("mechanisms", each) for each in _list("mechanisms", spec["mechanisms"])),
+            mechanisms=tuple(_text("mechanisms", spec_id) for spec_id in _list("mechanisms", spec["mechanisms"])),
             families=tuple(Family.from_spec(family) for family in _list("families", spec["families"])),
             rounds=rounds,
-            parts=_whole("parts", spec["parts"], 1, MOST_PARTS),
+            parts=_integer("parts", spec["parts"], 1, MOST_PARTS),
             account=_text("account", spec["account"]),
             state=state if state == "" else _text("state", state),
-            limit=_whole("limit", spec["limit"], 1, MOST_UNITS),
+            limit=_integer("limit", spec["limit"], 1, MOST_UNITS),
             promises=tuple(
                 Promise.from_spec(promise, of_question(question)) for promise in _list("promises", spec["promises"])
             ),
-            report_bytes=_whole("report_bytes", spec["report_bytes"], 1, MOST_REPORT_BYTES),
+            report_bytes=_integer("report_bytes", spec["report_bytes"], 1, MOST_REPORT_BYTES),
             study=study,
         )
         for name in ("fields", "views", "promises"):
@@ -199,10 +198,11 @@ _PLAIN = ("frozen", "rounds", "parts", "account", "state", "limit", "report_byte
 
 
 def memo_account(field: str, spec_id: str) -> str:
-    """The account that pays for the memos of a field, under which they are kept.
+    """The account that pays for the memos of a field; its name is also the key of their state.
 
-    Memos that two fields share would tell whether their values are equal. And what one account spends depends on its
-    field's values: paying for another question too, it would show in when that one falls silent.
+    Each field has an account of its own. Memos that two fields share would reveal whether their values are equal. And
+    the spending of the account depends on the field's values: another question that it paid for would fall silent
+    depending on them.
 
     Example:
         >>> memo_account("home", "94a6cc75375060baaad23a40ff0b42d0")
@@ -211,9 +211,9 @@ def memo_account(field: str, spec_id: str) -> str:
     return f"memo:{field}:{spec_id}"
 
 
-def _exactly(name: str, spec: Any, wanted: set[str]) -> None:
-    if not isinstance(spec, Mapping) or set(spec) != wanted:
-        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(wanted))}")
+def _exactly(name: str, spec: Any, expected: set[str]) -> None:
+    if not isinstance(spec, Mapping) or set(spec) != expected:
+        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")
 
 
 def _list(name: str, value: Any) -> list[Any]:
@@ -228,7 +228,7 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _whole(name: str, value: Any, low: int, high: int) -> int:
+def _integer(name: str, value: Any, low: int, high: int) -> int:
     number = integer(name, value)
     if not low <= number <= high:
         raise InvalidValue(name, number, f"an integer from {low} to {high}")
@@ -238,4 +238,22 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 def _view(value: Any) -> Mapping[str, Json]:
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
         raise InvalidValue("views", value, "objects with a kind")
+    _check_pattern(value)
     return dict(value)
+
+
+def _check_pattern(pattern: Any) -> None:
+    """Refuse bounds that are no bounds: `matches` compares with them."""
+    if isinstance(pattern, Mapping) and pattern.keys() == {"from", "to"}:
+        ends = pattern["from"], pattern["to"]
+        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+        if not numbers or not ends[0] <= ends[1]:
+            raise InvalidValue("views", pattern, "a range from a number to one that is not smaller")
+    elif isinstance(pattern, Mapping):
+        if pattern.keys() in ({"most"}, {"most", "each"}):
+            _integer("most", pattern["most"], 0, _MOST_LISTED)
+        for part in pattern.values():
+            _check_pattern(part)
+    elif isinstance(pattern, list | tuple):
+        for part in pattern:
+            _check_pattern(part)

@@ -1,4 +1,4 @@
-"""Uploads: what devices send. Decoding trusts nothing that it has not checked.
+"""Uploads: what devices send, and the size of all of them. Decoding trusts nothing that it has not checked.
 
 A report names the collection, its version, and the ask that it answers (`AnswerName`). All of these come from the
 signed collection and the clock. No hash of an ask or of a mechanism is sent: a server could vary it from device to
@@ -11,16 +11,17 @@ bare (`Reports.to_bare`): the ask tells the reader what the columns are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from hubbub.collection.names import AnswerFields, check_answer_name, check_collection
+from hubbub.collection.names import LONGEST_NAME, AnswerFields, check_answer_name, check_collection
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 
 if TYPE_CHECKING:
+    from hubbub.collection.terms import Terms
     from hubbub.mechanisms.base import ReportFormat
 
 UPLOAD_TYPE = "application/vnd.hubbub.upload+msgpack"
@@ -28,6 +29,15 @@ JSON_TYPE = "application/json"
 
 ID_BYTES = 16
 MOST_ENTRIES = 1 << 12
+BLOCK = 1024
+HEAD_BYTES = 1 + 1 + (2 + LONGEST_NAME) + 5 + 5 + 5
+"""The bytes of a frame without entries: array, kind, collection's name, version, heads of the list and of the
+padding."""
+ENTRY_BYTES = 80
+"""The most bytes of an entry without its question's name and its report. In binary: the array (1), the heads of the
+three texts (2 + 2 + 5), run, step, round and part (5 + 9 + 5 + 5), the report's id (16). Twice as much, which is what a
+readable frame has, holds the readable form too: keys and punctuation (70), numbers (42), id (32), and a report whose
+length is not a multiple of three (4)."""
 _PAD_HEAD = 5  # always the long form, so that every size can be reached
 _DIGITS = "0123456789abcdef"
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError)
@@ -203,3 +213,38 @@ def _check(upload: Upload) -> None:
         check_answer_name(entry)
         if len(entry.report_id) != ID_BYTES:
             raise DecodeError("report_id", entry.report_id, f"{ID_BYTES} bytes")
+
+
+def entry_bytes(question: str, report: int) -> int:
+    """The most bytes of one entry of an upload: the name of the answer, the report's id, and the report.
+
+    Example:
+        >>> entry_bytes("popular", 100)
+        187
+    """
+    return ENTRY_BYTES + len(question) + report
+
+
+def frame_bytes(entries: int) -> int:
+    """The size of a frame whose entries take so many bytes, in whole blocks of 1024.
+
+    Example:
+        >>> frame_bytes(187), frame_bytes(1000)
+        (1024, 2048)
+    """
+    return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
+
+
+def frame_for(terms: Mapping[str, Terms], layers: int = 0) -> int:
+    """The size of every upload of a collection: room for one answer to each round of each question.
+
+    `layers` is how many bytes of encryption are added to each report.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> frame_for(load_collection(EXAMPLE).terms)
+        1024
+    """
+    return frame_bytes(
+        sum(entry_bytes(name, question.report_bytes + layers) * question.rounds for name, question in terms.items())
+    )

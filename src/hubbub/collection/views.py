@@ -1,4 +1,4 @@
-"""Views that only a collection's fields need."""
+"""Views of fields that hold sets, key-value pairs or on/off values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Size(View):
 
 @dataclass(frozen=True)
 class Held(View):
-    """The keys that are held, with their numbers on a scale from -1 to 1; no number at all counts as the lower end.
+    """The keys that a person holds, with their numbers scaled to -1..1; NaN counts as the lower end.
 
     Example:
         >>> Held(keys=3, low=1.0, high=5.0)([((0, 3.0), (2, 9.0), (7, 1.0)), ()])
@@ -46,7 +46,7 @@ class Held(View):
             raise InvalidValue("high", self.high, f"a finite number above low = {self.low}")
 
     def __call__(self, values: Any) -> list[dict[int, float]]:
-        return [{key: self._scaled(number) for key, number in held if 0 <= key < self.keys} for held in values]
+        return [{key: self._scaled(number) for key, number in pairs if 0 <= key < self.keys} for pairs in values]
 
     def _scaled(self, number: float) -> float:
         if math.isnan(number):
@@ -68,8 +68,8 @@ class Members(View):
 
     def __call__(self, values: Any) -> NDArray[np.int8]:
         rows = np.zeros((len(values), self.items), dtype=np.int8)
-        for row, held in zip(rows, values, strict=True):
-            row[[item for item in held if 0 <= item < self.items]] = 1
+        for row, members in zip(rows, values, strict=True):
+            row[[item for item in members if 0 <= item < self.items]] = 1
         return rows
 
 

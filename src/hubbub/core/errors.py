@@ -9,6 +9,9 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HubbubError(Exception):
     """Anything hubbub refuses to do."""
@@ -66,3 +69,22 @@ def check_integer(field: str, value: object, low: int, high: int | None = None) 
     if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
         allowed = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
         raise InvalidValue(field, value, allowed)
+
+
+@contextmanager
+def at(place: str, **renamed: str) -> Iterator[None]:
+    """Add the place to the field of every `InvalidValue` raised inside; `renamed` gives the names of fields there.
+
+    Example:
+        >>> with at("questions.popular", domain="names"):
+        ...     raise InvalidValue("domain", ["a"], "two names")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: questions.popular.names: got ['a']; allowed: two names
+    """
+    try:
+        yield
+    except InvalidValue as error:
+        field = renamed.get(error.field, error.field)
+        where = f"{place}.{field}" if field else place
+        raise InvalidValue(where, error.value, error.allowed) from None

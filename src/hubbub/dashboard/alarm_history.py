@@ -1,4 +1,4 @@
-"""The alarms of a question: what is raised, and when it was."""
+"""The alarms of a question: which are raised, and in which steps they were."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 
 class AlarmHistory:
-    """What is raised, and when it was, as far as the events that are told go back.
+    """Which alarms of a question are raised, and in which steps they were, as far back as its events go.
 
     Parameters
     ----------
-    told
+    answer
         What `GET /v1/collections/NAME/alarms` answers.
     question
         The question whose alarms these are.
     category
-        Leaves out what is watched of other categories, where an alarm watches each for itself.
+        Leaves out the other categories, where an alarm watches each category by itself.
 
     Example:
         >>> watched = {"alarm": "late", "category": "", "question": "delays", "state": "raised", "threshold": 0.2,
@@ -27,14 +27,14 @@ class AlarmHistory:
         (False, True, ['late planes, above 0.2'])
     """
 
-    def __init__(self, told: Mapping[str, Any], question: str, category: str | None = None) -> None:
+    def __init__(self, answer: Mapping[str, Any], question: str, category: str | None = None) -> None:
         self._watched = [
             (alarm["definition"], watched)
-            for alarm in told["alarms"]
+            for alarm in answer["alarms"]
             for watched in alarm["watched"]
             if watched["question"] == question and (category is None or watched["category"] in ("", category))
         ]
-        self._events = [event for event in told["events"] if event["question"] == question]
+        self._events = [event for event in answer["events"] if event["question"] == question]
 
     def __len__(self) -> int:
         return len(self._watched)
@@ -45,17 +45,17 @@ class AlarmHistory:
         return [_words(watched) for _, watched in self._watched if watched["state"] == "raised"]
 
     def raised_at(self, step: int) -> bool:
-        """Whether any was raised at a step; before the first event that is told, by what that event ended or began."""
+        """Whether an alarm was raised at a step. For steps before the first known event, that event shows it."""
         return any(self._was_raised(watched, step) for _, watched in self._watched)
 
     def thresholds(self, category: str | None) -> tuple[float, ...]:
         """Where the alarms of one category of the answer, or of its one number, are raised."""
-        found = {
+        thresholds = {
             watched["threshold"]
             for definition, watched in self._watched
             if watched["category"] == category or _only(definition, category)
         }
-        return tuple(sorted(found - {None}))
+        return tuple(sorted(thresholds - {None}))
 
     def _was_raised(self, watched: dict[str, Any], step: int) -> bool:
         own = [event for event in self._events if _key(event) == _key(watched)]
@@ -65,8 +65,8 @@ class AlarmHistory:
         return bool(own[0]["state"] == "cleared" if own else watched["state"] == "raised")
 
 
-def _key(told: dict[str, Any]) -> tuple[str, str]:
-    return told["alarm"], told["category"]
+def _key(watched: dict[str, Any]) -> tuple[str, str]:
+    return watched["alarm"], watched["category"]
 
 
 def _only(definition: dict[str, Any], category: str | None) -> bool:

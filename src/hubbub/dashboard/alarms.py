@@ -1,4 +1,4 @@
-"""Alarms as pages show them: a banner while any is raised, and all of them with what they promise."""
+"""Alarms on the pages: a banner while one is raised, and a list of all with what they promise."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MOST_RAISED = 5
 _MOST_WATCHED = 12
 _STATES = {"raised": "Raised", "quiet": "Quiet", "learning": "Learning its baseline"}
 
-Told = Mapping[str, Any]
+AlarmJson = Mapping[str, Any]
 """What `GET /v1/collections/NAME/alarms` answers, or a part of it."""
 
 
-def alarm_banner(collection: Collection, told: Told, question: str | None = None) -> Html | None:
-    """What is raised now, of one question or of all; None while nothing is."""
+def alarm_banner(collection: Collection, answer: AlarmJson, question: str | None = None) -> Html | None:
+    """The alarms that are raised now, of one question or of all; None if none is."""
     raised = [
         (alarm["definition"], watched)
-        for alarm in told["alarms"]
+        for alarm in answer["alarms"]
         for watched in alarm["watched"]
         if watched["state"] == "raised" and question in (None, watched["question"])
     ]
@@ -40,14 +40,14 @@ def alarm_banner(collection: Collection, told: Told, question: str | None = None
     )
 
 
-def alarm_section(collection: Collection, told: Told, question: str | None = None) -> Html | None:
+def alarm_section(collection: Collection, answer: AlarmJson, question: str | None = None) -> Html | None:
     """Every alarm, of one question or of all, with its state and what it promises; then the latest events."""
-    alarms = [alarm for alarm in told["alarms"] if question in (None, alarm["definition"]["question"])]
+    alarms = [alarm for alarm in answer["alarms"] if question in (None, alarm["definition"]["question"])]
     if not alarms:
         return None
     names = {alarm["alarm"] for alarm in alarms}  # an alarm may be gone, and its events are not
-    events = [event for event in reversed(told["events"]) if event["alarm"] in names]
-    promise = told["guarantee"] if question is None and len(alarms) > 1 else None
+    events = [event for event in reversed(answer["events"]) if event["alarm"] in names]
+    promise = answer["guarantee"] if question is None and len(alarms) > 1 else None
     return el(
         "section",
         el("h2", "Alarms", id="alarms-title"),
@@ -55,40 +55,40 @@ def alarm_section(collection: Collection, told: Told, question: str | None = Non
         el("div", [_card(collection, alarm) for alarm in alarms], class_="cards"),
         _events(collection, events, {alarm["alarm"]: alarm["definition"] for alarm in alarms})
         if events
-        else el("p", "None was ever raised.", class_="note"),
+        else el("p", "No alarm was ever raised.", class_="note"),
         id="alarms",
         aria_labelledby="alarms-title",
     )
 
 
-def _raised(collection: Collection, watched: Told, definition: Told) -> Html:
+def _raised(collection: Collection, watched: AlarmJson, definition: AlarmJson) -> Html:
     scale = _scale(collection, watched)
     bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
-    what = "" if watched["threshold"] is not None else "its baseline, "
+    baseline = "" if watched["threshold"] is not None else "its baseline, "
     link = el("a", el("bdi", watched["title"]), href=path_to("results", collection.name, watched["question"]))
     since = watched["since"]
     return join(
         link,
-        f": {watched['direction']} {what}{scale.text(bound)}",
+        f": {watched['direction']} {baseline}{scale.text(bound)}",
         None if since is None else (", since ", step_time(collection, since)),
-        f". The last step says {_estimate(scale, watched, definition)}.",
+        f". The last step alone: {_estimate(scale, watched, definition)}.",
     )
 
 
-def _card(collection: Collection, alarm: Told) -> Html:
+def _card(collection: Collection, alarm: AlarmJson) -> Html:
     watched = alarm["watched"]
-    raised = [each for each in watched if each["state"] == "raised"]
+    raised = [quantity for quantity in watched if quantity["state"] == "raised"]
     first = raised[0] if raised else watched[0]
     scale, state = _scale(collection, first), _STATES[first["state"]]
     several = f", {count(len(raised))} of {count(len(watched))} watched" if len(watched) > 1 else ""
-    shown = [each for each in raised or watched if each["value"] is not None][:_MOST_WATCHED]
+    shown = [quantity for quantity in raised or watched if quantity["value"] is not None][:_MOST_WATCHED]
     values: list[Child] = [
         el(
             "li",
-            (el("bdi", each["category"]), ": ") if each["category"] else None,
-            _estimate(scale, each, alarm["definition"]),
+            (el("bdi", quantity["category"]), ": ") if quantity["category"] else None,
+            _estimate(scale, quantity, alarm["definition"]),
         )
-        for each in shown
+        for quantity in shown
     ]
     return el(
         "section",
@@ -109,7 +109,7 @@ def _card(collection: Collection, alarm: Told) -> Html:
     )
 
 
-def _events(collection: Collection, events: list[Told], definitions: Mapping[str, Told]) -> Html:
+def _events(collection: Collection, events: list[AlarmJson], definitions: Mapping[str, AlarmJson]) -> Html:
     rows = [
         (
             numbered(step_time(collection, event["step"]), event["step"]),
@@ -123,8 +123,8 @@ def _events(collection: Collection, events: list[Told], definitions: Mapping[str
     return table("Latest events", ["Step", "Event", "Alarm", "That step alone", "Likely since"], rows)
 
 
-def _estimate(scale: Scale, watched: Told, definition: Told) -> str:
-    """A step's own number and its interval, cut to what can be: the API has them as they are."""
+def _estimate(scale: Scale, watched: AlarmJson, definition: AlarmJson) -> str:
+    """A step's own estimate and interval, cut to what is possible; the API has them uncut."""
     if watched["value"] is None:
         return "nothing"
     numbers = (watched["value"], watched["low"], watched["high"])
@@ -136,21 +136,21 @@ def _estimate(scale: Scale, watched: Told, definition: Told) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _rule(definition: Told) -> str:
+def _rule(definition: AlarmJson) -> str:
     named = [name for name in ("above", "below") if definition.get(name) is not None]
     return f"Raised {named[0]}" if named else "Raised on a change from"
 
 
-def _bound(scale: Scale, watched: Told) -> str | None:
+def _bound(scale: Scale, watched: AlarmJson) -> str | None:
     bound = watched["threshold"] if watched["threshold"] is not None else watched["baseline"]
     return None if bound is None else scale.text(bound)
 
 
-def _scale(collection: Collection, told: Told) -> Scale:
-    shape = collection.questions[told["question"]].shape(collection.setting(told["question"]))
-    known = told["value"] is not None
+def _scale(collection: Collection, watched: AlarmJson) -> Scale:
+    shape = collection.questions[watched["question"]].shape(collection.setting(watched["question"]))
+    known = watched["value"] is not None
     return Scale.of(
-        "share" if shape.unit == "share" else "mean", reaches=[told["high"] - told["value"]] if known else []
+        "share" if shape.unit == "share" else "mean", reaches=[watched["high"] - watched["value"]] if known else []
     )
 
 

@@ -1,4 +1,4 @@
-"""A release as the pages show it: numbers, how sure they are, and what may be said of them."""
+"""A release as the pages show it: its numbers with their intervals, and whether they differ clearly from zero."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Value(NamedTuple):
 
     @property
     def reach(self) -> float | None:
-        """How far off it may be, on the side where that is more."""
+        """The distance from the estimate to the farther end of its interval."""
         if self.value is None or self.low is None or self.high is None:
             return None
         return max(self.value - self.low, self.high - self.value)
@@ -51,7 +51,7 @@ class Value(NamedTuple):
 
     @property
     def standing(self) -> Standing:
-        """Whether it can be told from zero: its whole interval must be above, or below where that can be.
+        """Whether it differs clearly from zero: its whole interval is above zero, or below where that is possible.
 
         Example:
             >>> Value(0, "a", 0.5, 0.1, 0.9).standing, Value(0, "a", 0.5, 0.0, 1.0).standing
@@ -66,7 +66,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Values(Sequence[Value]):
-    """The numbers of a release in the order of their codes, each made when it is looked at: there may be many.
+    """The numbers of a release in the order of their codes. Each `Value` is made on access: there may be millions.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Values(Sequence[Value]):
     bounds
         The least and the most that is possible, to which they are cut.
     cut
-        What their estimates had to exceed to be told at all (see `hubbub.core.selected`).
+        The threshold that an estimate had to exceed to be released (see `hubbub.core.selected`).
     ratios
         Of numbers by group, what they are ratios of.
 
@@ -129,30 +129,30 @@ class Values(Sequence[Value]):
 
 @dataclass(frozen=True)
 class AnswerCard:
-    """A release. Where it is withheld, it has no values.
+    """A release. It has no values if it is withheld.
 
     Parameters
     ----------
     question, step, time
         What was asked, which step it describes, and when it was made.
     n, population
-        How many reports it rests on, and of how many devices that are thought to be there.
+        The number of reports it is made from, and the estimated number of devices.
     kind, bias
         "share" or "quantity"; see `hubbub.Estimate`.
     published, spent
-        Whether it has reports of its own, or an earlier release stands in; the part of a window's budget it took.
+        Whether it has reports of its own or repeats an earlier release; and the part of a window's budget it took.
     values
         In the order of their codes.
     withheld
         Why nobody may see it.
     lost
-        Of a stream of changes: how many reports were due, how many came, and how far the rest may draw each value.
+        For a stream of changes: how many reports were due, how many came, and how far the others may bias each value.
     smoothed
         Whether the values are smoothed over time; the intervals are still those of the step's own reports.
     others
-        What else the release says, by name: the quantiles of a distribution.
+        Its other estimates by name, such as the quantiles of a distribution.
     stopped
-        Why a study ended before its last round, where it has something to tell all the same.
+        Why a study ended before its last round, if it has results nevertheless.
     """
 
     question: str
@@ -221,8 +221,8 @@ class AnswerCard:
         return replace(self, values=tuple(value.possible(*bounds) for value in self.values))
 
     def ranked(self) -> list[Value]:
-        """Largest first; those that cannot be told from zero after those that can."""
-        return sorted(self.values, key=lambda one: (one.standing != "clear", -(one.value or 0.0), one.code))
+        """The values, largest first; those that do not differ clearly from zero come last."""
+        return sorted(self.values, key=lambda value: (value.standing != "clear", -(value.value or 0.0), value.code))
 
 
 def _values(stored: Mapping[str, Any]) -> Values:

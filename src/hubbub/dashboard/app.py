@@ -20,7 +20,7 @@ from hubbub.service.alarms.alarms_json import alarms_json
 from hubbub.service.auth import Tokens
 from hubbub.service.problems import Problem, problem_of
 from hubbub.service.service import Service
-from hubbub.service.shuffled_shown import shuffled_json
+from hubbub.service.shuffled_json import shuffled_json
 from hubbub.service.store.base import RateRow
 
 if TYPE_CHECKING:
@@ -79,24 +79,24 @@ class ServiceReader:
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""
         wanted, now = self._collector.collections[collection].collection_id, self.now()
-        served = {each.collection_id for each in self._collector.collections.values()}
+        served = {other.collection_id for other in self._collector.collections.values()}
         nobodys: dict[str, int] = {}
         for (other, outcome), number in self._collector.counts().items():
             if other not in served:
                 nobodys[outcome] = nobodys.get(outcome, 0) + number
-        # A copy at once: the collector's own thread opens and closes windows meanwhile.
-        windows = list(self._collector.board.asks.values())
+        # A copy at once: the collector's own thread opens and closes asks meanwhile.
+        open_asks = list(self._collector.board.asks.values())
         asks = [
             OpenAskCount(
-                question=window.question,
-                step=window.ask.step,
-                share=window.ask.cohort.share,
-                reports=window.sketch.n,
-                opens=window.opens,
-                closes=window.closes,
+                question=open_ask.question,
+                step=open_ask.ask.step,
+                share=open_ask.ask.cohort.share,
+                reports=open_ask.sketch.n,
+                opens=open_ask.opens,
+                closes=open_ask.closes,
             )
-            for window in sorted(windows, key=lambda each: (each.question, each.ask.step))
-            if window.key.collection == wanted and not window.final and window.opens <= now < window.closes
+            for open_ask in sorted(open_asks, key=lambda open_ask: (open_ask.question, open_ask.ask.step))
+            if open_ask.key.collection == wanted and not open_ask.final and open_ask.opens <= now < open_ask.closes
         ]
         return Ingest(
             outcomes=self._service.counts(collection),
@@ -105,21 +105,21 @@ class ServiceReader:
             asks=asks,
         )
 
-    def query(self, collection: str, question: str, asked: BoxQuery) -> QueryAnswer | str:
+    def query(self, collection: str, question: str, query: BoxQuery) -> QueryAnswer | str:
         """The answer of a query of a table, or why there is none."""
         tables = self._service.tables
         try:
-            return tables.answer(collection, question, asked.sql, first=asked.first, last=asked.last, explain=True)
+            return tables.answer(collection, question, query.sql, first=query.first, last=query.last, explain=True)
         except (Problem, InvalidValue) as error:
             problem = problem_of(error)
             return problem.detail or problem.slug
 
     def alarms(self, collection: str) -> Mapping[str, Any]:
-        """The alarms of a collection, as the API tells of them."""
+        """The alarms of a collection, as the API answers."""
         return alarms_json(self._collector.alarms, self._collector.collections[collection])
 
     def shuffled(self, collection: str) -> Mapping[str, Any]:
-        """The shuffled batches of a collection, as the API tells of them."""
+        """The shuffled batches of a collection, as the API answers."""
         return shuffled_json(self._collector.store, self._collector.collections[collection])
 
     def notice(self) -> str | None:

@@ -150,11 +150,11 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
 
 def _alarms(points: Sequence[Point], x: Callable[[Point], float]) -> Iterator[tuple[float, float]]:
     """From where to where an alarm was raised: from each such point half the way to its neighbours."""
-    places = [x(one) for one in points]
-    for at, one in enumerate(points):
-        if one.alarm:
-            before, after = places[max(at - 1, 0)], places[min(at + 1, len(places) - 1)]
-            yield round((before + places[at]) / 2, 1), round((places[at] + after) / 2, 1)
+    places = [x(point) for point in points]
+    for index, point in enumerate(points):
+        if point.alarm:
+            before, after = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
+            yield round((before + places[index]) / 2, 1), round((places[index] + after) / 2, 1)
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:

@@ -1,4 +1,4 @@
-"""Collections: what is asked of devices, word for word as they get it."""
+"""The pages about collections: an overview of all, and for each its questions, fields and signed document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from hubbub.authoring import Finding, check, forecast
 from hubbub.authoring.forecast import Forecast
 from hubbub.collection import Collection
-from hubbub.collection.duration import every, shown
+from hubbub.collection.duration import duration_text, every
 from hubbub.core.domain import Domain
 from hubbub.dashboard.facts import facts, table
 from hubbub.dashboard.headline import headline
@@ -24,7 +24,7 @@ _DEVICES = (10_000, 100_000, 1_000_000)
 
 
 def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
-    """All collections, each with what it says at this moment."""
+    """All collections, each with the headlines of its latest releases."""
     return el("div", [_card(reader, collection) for collection in collections], class_="cards")
 
 
@@ -52,7 +52,7 @@ def _card(reader: Reader, collection: Collection) -> Html:
 
 
 def collection_page(collection: Collection) -> Html:
-    """One collection."""
+    """What one collection asks, what its check finds, and the document that devices receive."""
     return join(
         _about(collection), _questions(collection), _fields(collection), _findings(collection), _spec(collection)
     )
@@ -68,11 +68,11 @@ def _about(collection: Collection) -> Html:
             ("Step 0 began", moment(collection.origin, precision=60)),
             (
                 "Late reports count for",
-                shown(collection.lateness_seconds) if collection.lateness_seconds else "no time",
+                duration_text(collection.lateness_seconds) if collection.lateness_seconds else "no time",
             ),
-            ("Fewest reports released", count(collection.minimum_batch)),
-            ("Fewest devices asked", f"{part(collection.minimum_arc / CIRCLE)} of all"),
-            ("Sums of reports are kept for", shown(collection.retention_days * 86400)),
+            ("Fewest reports of a release", count(collection.minimum_batch)),
+            ("Fewest devices asked at a time", f"{part(collection.minimum_arc / CIRCLE)} of all"),
+            ("Sums of reports are kept for", duration_text(collection.retention_days * 86400)),
             ("Size of every upload", count(collection.frame_bytes, "byte")),
         ],
         class_="facts wide-facts",
@@ -97,7 +97,7 @@ def _questions(collection: Collection) -> Html:
             )
         )
     headings = ("Name", "Question", "Kind", "Field", "#Epsilon", "Mechanism", *(f"#{n:,} devices" for n in _DEVICES))
-    note = "The last columns: the expected standard error with so many devices."
+    note = "The last columns are the standard error to expect with so many devices."
     return el(
         "section",
         el("h2", "Questions", id="questions-title"),
@@ -111,7 +111,7 @@ def _error(row: Forecast, n: int) -> str:
     error = row.errors[n]
     if error is None:
         return "no formula"
-    return "± " + Scale.of("share" if row.unit == "share" else "quantity", reaches=[error]).text(error)
+    return Scale.of("share" if row.unit == "share" else "quantity", reaches=[error]).text(error)
 
 
 def _fields(collection: Collection) -> Html:
@@ -155,7 +155,7 @@ def _spec(collection: Collection) -> Html:
     return el(
         "section",
         el("h2", "As devices get it", id="spec-title"),
-        el("p", "Its id is the hash of this. It is never changed while it is served: a change is a new version."),
+        el("p", "The id is the hash of this document. A served document never changes: a change is a new version."),
         el("details", el("summary", "The whole spec"), el("pre", text, tabindex=0), id="spec"),
         aria_labelledby="spec-title",
     )

@@ -8,14 +8,14 @@ from hubbub.dashboard.markup import Child, Html, el, join
 
 
 def facts(pairs: Iterable[tuple[str, Child]], *, class_: str = "facts") -> Html:
-    """Names and what they are; None leaves one out.
+    """A list of names and values; a value of None is left out.
 
     Example:
         >>> facts([("reports", 3), ("bias", None)])
         '<dl class="facts"><div><dt>reports</dt><dd>3</dd></div></dl>'
     """
-    given = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None]
-    return el("dl", given, class_=class_)
+    items = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None]
+    return el("dl", items, class_=class_)
 
 
 def numbered(when: Child, step: int) -> Html:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -32,7 +33,7 @@ class ChosenPair(NamedTuple):
     second: int
 
     @staticmethod
-    def read(asked: Mapping[str, str]) -> ChosenPair | None:
+    def read(query: Mapping[str, str]) -> ChosenPair | None:
         """From an address; None where it names none.
 
         Example:
@@ -41,10 +42,10 @@ class ChosenPair(NamedTuple):
             >>> ChosenPair.read({"by": "os", "of": "x", "minus": "0"}) is None
             True
         """
-        places = [asked.get(name, "") for name in ("of", "minus")]
+        places = [query.get(name, "") for name in ("of", "minus")]
         if not all(place.isascii() and place.isdigit() and len(place) < 7 for place in places):
             return None
-        return ChosenPair(asked.get("by", ""), *map(int, places))
+        return ChosenPair(query.get("by", ""), *map(int, places))
 
 
 def group_tables(collection: Collection, answer: AnswerCard, shape: Shape, pair: ChosenPair | None = None) -> Html:
@@ -89,10 +90,10 @@ def _table(
 ) -> Html:
     """One value in every group."""
     own = [values[group * len(shape.values) + place]._replace(label=label) for group, label in enumerate(groups)]
-    title, drawn = shape.values[place], replace(bars, answer=replace(answer, values=tuple(own)))
+    title, bars = shape.values[place], replace(bars, answer=replace(answer, values=tuple(own)))
     return join(
         el("h4", el("bdi", title)) if len(shape.values) > 1 else None,
-        drawn.table(own, f"{title}, by group"),
+        bars.table(own, f"{title}, by group"),
     )
 
 
@@ -127,19 +128,21 @@ def _difference(
         action=path_to("results", collection.name, answer.question),
         class_="choose",
     )
-    told = _told(ratios, shape, groups, first, second) if first != second else "Choose two different groups."
-    return el("section", el("h4", "How two groups differ"), form, el("div", told), class_="difference")
+    result: Child = "Choose two different groups."
+    if first != second:
+        result = _differences(ratios, shape, groups, first, second)
+    return el("section", el("h4", "How two groups differ"), form, el("div", result), class_="difference")
 
 
-def _told(ratios: Ratios, shape: Shape, groups: Sequence[str], first: int, second: int) -> Html:
+def _differences(ratios: Ratios, shape: Shape, groups: Sequence[str], first: int, second: int) -> Html:
     size = len(shape.values)
     shown = range(min(size, _MOST_COMPARED))
-    apart = [ratios.difference(first * size + place, second * size + place, LEVEL) for place in shown]
+    differences = [ratios.difference(first * size + place, second * size + place, LEVEL) for place in shown]
     unit = "share" if shape.unit == "share" else "quantity"
-    scale = Scale.of(unit, reaches=[(one.high - one.low) / 2 for one in apart])
+    scale = Scale.of(unit, reaches=[(gap.high - gap.low) / 2 for gap in differences])
     rows = [
-        (label, scale.text(None if one.value != one.value else one.value), scale.text(one.low), scale.text(one.high))
-        for label, one in zip(shape.values, apart, strict=False)
+        (label, scale.text(None if math.isnan(gap.value) else gap.value), scale.text(gap.low), scale.text(gap.high))
+        for label, gap in zip(shape.values, differences, strict=False)
     ]
     title = f"{groups[first]} minus {groups[second]}"
     return table(title, ["Value", "#difference", "#from", "#to"], rows)

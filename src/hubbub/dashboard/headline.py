@@ -1,4 +1,4 @@
-"""What a release says, in a sentence that claims no more than it can."""
+"""The headline of a release: one sentence that claims no more than the intervals allow."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hubbub.dashboard.words import Scale, count
 _MOST_NAMED = 3
 _BIAS = {
     "none": "none: right on average",
-    "ratio": "small beside its error: one unbiased estimate divided by another; the intervals hold",
-    "consistent": "small: adjusted to add up, which trades bias for error",
+    "ratio": "small compared with the error: each number is a ratio of two unbiased estimates; the intervals hold",
+    "consistent": "small: the values are adjusted to be consistent, which adds a bias and reduces the error",
     "heuristic": "possible: the method does not rule it out, and intervals may be too narrow",
 }
 
 
 def headline(answer: AnswerCard) -> Html:
-    """The main thing.
+    """What the release says, in a sentence.
 
     Example:
         >>> def answer(*values):
@@ -25,9 +25,9 @@ def headline(answer: AnswerCard) -> Html:
         >>> headline(answer(a, b))
         '<bdi>a</bdi> is the most common: <strong>60%</strong> ± 10.'
         >>> headline(answer(b, c))
-        '<bdi>b</bdi> or <bdi>c</bdi> is the most common; which of them cannot be told yet.'
+        'The most common is <bdi>b</bdi> or <bdi>c</bdi>: the reports so far do not show which.'
         >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
-        'No value can be told from zero yet: too few reports for so many values.'
+        'No value is clearly above zero yet: there are too few reports for so many values.'
         >>> headline(AnswerCard("q", 1, 0.0, 9, (a, b), kind="quantity"))
         '<bdi>a</bdi> is the highest: <strong>0.60</strong> ± 0.10.'
     """
@@ -44,32 +44,33 @@ def headline(answer: AnswerCard) -> Html:
     if len(ranked) == 1 and ranked[0].standing == "clear":
         return join(_name(ranked[0]), ": ", _number(ranked[0], scale), ".")
     if not ranked or ranked[0].standing == "unknown":
-        return join("How far these numbers may be off is not known.")
+        return join("The errors of these numbers are not known.")
     if ranked[0].standing == "zero":
-        return join("No value can be told from zero yet: too few reports for so many values.")
-    # Whatever may be ahead of the first, grey or not, or of unknown error.
+        return join("No value is clearly above zero yet: there are too few reports for so many values.")
+    # All values that may be larger than the first: also those drawn in grey, and those whose error is not known.
     first = [value for value in ranked if value.high is None or value.high >= (ranked[0].low or 0.0)]
     if len(first) == 1:
         return join(_name(ranked[0]), " is the most common: ", _number(ranked[0], scale), ".")
-    if len(first) > _MOST_NAMED:
-        others = count(len(first) - 1, "other")
-        return join(_name(ranked[0]), f" or one of {others} is the most common; which of them cannot be told yet.")
-    named = _listed([_name(value) for value in first], last=" or ")
-    return join(named, " is the most common; which of them cannot be told yet.")
+    return _undecided("most common", first)
 
 
 def _highest(ranked: list[Value], scale: Scale) -> Html:
-    """Of numbers for several keys."""
+    """The headline of numbers for several keys."""
     known = sorted((value for value in ranked if value.standing != "unknown"), key=lambda value: -(value.value or 0.0))
     if not known:
-        return join("Of no key anything is known yet: too few reports for so many keys.")
+        return join("Nothing is known of any key yet: there are too few reports for so many keys.")
     first = [value for value in known if (value.high or 0.0) >= (known[0].low or 0.0)]
     if len(first) == 1:
         return join(_name(first[0]), " is the highest: ", _number(first[0], scale), ".")
+    return _undecided("highest", first)
+
+
+def _undecided(rank: str, first: list[Value]) -> Html:
+    """The headline where any of several values may be the first."""
+    names: Child = _listed([_name(value) for value in first], last=" or ")
     if len(first) > _MOST_NAMED:
-        others = count(len(first) - 1, "other")
-        return join(_name(first[0]), f" or one of {others} is the highest; which of them cannot be told yet.")
-    return join(_listed([_name(value) for value in first], last=" or "), " is the highest; which cannot be told yet.")
+        names = (_name(first[0]), f" or one of {count(len(first) - 1, 'other value')}")
+    return join(f"The {rank} is ", names, ": the reports so far do not show which.")
 
 
 def bias_text(bias: str, *, smoothed: bool = False) -> str:
@@ -80,7 +81,7 @@ def bias_text(bias: str, *, smoothed: bool = False) -> str:
         'none: right on average'
     """
     if smoothed:
-        return "possible: smoothed over time; the intervals are of this step's own reports alone, and hold"
+        return "possible: values are smoothed over time; the intervals are those of this step's own reports, and hold"
     return _BIAS.get(bias, bias)
 
 

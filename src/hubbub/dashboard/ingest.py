@@ -1,4 +1,4 @@
-"""Ingest: what came in, what was turned away and why, what is asked now."""
+"""The ingest page: how many reports came in, how many were turned away and why, and what is asked now."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hubbub.dashboard.words import Scale, count, moment, nearly, part, step_time
 EXPLAINED = {
     "accepted": "Counted, exactly once, and on the disk.",
     "duplicate": "Sent again and recognised: it was counted before. A lost answer makes a device repeat itself.",
-    "cover": "An upload without a report, from a device that was asked and did not answer: so that nobody sees which.",
+    "cover": "Sent without a report by a device that was asked and did not answer: it hides which ones answered.",
     "unknown_collection": "Names a collection that is not served here. An old program, or a wrong address.",
     "unknown_ask": "Answers something that was never asked. A broken program, or one that guesses.",
     "outdated_version": "Made for an earlier version of the collection. The device has not fetched the new one yet.",
-    "replay": "Carries the number of another report but other bytes. Devices never do this; someone may be trying.",
+    "replay": "Carries the random number of another report. Devices never do this; someone may be trying.",
     "too_early": "Answers an ask that is not open yet. A device whose clock is ahead.",
-    "late": "Came after its step was over and the time for stragglers too. A device that was off or offline.",
-    "malformed": "Not a report at all, or not of the size that all have. A broken program, or someone trying.",
+    "late": "Came after the time for late reports of its step was over. A device that was off or offline.",
+    "malformed": "Not a report at all, or not of the size that every upload has. A broken program, or someone trying.",
     "too_large": "Larger than any upload may be.",
     "over_quota": "More at once than the collection takes. Devices wait and try again.",
     "over_sender_quota": "More at once than is taken from one sender. A relay that needs a higher limit, or a flood.",
     "over_ceiling": "More reports to one ask than the collector takes. A flood, or a ceiling that is too low.",
     "not_shuffled": "Sent to the collector directly, and not to the first shuffler. An old program, or someone trying.",
-    "under_minimum": "In a shuffled batch with fewer reports of people than are signed: nothing of it is counted.",
+    "under_minimum": "In a shuffled batch with fewer people's reports than the signed minimum: none is counted.",
 }
 """What each outcome means, and what usually causes it."""
 
@@ -37,7 +37,7 @@ _HEADINGS = ("Outcome", "#Reports", "What it means")
 
 
 def ingest_page(reader: Reader, collection: Collection) -> Html:
-    """All of it."""
+    """The whole page."""
     ingest, now = reader.ingest(collection.name), reader.now()
     return join(_headline(ingest), _rates(ingest, now), _outcomes(ingest), _asks(collection, ingest, now))
 

@@ -30,12 +30,12 @@ def el(tag: str, *children: Child, **attributes: object) -> Html:
         >>> el("details", el("br"), open=True, id=None)
         '<details open><br></details>'
     """
-    given = "".join(_attribute(name, value) for name, value in attributes.items())
+    spelled = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
-        return Html(f"<{tag}{given}>")
+        return Html(f"<{tag}{spelled}>")
     if tag in _SHAPES:
-        return Html(f"<{tag}{given}/>")
-    return Html(f"<{tag}{given}>{join(*children)}</{tag}>")
+        return Html(f"<{tag}{spelled}/>")
+    return Html(f"<{tag}{spelled}>{join(*children)}</{tag}>")
 
 
 def join(*children: Child) -> Html:

@@ -12,8 +12,8 @@ def mean_figure(answer: AnswerCard, low: float, high: float) -> Html:
 
     Example:
         >>> from hubbub.dashboard.answer import Value
-        >>> one = Value(0, "age", 40.0, 38.0, 42.0)
-        >>> answer = AnswerCard("q", 1, 0.0, 9, (one,), kind="quantity")
+        >>> mean = Value(0, "age", 40.0, 38.0, 42.0)
+        >>> answer = AnswerCard("q", 1, 0.0, 9, (mean,), kind="quantity")
         >>> 'aria-label="40.0 ± 2.0, on a range from 0 to 100"' in mean_figure(answer, 0.0, 100.0)
         True
     """

@@ -24,7 +24,7 @@ class Meter:
     seconds
         How long an interval is.
     keep
-        How many of them are kept.
+        How many intervals are kept.
     earlier
         What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
 
@@ -34,7 +34,7 @@ class Meter:
         >>> meter = Meter(clock, seconds=10.0)
         >>> meter.add({("id", "accepted"): 5, ("id", "late"): 1})
         >>> clock.advance(25)
-        >>> [(one.start, one.seconds, one.accepted, one.rejected) for one in meter.intervals("id")]
+        >>> [(part.start, part.seconds, part.accepted, part.rejected) for part in meter.intervals("id")]
         [(100.0, 10.0, 5, 1), (110.0, 10.0, 0, 0), (120.0, 5.0, 0, 0)]
     """
 
@@ -54,29 +54,31 @@ class Meter:
         self._lock = threading.Lock()
         self._counts: defaultdict[str, dict[int, list[int]]] = defaultdict(dict)
 
-    def add(self, counts: Mapping[tuple[str, str], int]) -> None:
+    def add(self, added: Mapping[tuple[str, str], int]) -> None:
         """Take in what was counted just now, by collection id and outcome; duplicates and cover are left aside."""
         now = self._place()
         with self._lock:
-            for (collection, outcome), number in counts.items():
+            for (collection, outcome), number in added.items():
                 if outcome in _ASIDE:
                     continue
-                kept = self._counts[collection]
-                kept.setdefault(now, [0, 0])[outcome != _ACCEPTED] += number
-                if len(kept) > 2 * self._keep:
-                    self._counts[collection] = {place: pair for place, pair in kept.items() if place > now - self._keep}
+                counts = self._counts[collection]
+                counts.setdefault(now, [0, 0])[outcome != _ACCEPTED] += number
+                if len(counts) > 2 * self._keep:
+                    self._counts[collection] = {
+                        place: pair for place, pair in counts.items() if place > now - self._keep
+                    }
 
     def intervals(self, collection: str) -> list[Interval]:
         """The last while, oldest first, without gaps; the last one ends now."""
         now, last = self._clock.now(), self._place()
         first = max(last - self._keep + 1, 0)
         with self._lock:
-            kept = dict(self._counts.get(collection, {}))
+            counts = dict(self._counts.get(collection, {}))
         since = now - self._keep * self._seconds
         known = [interval for interval in self._earlier.get(collection, ()) if interval.start >= since]
         for place in range(first, last + 1):
             start = self._began + place * self._seconds
-            accepted, rejected = kept.get(place, (0, 0))
+            accepted, rejected = counts.get(place, (0, 0))
             known.append(Interval(start, min(self._seconds, max(now - start, 1e-3)), accepted, rejected))
         return known
 

@@ -1,4 +1,4 @@
-"""What a question's releases say over time: of one value in full, of others at a glance."""
+"""A question's releases over time: one value in a large chart, the largest ones in small charts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GLANCES = 6
 def over_time(
     collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: Mapping[str, Any]
 ) -> Html | None:
-    """One value, step by step, and when its alarms were raised; None while there is nothing to compare."""
+    """A chart of one value, step by step, and of when its alarms were raised; None with fewer than two steps."""
     points = points_of(collection, answers, code)
     shown = latest(answers)
     if code is None or shown is None or len(points) < 2:
@@ -35,7 +35,7 @@ def over_time(
     ]
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
-        legend += " Dots: steps with reports of their own; between them, what was known before is carried on."
+        legend += " Dots: steps with reports of their own; the steps between them repeat what was known before."
     if any(point.alarm for point in points):
         legend += " Shaded: steps in which an alarm was raised."
     return band(
@@ -53,7 +53,7 @@ def over_time(
 def at_a_glance(
     collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, link: Callable[[Value], str]
 ) -> Html | None:
-    """The values that are largest now, each in a small drawing, all on one scale."""
+    """Small charts of the values that are largest now, all on one scale."""
     shown = latest(answers)
     if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
         return None
@@ -88,7 +88,7 @@ def at_a_glance(
 
 
 def points_of(collection: Collection, answers: Sequence[AnswerCard], code: int | None) -> list[Point]:
-    """A value of each release; those with reports of their own are marked, if there are others."""
+    """One value of each release. Releases with reports of their own are marked, if some have none."""
     stand_ins = any(not answer.published for answer in answers)
     return [_point(collection, answer, code, mark=stand_ins) for answer in answers]
 
@@ -104,7 +104,7 @@ def latest(answers: Sequence[AnswerCard]) -> AnswerCard | None:
 
 
 def chosen_code(answers: Sequence[AnswerCard], wanted: int | None) -> int | None:
-    """The value to show in full: the wanted one if there is such a one, else the largest.
+    """The code of the value to show in the large chart: the wanted one if it exists, else the largest.
 
     Example:
         >>> values = (Value(0, "a", 0.1, 0.0, 0.2), Value(1, "b", 0.5, 0.4, 0.6))

@@ -1,11 +1,11 @@
-"""Privacy: what is promised, to whom, over what time, and what is spent of it."""
+"""The privacy page: the promise, the limits that devices keep, what the questions spend, and forged reports."""
 
 from __future__ import annotations
 
 from hubbub.authoring import promise
 from hubbub.authoring.poisoning import poisoning
 from hubbub.collection import Collection
-from hubbub.collection.duration import shown, span
+from hubbub.collection.duration import duration_text, span
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.facts import table
@@ -16,7 +16,7 @@ from hubbub.questions.words import epsilon_text, sure_text
 
 
 def privacy_page(reader: Reader, collection: Collection) -> Html:
-    """The promise, the account, and what the promise does not cover: forged reports."""
+    """The promise, the limits, what the questions spend, and what forged devices can do."""
     shuffled = () if collection.shuffle is None else (shuffled_section(reader, collection),)
     rest = _limits(collection), *shuffled, _questions(reader, collection), _forged(collection)
     return join(_promise(collection), *rest)
@@ -41,7 +41,9 @@ def _promise(collection: Collection) -> Html:
 def _limits(collection: Collection) -> Html:
     budget, rows = collection.budget, []
     if budget.event is not None:
-        rows.append(_limit(f"one step ({shown(collection.step_seconds)})", budget.event, worst_of(collection, 1)))
+        rows.append(
+            _limit(f"one step ({duration_text(collection.step_seconds)})", budget.event, worst_of(collection, 1))
+        )
     if budget.window is not None:
         steps = budget.window.steps
         most = worst_of(collection, steps)
@@ -76,22 +78,20 @@ def _questions(reader: Reader, collection: Collection) -> Html:
     for name, question in collection.questions.items():
         cost = cost_of(collection, name)
         if cost.memo:
-            each = f"{epsilon_text(cost.each)} for every new value, {epsilon_text(cost.most)} for life"
+            most = f"{epsilon_text(cost.each)} for every new value, {epsilon_text(cost.most)} for life"
         elif cost.per == 1:
-            each = f"{epsilon_text(cost.each)} a step"
+            most = f"{epsilon_text(cost.each)} a step"
         else:
             steps = f"{cost.per} steps"
-            each = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
+            most = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
-        taken: Child = "everyone, every step"
+        asked: Child = "everyone, every step"
         window = question.shape(collection.setting(name)).window
         if window:
-            taken = _taken(reader, collection, name, window)
-        rows.append((el("code", name), each, year, taken))
+            asked = _taken(reader, collection, name, window)
+        rows.append((el("code", name), most, year, asked))
     headings = ("Question", "Costs a device at most", "#In a year", "Asked lately")
-    note = (
-        "The server does not know what any one device has spent; the device does. These are the most that it can have."
-    )
+    note = "Only the device itself knows what it has spent. These numbers are the most that it can have spent."
     return el(
         "section",
         el("h2", "What the questions spend", id="spend-title"),
@@ -108,8 +108,8 @@ def _forged(collection: Collection) -> Html:
         for name, question in collection.questions.items()
     ]
     note = (
-        "A server that cannot read a report cannot tell a forged one either. These are exact bounds, from the integers "
-        "of each mechanism; nothing here detects forged reports."
+        "A server that cannot read what a device recorded cannot recognise a forged report either. These bounds are "
+        "exact: they are computed from the integers of each mechanism. Nothing here detects forged reports."
     )
     return el(
         "section",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interval:
-    """What came in from one moment until the next."""
+    """How many reports were accepted and rejected in an interval of time."""
 
     start: float
     seconds: float
@@ -26,7 +26,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class OpenAskCount:
-    """An ask that devices may answer now: of which share of them, how many have, and until when."""
+    """An ask that is open: the share of devices that is asked, the reports so far, and when it opens and closes."""
 
     question: str
     step: int
@@ -43,9 +43,9 @@ class Ingest:
     Parameters
     ----------
     outcomes
-        How many so far, by outcome: "accepted", "duplicate", or why not.
+        The number of reports so far by outcome: "accepted", "duplicate", or why they were rejected.
     nobodys
-        Likewise of reports that name no collection that is served.
+        The same for reports that name no collection that is served.
     rates
         The last while, oldest first, without gaps; it ends now.
     asks
@@ -59,7 +59,7 @@ class Ingest:
 
 
 class Reader(Protocol):
-    """Where the pages get what they show."""
+    """The source of what the pages show."""
 
     def now(self) -> float:
         """Unix seconds."""
@@ -77,20 +77,20 @@ class Reader(Protocol):
         """What became of a collection's reports."""
         ...
 
-    def query(self, collection: str, question: str, asked: BoxQuery) -> QueryAnswer | str:
+    def query(self, collection: str, question: str, query: BoxQuery) -> QueryAnswer | str:
         """The answer of a query of a table, or why there is none."""
         ...
 
     def alarms(self, collection: str) -> Mapping[str, Any]:
-        """The alarms of a collection, as the API tells of them."""
+        """The alarms of a collection, as the API answers."""
         ...
 
     def shuffled(self, collection: str) -> Mapping[str, Any]:
-        """The shuffled batches of a collection, as the API tells of them."""
+        """The shuffled batches of a collection, as the API answers."""
         ...
 
     def notice(self) -> str | None:
-        """What everyone who reads a page should know first: a clock in doubt, a question that failed."""
+        """What every page says first: that the clock is in doubt, or that a question failed; else None."""
         ...
 
     def listen(self, collection: str) -> AsyncIterator[bytes]:

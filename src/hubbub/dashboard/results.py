@@ -29,41 +29,41 @@ HISTORY = 120
 """How many steps a chart goes back, at most."""
 
 _MOST_READ = 250_000
-"""How many numbers are read for one: each step has as many as there are values."""
+"""How many numbers are read for a chart over time: each step has one for every value."""
 
 _MOST_ADDED = 20_000
-"""How many are added up."""
+"""How many numbers are read to be added up."""
 
 _FEW = 8
 
 
 def results_page(reader: Reader, collection: Collection) -> Html:
     """All questions of a collection, each with its latest answer."""
-    asks, told = reader.ingest(collection.name).asks, reader.alarms(collection.name)
+    asks, alarms = reader.ingest(collection.name).asks, reader.alarms(collection.name)
     return join(
-        alarm_banner(collection, told),
-        (_section(reader, collection, name, asks, told) for name in collection.questions),
-        alarm_section(collection, told),
+        alarm_banner(collection, alarms),
+        (_section(reader, collection, name, asks, alarms) for name in collection.questions),
+        alarm_section(collection, alarms),
     )
 
 
 def _section(
-    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], told: Mapping[str, Any]
+    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], alarms: Mapping[str, Any]
 ) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
-    heard = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
-    answers = as_possible(collection, name, heard)
+    uncut = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
+    answers = as_possible(collection, name, uncut)
     charts = (
-        over_time(collection, name, answers, chosen_code(answers, None), told) if moves else None,
+        over_time(collection, name, answers, chosen_code(answers, None), alarms) if moves else None,
         _values(collection, name, latest(answers), most=_FEW),
-        _together(collection, name, heard),
+        _together(collection, name, uncut),
     )
     return el(
         "section",
         el("p", name, class_="above"),
         el("h2", el("a", question.title or name, href=path_to("results", collection.name, name)), id=f"q-{name}-title"),
-        _said(answers),
+        _headline(answers),
         _beside(charts, (_facts(collection, answers), _asking(name, asks, reader.now())), f"About {name}"),
         id=f"q-{name}",
         class_="question",
@@ -81,11 +81,11 @@ def question_page(
 ) -> Html:
     """One question: every value, and one of them over time; how two groups differ; the query box of a table."""
     answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
-    code, told = chosen_code(answers, wanted), reader.alarms(collection.name)
-    ranks = _shape(collection, name).form == "ranking"  # its values are others in every run
+    code, alarms = chosen_code(answers, wanted), reader.alarms(collection.name)
+    ranks = _shape(collection, name).form == "ranking"  # every run finds other values
     charts = (
         _query_box(reader, collection, name, query),
-        None if ranks else over_time(collection, name, answers, code, told),
+        None if ranks else over_time(collection, name, answers, code, alarms),
         _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair),
     )
     about = (
@@ -95,11 +95,11 @@ def question_page(
         el("p", el("a", "All questions", href=path_to("results", collection.name))),
     )
     return join(
-        alarm_banner(collection, told, name),
-        _said(answers),
+        alarm_banner(collection, alarms, name),
+        _headline(answers),
         _beside(charts, about, f"About {name}"),
         None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name)),
-        alarm_section(collection, told, name),
+        alarm_section(collection, alarms, name),
     )
 
 
@@ -137,17 +137,18 @@ def _beside(charts: Child, about: Child, label: str) -> Html:
     return el("div", el("div", charts, class_="charts"), el("aside", about, aria_label=label), class_="beside")
 
 
-def _said(answers: Sequence[AnswerCard]) -> Html:
+def _headline(answers: Sequence[AnswerCard]) -> Html:
+    """The headline of the latest release."""
     if not answers:
         return el("p", "Nothing is released yet.", class_="said")
-    said: list[Child] = [headline(answers[-1])]
+    sentences: list[Child] = [headline(answers[-1])]
     if answers[-1].withheld is not None and latest(answers) is not None:
-        said.append(" Below is an earlier release.")
-    return el("p", said, class_="said")
+        sentences.append(" An earlier release is shown below.")
+    return el("p", sentences, class_="said")
 
 
 def _link(collection: Collection, name: str) -> Callable[[Value], str]:
-    return lambda one: path_to("results", collection.name, name, value=one.code)
+    return lambda value: path_to("results", collection.name, name, value=value.code)
 
 
 def _values(
@@ -178,13 +179,13 @@ def _values(
 
 
 def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> Html | None:
-    """Of a question that asks everyone anew in every step: its steps as one."""
-    both = together(answers) if _shape(collection, name).adds_up else None
-    if both is None:
+    """The mean over the last steps, for a question that asks everyone anew in every step."""
+    mean = together(answers) if _shape(collection, name).adds_up else None
+    if mean is None:
         return None
-    (answer,) = as_possible(collection, name, [both])
-    what = "shares" if answer.kind == "share" else "numbers"
-    title, steps = f"together-{name}-title", count(sum(1 for one in answers if len(one.values)))
+    (answer,) = as_possible(collection, name, [mean])
+    noun = "shares" if answer.kind == "share" else "numbers"
+    title, steps = f"together-{name}-title", count(sum(1 for answer in answers if len(answer.values)))
     return el(
         "section",
         el("h3", f"The last {steps} steps together", id=title),
@@ -192,7 +193,7 @@ def _together(collection: Collection, name: str, answers: Sequence[AnswerCard]) 
         _values(collection, name, answer, most=_FEW, place="together"),
         el(
             "p",
-            f"The mean of their {what}, from {count(answer.n, 'report')}. Every step makes it sharper.",
+            f"The mean of their {noun}, from {count(answer.n, 'report')}. Its error falls with every step.",
             class_="note",
         ),
         aria_labelledby=title,
@@ -204,15 +205,16 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
     if answer is None:
         return None
     everyone, study = _shape(collection, answer.question).everyone, collection.terms[answer.question].study
+    withheld = answer.withheld is not None
     return facts(
         [
             ("Step" if study is None else "Run", numbered(_time(collection, answer), answer.step)),
             ("Reports" if answer.lost is None else "Devices enrolled", count(answer.n)),
             ("Came in time", None if answer.lost is None else _came(answer)),
-            ("Devices", f"{count(answer.population)} or so" if answer.population and not everyone else None),
+            ("Devices", f"about {count(answer.population)}" if answer.population and not everyone else None),
             ("Stopped early", answer.stopped),
-            ("Made from", None if answer.published else "what was known before, carried on"),
-            ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
+            ("Made from", None if answer.published or withheld else "earlier reports: this step had none of its own"),
+            ("Bias", None if withheld else bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )
 
@@ -225,14 +227,14 @@ def _time(collection: Collection, answer: AnswerCard) -> Html:
 
 
 def _came(answer: AnswerCard) -> str:
-    """How many of the reports that were due came, and what the others may have done."""
+    """How many of the reports that were due came, and how far the lost ones may have biased the shares."""
     assert answer.lost is not None
     due, came = answer.lost["due"], answer.lost["came"]
-    said = f"{count(came)} of {count(due)} reports"
-    known = [abs(one) for one in answer.lost["bias"] if one is not None]
-    if came >= due or not known:
-        return said
-    return f"{said}: what was lost may have drawn shares by up to {part(max(known))} toward what they were"
+    text = f"{count(came)} of {count(due)} reports"
+    biases = [abs(bias) for bias in answer.lost["bias"] if bias is not None]
+    if came >= due or not biases:
+        return text
+    return f"{text}: the lost ones may have biased shares by up to {part(max(biases))} toward their earlier values"
 
 
 def _by_round(asks: Sequence[OpenAskCount]) -> list[OpenAskCount]:
@@ -248,11 +250,11 @@ def _by_round(asks: Sequence[OpenAskCount]) -> list[OpenAskCount]:
 
 def _asking(name: str, asks: Sequence[OpenAskCount], now: float) -> Html:
     """What is asked at this moment."""
-    given = []
+    cards = []
     for ask in _by_round([ask for ask in asks if ask.question == name]):
         done = min(max((now - ask.opens) / max(ask.closes - ask.opens, 1e-9), 0.0), 1.0)
         who = "everyone" if ask.share >= 1 else f"{part(ask.share)} of all devices"
-        given.append(
+        cards.append(
             el(
                 "div",
                 el("p", el("b", count(ask.reports, "report")), f" so far for step {ask.step:,}, from {who}."),
@@ -261,4 +263,4 @@ def _asking(name: str, asks: Sequence[OpenAskCount], now: float) -> Html:
                 class_="asking",
             )
         )
-    return join(given)
+    return join(cards)

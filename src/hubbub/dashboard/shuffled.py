@@ -15,16 +15,22 @@ from hubbub.questions.words import rounded_up
 
 def shuffled_section(reader: Reader, collection: Collection) -> Html:
     """The part of the privacy page that is about shufflers."""
-    told = reader.shuffled(collection.name)["questions"]
-    rows = [row for name, each in told.items() for row in _coalitions(name, each)]
-    batches = [row for name, each in told.items() for row in _batches(name, each)]
+    questions = reader.shuffled(collection.name)["questions"]
+    rows = [row for name, question in questions.items() for row in _coalitions(name, question)]
+    batches = [row for name, question in questions.items() for row in _batches(name, question)]
     text = (
-        "Reports pass shufflers before they are read here. Whatever some of those who take part look for in a batch, "
-        "what one person's report says changes its probability by at most the factor e^epsilon, and delta more. "
-        "Shufflers that work with the collector can keep others' reports back and put in their own: then it is as if "
-        "everyone else worked with them."
+        "Reports pass shufflers before they are read here. What one person's report says changes the probability of "
+        "anything that those who work together could look for in a batch by at most the factor e^epsilon, plus delta. "
+        "Shufflers that work with the collector can also hold back the reports of other people and put in their own: "
+        "then it is as if everyone else worked with them."
     )
-    headings = ("Question", "Who works together", "#Epsilon, smallest batch", "#Epsilon, latest batch", "What is left")
+    headings = (
+        "Question",
+        "Who works together",
+        "#Epsilon, smallest batch",
+        "#Epsilon, latest batch",
+        "Protection left",
+    )
     parts = [el("p", text), table("Epsilon by who works together", headings, rows)]
     if batches:
         columns = ("Question", "#Step", "#People", "#Fakes", "#Unreadable", "#Repeated", "#Own reports lost")
@@ -34,19 +40,19 @@ def shuffled_section(reader: Reader, collection: Collection) -> Html:
     return el("section", el("h2", "Who must work together to see what", id="shuffle-title"), join(*parts))
 
 
-def _coalitions(name: str, told: Mapping[str, Any]) -> list[tuple[Child, ...]]:
-    latest = told["latest"] or [None] * len(told["smallest"])
+def _coalitions(name: str, question: Mapping[str, Any]) -> list[tuple[Child, ...]]:
+    latest = question["latest"] or [None] * len(question["smallest"])
     return [
-        (el("code", name), each["who"], _epsilon(each), "" if now is None else _epsilon(now), each["left"])
-        for each, now in zip(told["smallest"], latest, strict=True)
+        (el("code", name), smallest["who"], _epsilon(smallest), "" if now is None else _epsilon(now), smallest["left"])
+        for smallest, now in zip(question["smallest"], latest, strict=True)
     ]
 
 
-def _epsilon(each: Mapping[str, Any]) -> str:
-    return rounded_up(each["epsilon"]) + (f" (delta {each['delta']:g})" if each["delta"] else "")
+def _epsilon(coalition: Mapping[str, Any]) -> str:
+    return rounded_up(coalition["epsilon"]) + (f" (delta {coalition['delta']:g})" if coalition["delta"] else "")
 
 
-def _batches(name: str, told: Mapping[str, Any]) -> list[tuple[Child, ...]]:
+def _batches(name: str, question: Mapping[str, Any]) -> list[tuple[Child, ...]]:
     keys = ("people", "fakes", "unreadable", "repeated")
     return [
         (
@@ -55,5 +61,5 @@ def _batches(name: str, told: Mapping[str, Any]) -> list[tuple[Child, ...]]:
             *(count(batch[key]) for key in keys),
             f"{batch['lost_checks']} of {batch['checks']}" if batch["checks"] else "none sent",
         )
-        for batch in told["batches"]
+        for batch in question["batches"]
     ]

@@ -1,21 +1,13 @@
-"""A live demonstration: a real collector, and devices in several processes that answer it over HTTP.
-
-Every process that is started holds one end of a pipe as its standard input, and stops when that ends: closing it stops
-them in order, and none outlives this one, however this one ends.
-"""
+"""The live demonstration: a real collector, and devices in several processes that answer it over HTTP."""
 
 from __future__ import annotations
 
 import json
-import math
-import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,93 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.client.transport import HttpTransport, Unreachable
-from hubbub.core.errors import HubbubError, InvalidValue
-from hubbub.core.estimate import Estimate
-from hubbub.core.selected import Selected
-from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
-from hubbub.demo.scenes import Scene, scenes
+from hubbub.core.errors import InvalidValue
+from hubbub.demo.alarm_receiver import AlarmReceiver
+from hubbub.demo.live_results import LiveResults, SceneResult, mean_of_releases, true_shares
+from hubbub.demo.programs import Programs
+from hubbub.demo.scene import Scene
+from hubbub.demo.scenes import scenes
 
 _FEWEST, _MOST = 50, 1_000_000
-_NO_FAULT = ("accepted", "duplicate", "cover")
-_PATIENCE = 30.0
 _START_SECONDS = 4
 
 
-class CollectorStopped(HubbubError):
-    """A process of the demonstration ended by itself."""
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What can be seen of one scene.
-
-    Parameters
-    ----------
-    scene
-        The scene.
-    outcomes
-        Its reports by what became of them: "accepted", "duplicate", or why not.
-    steps
-        How many steps were released.
-    estimate, truth
-        Of the steps together, or of the latest one; None before the first. And what people really held.
-    when
-        The time that the latest step is of, in the data.
-    """
-
-    scene: Scene
-    outcomes: Mapping[str, int]
-    steps: int
-    estimate: Estimate | None
-    truth: NDArray[np.float64]
-    when: str
-
-
-@dataclass(frozen=True, eq=False)
-class Look:
-    """What can be seen at one moment, scene by scene."""
-
-    seen: tuple[Seen, ...]
-    alarms: tuple[DeliveredAlarm, ...] = ()
-    """What the webhook was told so far."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether every scene has an estimate."""
-        return all(scene.estimate is not None for scene in self.seen)
-
-    @property
-    def outcomes(self) -> dict[str, int]:
-        """Reports by what became of them, of all scenes."""
-        total: Counter[str] = Counter()
-        for scene in self.seen:
-            total.update(scene.outcomes)
-        return dict(total)
-
-    @property
-    def accepted(self) -> int:
-        """Reports that were counted."""
-        return self.outcomes.get("accepted", 0)
-
-    @property
-    def rejected(self) -> int:
-        """Reports that were not, for any reason."""
-        return sum(count for outcome, count in self.outcomes.items() if outcome not in _NO_FAULT)
-
-
-def covered(estimate: Estimate, truth: NDArray[np.float64]) -> int:
-    """How many 95% intervals hold the truth.
-
-    Example:
-        >>> covered(Estimate([0.5, 0.5], [0.01, 0.01], 10), np.array([0.4, 0.9]))
-        1
-    """
-    low, high = estimate.interval(0.95)
-    return int(((low <= truth) & (truth <= high)).sum())
-
-
 class Live:
-    """The demonstration, while a `with` block lasts.
+    """The live demonstration; it runs while a `with` block lasts.
 
     Parameters
     ----------
@@ -118,15 +36,15 @@ class Live:
     step_seconds
         How long a step is.
     workers
-        In how many processes the devices of each are.
+        In how many processes the devices of each collection run.
     seed
-        What the devices' owners do; what the devices draw, too: they are simulated.
+        Decides what the owners of the devices hold, and what the devices draw: both are simulated.
     folder
-        Where the store, keys and logs are; a temporary one, removed afterwards, if left out.
+        The folder of the store, keys and logs; unless given, a temporary one that is removed afterwards.
     port
-        Where the collector listens on this machine; 0 takes a free one.
+        The port on which the collector listens on this machine; 0 takes a free one.
     say
-        Told when data is fetched.
+        Called with a message when data is fetched.
     """
 
     def __init__(
@@ -153,7 +71,7 @@ class Live:
         self._truths: dict[tuple[str, int], NDArray[np.float64]] = {}
         self._stack = ExitStack()
         self._receiver = AlarmReceiver()
-        self._running: list[tuple[str, subprocess.Popen[str], Path]] = []
+        self._programs: Programs | None = None
         self.address = ""
         """Where the collector is, and the page for people."""
 
@@ -166,8 +84,8 @@ class Live:
                 self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-live-")))
             self._folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(self._receiver)
-            stack.callback(self._stop)
-            self._start()
+            self._programs = stack.enter_context(Programs(self._folder))
+            self._start(self._programs)
             self._stack = stack.pop_all()
         return self
 
@@ -177,49 +95,45 @@ class Live:
     @property
     def processes(self) -> list[int]:
         """The ids of the processes: the collector, then the devices'."""
-        return [process.pid for _, process, _ in self._running]
+        return [] if self._programs is None else self._programs.ids
 
     @property
     def token(self) -> str:
-        """The token that opens it."""
+        """The token that opens the collector's results."""
         assert self._folder is not None
         return (self._folder / "keys" / "admin.token").read_text(encoding="ascii").strip()
 
     def check(self) -> None:
-        """Raise `CollectorStopped` if a process has ended."""
-        for name, process, log in self._running:
-            if process.poll() is not None:
-                lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise CollectorStopped(
-                    f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}"
-                )
+        """Raise `ProgramStopped` if a process has ended."""
+        assert self._programs is not None
+        self._programs.check()
 
-    def look(self) -> Look:
-        """See what the collector's routes tell."""
+    def results(self) -> LiveResults:
+        """Ask the collector for the results of all scenes."""
         self.check()
-        return Look(tuple(self._see(scene) for scene in self.scenes), tuple(self._receiver.alarms))
+        return LiveResults(tuple(self._result(scene) for scene in self.scenes), tuple(self._receiver.alarms))
 
-    def _see(self, scene: Scene) -> Seen:
+    def _result(self, scene: Scene) -> SceneResult:
         root = f"/v1/collections/{scene.name}"
         outcomes = self._get(f"{root}/counts")["outcomes"]
         releases = self._get(f"{root}/questions/{scene.question}/releases")["releases"]
         known = [row for row in releases if row["withheld"] is None and row["value"] and None not in row["variance"]]
-        taken = known if scene.pooled else known[-1:]
-        truths = [self._truth(scene, row["step"]) for row in taken]
-        return Seen(
+        shown = known if scene.pooled else known[-1:]
+        truths = [self._truth(scene, row["step"]) for row in shown]
+        return SceneResult(
             scene=scene,
             outcomes=outcomes,
             steps=len(known),
-            estimate=_mean(taken) if taken else None,
-            truth=_named(np.mean(truths, axis=0), taken[0]["labels"], scene.texts) if taken else np.zeros(0),
-            when=scene.when(taken[-1]["step"]) if taken else "",
+            estimate=mean_of_releases(shown) if shown else None,
+            truth=true_shares(np.mean(truths, axis=0), shown[0]["labels"], scene.texts) if shown else np.zeros(0),
+            when=scene.when(shown[-1]["step"]) if shown else "",
         )
 
     def _truth(self, scene: Scene, step: int) -> NDArray[np.float64]:
         if (scene.name, step) not in self._truths:
-            people = self._people[scene.name]
-            values = np.concatenate([some.codes(step) for some in people])
-            self._truths[scene.name, step] = np.bincount(values, minlength=people[0].symbols) / self.devices
+            groups = self._people[scene.name]
+            values = np.concatenate([group.codes(step) for group in groups])
+            self._truths[scene.name, step] = np.bincount(values, minlength=groups[0].symbols) / self.devices
         return self._truths[scene.name, step]
 
     def _get(self, path: str) -> Any:
@@ -229,81 +143,22 @@ class Live:
             raise Unreachable(f"GET {path}: status {response.status}")
         return json.loads(response.body)
 
-    def _start(self) -> None:
-        specs = [scene.collection.spec() for scene in self.scenes]
-        given = {
-            "collections": specs,
+    def _start(self, programs: Programs) -> None:
+        settings = {
+            "collections": [scene.collection.spec() for scene in self.scenes],
             "alarms": {scene.name: scene.alarms.spec() for scene in self.scenes},
             "webhook": {"url": self._receiver.url, "secret": self._receiver.secret},
             "folder": str(self._folder),
             "port": self._port,
         }
-        collector = self._launch("collector", given)
-        assert collector.stdout is not None
-        line = collector.stdout.readline()
-        if not line:
-            collector.wait()
-            self.check()
-        ready = json.loads(line)
+        ready = programs.start("collector", ["hubbub.demo.collector"], "public_key", _line(settings))
         self.address = f"http://127.0.0.1:{ready['port']}"
-        for name, several in self._people.items():
-            reach = {"address": self.address, "public_key": ready["public_key"], "name": name}
-            for people in several:
-                self._launch("devices", {**reach, "people": asdict(people)})
-
-    def _launch(self, part: str, settings: dict[str, Any]) -> subprocess.Popen[str]:
-        assert self._folder is not None
-        log = self._folder / f"{part}-{len(self._running)}.log"
-        with log.open("w", encoding="utf-8") as stderr:
-            process = subprocess.Popen(
-                [sys.executable, "-m", f"hubbub.demo.{part}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,  # a Ctrl-C is for this process, which then stops the others in order
-            )
-        self._running.append((part, process, log))
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(settings) + "\n")
-        process.stdin.flush()
-        return process
-
-    def _stop(self) -> None:
-        """The devices first, then the collector."""
-        for part in ("devices", "collector"):
-            several = [process for name, process, _ in self._running if name == part]
-            for process in several:
-                assert process.stdin is not None
-                process.stdin.close()
-            for process in several:
-                try:
-                    process.wait(_PATIENCE)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                assert process.stdout is not None
-                process.stdout.close()
+        for name, groups in self._people.items():
+            collector = {"address": self.address, "public_key": ready["public_key"], "name": name}
+            for people in groups:
+                given = _line({**collector, "people": asdict(people)})
+                programs.start("devices", ["hubbub.demo.devices"], given=given)
 
 
-def _named(truth: NDArray[np.float64], labels: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
-    """The truth of what an estimate names: in the order of the codes, or of texts that were found."""
-    if not texts:
-        return truth[: len(labels)]
-    places = {text: place for place, text in enumerate(texts)}
-    return np.array([truth[places[label]] if label in places else 0.0 for label in labels])
-
-
-def _mean(releases: Sequence[dict[str, Any]]) -> Estimate:
-    """The mean of releases, each of which has randomness of its own."""
-    value = np.mean([row["value"] for row in releases], axis=0)
-    variance = np.sum([row["variance"] for row in releases], axis=0) / len(releases) ** 2
-    around = [row["centre"] for row in releases if row.get("centre") is not None]
-    centre = np.mean(around, axis=0) if len(around) == len(releases) else None
-    n = sum(row["n"] for row in releases)
-    labels = tuple(releases[0]["labels"])
-    if len(releases) == 1 and "cut" in releases[0]:
-        cut = releases[0]["cut"]
-        return Selected(value, variance, n, labels=labels, centre=centre, cut=-math.inf if cut is None else cut)
-    return Estimate(value, variance, n, labels=labels, centre=centre)
+def _line(settings: dict[str, Any]) -> str:
+    return json.dumps(settings) + "\n"

@@ -1,6 +1,7 @@
-"""Programs of a demonstration, each a process of its own that stops when its standard input ends.
+"""The programs of a demonstration, each a process of its own.
 
-None outlives the process that started it, however that ends.
+Every program holds one end of a pipe as its standard input, and stops when that ends. So closing the pipe stops it, and
+no program outlives the process that started it, however that process ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hubbub.core.errors import HubbubError
 _PATIENCE = 30.0
 
 
-class PartStopped(HubbubError):
+class ProgramStopped(HubbubError):
     """A program of the demonstration ended by itself."""
 
 
@@ -39,15 +40,18 @@ class Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop them, the last first."""
-        for process in (process for _name, process, _log in reversed(self._running)):
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                process.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        """Stop all programs, those that were started last first, and those of one name at the same time."""
+        for stopped in dict.fromkeys(name for name, _, _ in reversed(self._running)):
+            processes = [process for name, process, _ in self._running if name == stopped]
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.close()
+            for process in processes:
+                try:
+                    process.wait(_PATIENCE)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
     @property
     def ids(self) -> list[int]:
@@ -55,20 +59,20 @@ class Programs:
         return [process.pid for _, process, _ in self._running]
 
     def start(self, name: str, command: list[str], ready: str = "", given: str = "") -> dict[str, Any]:
-        """Start a module, and wait for the line of its log that says it is ready; what that says.
+        """Start a module, wait until a line of its log says that it is ready, and return that line, read as JSON.
 
         Parameters
         ----------
         name
-            What it is called when it ends by itself.
+            What the program is called in errors and in the name of its log; several may have the same name.
         command
             The module and its arguments.
         ready
-            The word by which that line is known; without one it is not waited for.
+            A key of that line; if empty, nothing is waited for.
         given
-            What it is told on its standard input.
+            What is written to its standard input.
         """
-        log = self._folder / f"{name}.log"
+        log = self._folder / f"{name}-{len(self._running)}.log"
         with log.open("w", encoding="utf-8") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", *command],
@@ -87,14 +91,14 @@ class Programs:
             self.check()
             for line in log.read_text(encoding="utf-8").splitlines():
                 if f'"{ready}"' in line:
-                    told: dict[str, Any] = json.loads(line)
-                    return told
+                    answer: dict[str, Any] = json.loads(line)
+                    return answer
             time.sleep(0.05)
         return {}
 
     def check(self) -> None:
-        """Raise `PartStopped` if one of them has ended."""
+        """Raise `ProgramStopped` if one of the programs has ended."""
         for name, process, log in self._running:
             if process.poll() is not None:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                raise PartStopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")
+                raise ProgramStopped(f"the {name} ended with {process.returncode}: {lines[-1] if lines else 'no word'}")

@@ -25,7 +25,8 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.demo.people import People
 from hubbub.demo.programs import Programs
-from hubbub.demo.scenes import Say, Scene, emoji_scene
+from hubbub.demo.scene import Scene
+from hubbub.demo.scenes import Say, emoji_scene
 from hubbub.demo.shuffled_file import collection_file
 from hubbub.service.key_folder import KeyFolder
 from hubbub.shuffler.keys import ShufflerKeys
@@ -145,7 +146,7 @@ class ShuffledDemo:
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         collector = KeyFolder(self._folder / "keys")
         route = ShuffleRoute(
-            shufflers=tuple(RouteShuffler(url, **each.public()) for url, each in zip(self.urls, keys, strict=True)),
+            shufflers=tuple(RouteShuffler(url, **key.public()) for url, key in zip(self.urls, keys, strict=True)),
             collector_key=collector.onion_key().public.hex(),
             delta=DELTA,
             least=max(20, self.devices // 2),
@@ -158,12 +159,12 @@ class ShuffledDemo:
 
         self.scene = replace(self.scene, collection=load_collection(file))
         options = ["--port", "0", "--keys", str(collector.path), "--store", f"sqlite:///{self._folder}/store.db"]
-        told = self._programs.start(
+        serving = self._programs.start(
             "collector", ["hubbub.cli.until_input_ends", "serve", str(file), *options], "serving"
         )
-        self.address, public = str(told["at"]), str(told["public_key"])
-        for number, (port, each) in enumerate(zip(ports, keys, strict=True)):
-            each.save(self._folder / f"shuffler-{number}.key")
+        self.address, public = str(serving["at"]), str(serving["public_key"])
+        for number, (port, key) in enumerate(zip(ports, keys, strict=True)):
+            key.save(self._folder / f"shuffler-{number}.key")
             config = self._folder / f"shuffler-{number}.toml"
             config.write_text(
                 f'collection = "emoji"\ncollector = "{self.address}"\npublic_key = "{public}"\nport = {port}\n'
@@ -186,11 +187,11 @@ class ShuffledDemo:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on: they stand in the signed collection before anything does."""
-    opened = [socket.socket() for _ in range(count)]
-    for each in opened:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in opened]
-    for each in opened:
-        each.close()
+    """Ports that nothing listens on: the signed collection names them before the shufflers listen there."""
+    sockets = [socket.socket() for _ in range(count)]
+    for opened in sockets:
+        opened.bind(("127.0.0.1", 0))
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
     return ports

@@ -5,35 +5,12 @@ from __future__ import annotations
 import json
 
 from hubbub.collection.shuffle_route import ShuffleRoute
+from hubbub.demo.scene_files import emoji_file
 from hubbub.demo.scenes import EMOJI
-
-_TEXT = """
-name = "emoji"
-version = 1
-title = "Which emoji people use"
-trust = "shuffle"
-[schedule]
-step = "{step}s"
-lateness = "{lateness}s"
-origin = {origin}
-retention = "1d"
-[privacy]
-event = 3.0
-window = {{ epsilon = 21.0, steps = 7 }}
-minimum_batch = 20
-[fields.used]
-kind = "categorical"
-names = {names}
-[questions.popular]
-title = "Which emoji is used most?"
-kind = "histogram"
-field = "used"
-epsilon = 3.0
-"""
 
 
 def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
-    """The collection's file (TOML), with who shuffles.
+    """The collection's file (TOML), with the shufflers of a route.
 
     Example:
         >>> from hubbub.collection.shuffle_route import RouteShuffler
@@ -42,10 +19,10 @@ def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
         >>> "[[shuffle.shufflers]]" in collection_file(route, 8, 0)
         True
     """
-    names = json.dumps(list(EMOJI), ensure_ascii=False)
-    lines = [_TEXT.format(step=step_seconds, lateness=max(4, step_seconds // 2), origin=origin, names=names)]
+    lateness = max(4, step_seconds // 2)
+    lines = [emoji_file(EMOJI, step_seconds, epsilon=3.0, trust="shuffle", lateness=lateness, origin=origin)]
     lines += ["[shuffle]", *(f"{key} = {json.dumps(getattr(route, key))}" for key in ("collector_key", "delta"))]
     lines += [f"least = {route.least}", f"fakes = {route.fakes}"]
-    for each in route.shufflers:
-        lines += ["[[shuffle.shufflers]]", *(f"{key} = {json.dumps(value)}" for key, value in vars(each).items())]
+    for shuffler in route.shufflers:
+        lines += ["[[shuffle.shufflers]]", *(f"{key} = {json.dumps(value)}" for key, value in vars(shuffler).items())]
     return "\n".join(lines) + "\n"

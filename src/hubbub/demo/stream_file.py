@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import shown as duration
+from hubbub.collection.duration import duration_text
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.demo.step_times import StepTimes, read_times, time_column
@@ -112,7 +112,7 @@ def _timed(when: CodedColumn, who: CodedColumn, column: str, every: int) -> _Pla
     steps = int(step.max())
     replaced = len(step) - len(np.unique(step * len(who.labels) + who.codes))
     note = (
-        f"steps: {steps:,} of {duration(every)} by {column}, UTC, from {times.label(1)} to {times.label(steps)}; "
+        f"steps: {steps:,} of {duration_text(every)} by {column}, UTC, from {times.label(1)} to {times.label(steps)}; "
         f"{replaced:,} rows were followed by another of their device in the same step"
     )
     return _Placed(step, np.lexsort((at, step)), steps, note, times)

@@ -1,9 +1,9 @@
-"""Questions: one class a kind, which holds everything that is known of it. Nothing else knows kinds.
+"""Questions: one class for each kind, which holds everything that is known of that kind. Nothing else knows kinds.
 
-How to write one (see `histogram.py`; most extend `StatisticQuestion`, which asks one statistic at every step): a frozen
-dataclass whose fields are its keys, `kind`, and the methods below. Register it with `QUESTIONS["name"] = Class`, or as
-an entry point of the group "hubbub.questions". Devices need nothing new as long as its terms name views and mechanisms
-that they have.
+To write a kind, make a frozen dataclass whose fields are its keys, with `kind` and the methods below. Most kinds extend
+`StatisticQuestion`, which asks for one statistic at every step (see `histogram.py`). Register the class with
+`QUESTIONS["name"] = Class`, or as an entry point of the group "hubbub.questions". Devices need nothing new as long as
+the terms name views and mechanisms that devices have.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Question(ABC):
     Parameters
     ----------
     epsilon
-        What it may cost a device; each kind says in how many steps.
+        The most that it may cost a device; each kind says in how many steps.
     title
         The question in words.
 
@@ -67,18 +67,18 @@ class Question(ABC):
 
     @abstractmethod
     def check(self, setting: Setting) -> None:
-        """Refuse fields that cannot be asked so, with the name of the key that is wrong."""
+        """Refuse fields that this kind cannot ask about, with the name of the key that is wrong."""
 
     @abstractmethod
     def terms(self, setting: Setting) -> Terms:
-        """What a device has to know: all that it will ever be asked."""
+        """What a device has to know of the question: everything that it may ever be asked."""
 
     @abstractmethod
     def cost(self, setting: Setting) -> Cost:
         """The most that it can cost a device."""
 
     def limits(self) -> Mapping[str, float]:
-        """The keys that say an epsilon: none may be large without a reason."""
+        """The keys that are an epsilon: `check` refuses a large one without a reason."""
         return {"epsilon": self.epsilon}
 
     # -- the server's half ------------------------------------------------------------------------------------
@@ -89,35 +89,35 @@ class Question(ABC):
 
     @property
     def arithmetic(self) -> int:
-        """The version of what is asked, released and remembered: a server does not go on from another's numbers."""
+        """The version of the protocol's arithmetic: a server does not continue what another version has stored."""
         return 1
 
     @property
     def keeps(self) -> bool:
-        """Whether single reports are kept, to be asked about later."""
+        """Whether the server keeps single reports, for later queries."""
         return False
 
     @property
     def searches(self) -> bool:
-        """Whether single reports are kept because the question itself searches among them."""
+        """Whether the server keeps single reports because the question's own protocol searches among them."""
         return False
 
     def takes_fakes(self, setting: Setting) -> bool:
-        """Whether its estimates take off the fake reports that shufflers add."""
+        """Whether its estimates subtract the fake reports that shufflers add."""
         return False
 
     def table(self, setting: Setting) -> TableSchema | None:
-        """The table that can be asked about by SQL, where its reports make one: part k of an ask is its level k."""
+        """The table that SQL can query, if the reports make one: part k of an ask is level k of the table."""
         return None
 
     @property
     def lasts(self) -> int:
-        """How many steps an answer may depend on: a server that was away for longer begins anew."""
+        """How many steps back an answer may depend on: a server that was away for longer starts again."""
         return self.horizon
 
     @property
     def horizon(self) -> int:
-        """After how many steps devices that enrol do so anew, which a server must not interrupt; 0 if none does."""
+        """After how many steps enrolled devices enrol again, which a server must not interrupt; 0 if none enrols."""
         return 0
 
     # -- what it tells ----------------------------------------------------------------------------------------
@@ -140,40 +140,40 @@ class Question(ABC):
 
     @abstractmethod
     def forecast(self, setting: Setting, n: int) -> float | None:
-        """The expected standard error of an answer if n devices take part; None where no formula tells."""
+        """The expected standard error of an answer if n devices take part; None where there is no formula."""
 
     @abstractmethod
     def assumes(self, setting: Setting) -> str:
-        """What the forecast is of, and what it takes for granted."""
+        """What the forecast is the error of, and what it assumes, in words."""
 
     @abstractmethod
     def influence(self, setting: Setting) -> Influence | str:
-        """What one forged report can say of any answer; or why that is not known."""
+        """How far one forged report can move any answer; or, in words, why that is not known."""
 
     def influence_of(self, setting: Setting) -> str:
         """Where the bound on forged reports holds, in words."""
         return "in every step"
 
     def moved_answer(self, setting: Setting) -> tuple[str, str]:
-        """Which answer that bound is on, in words, and its unit: "share", or the field's own."""
+        """The answer that the bound on forged reports is about, in words, and its unit: "share", or the field's own."""
         shape = self.shape(setting)
         if shape.unit == "share":
             return "any share", shape.unit
         return f"{'the' if shape.size == 1 else 'any'} mean of {shape.unit}", shape.unit
 
     def answering(self, setting: Setting) -> float:
-        """The part of the honest devices that answers one ask; forged ones answer all of them."""
+        """The part of the honest devices that answers one ask. Forged devices answer every ask."""
         return 1.0
 
     def smallest_group(self, setting: Setting) -> float:
-        """The smallest part of the devices that a later round asks; the first asks are known by asking them."""
+        """The smallest part of the devices that a later round asks; the protocol shows what its first round asks."""
         return 1.0
 
     # -- words ------------------------------------------------------------------------------------------------
 
     @property
     def summary(self) -> str:
-        """Its kind, with what matters most of it."""
+        """Its kind, with the keys that matter most."""
         return self.kind
 
     @abstractmethod
@@ -189,11 +189,11 @@ class Question(ABC):
         """What is sent, how often, and what it can reveal at most, in plain words."""
 
     def linked(self, setting: Setting) -> str | None:
-        """By what several of its reports may be known for one device's; None where they cannot."""
+        """How several of its reports can be linked to one device, as a sentence; None where they cannot."""
         return None
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        """What an author should know; `where` is the key that it is about, or empty."""
+        """What an author should know. `where` is the key that a finding is about, or empty."""
         yield from ()
 
     def chosen_freely(self) -> Question | None:
@@ -203,7 +203,7 @@ class Question(ABC):
     # -- JSON and TOML ----------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The question as JSON: what has its default is left out."""
+        """The question as JSON, without keys whose value is the default."""
         return {"kind": self.kind, **keys_spec(self)}
 
     @staticmethod
@@ -225,12 +225,12 @@ class Question(ABC):
         """
         if not isinstance(kind, str) or kind not in QUESTIONS:
             raise InvalidValue("kind", kind, f"one of {', '.join(QUESTIONS)}")
-        made: Question = read_keys(QUESTIONS[kind].reading(keys), keys)
-        return made
+        question: Question = read_keys(QUESTIONS[kind].reading(keys), keys)
+        return question
 
     @classmethod
     def reading(cls, keys: Mapping[str, Any]) -> type[Question]:
-        """The class that reads these keys: a kind may have another one for some of them."""
+        """The class for these keys: a kind may have another class for some of its keys."""
         return cls
 
 

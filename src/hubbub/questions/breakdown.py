@@ -35,23 +35,23 @@ _POINTS = (2, 3, 4, 5, 7, 9, 13, 17)
 
 @dataclass(frozen=True, kw_only=True)
 class BreakdownQuestion(StatisticQuestion):
-    """One statistic of one field, in each group of others: every step costs epsilon.
+    """One statistic of one field, in each group that other fields make: every step costs epsilon.
 
-    A device sends one report: of the value and all groups together, or of the value and one of the grouping fields,
-    which its place on the circle decides; whichever errs less.
+    A device sends one report. It covers the value and all grouping fields together, or the value and one grouping
+    field, which the device's place on the circle decides; whichever of the two has the smaller error.
 
     Parameters
     ----------
     by
-        The field, or the fields, that make the groups; each is told by itself.
+        The field, or the fields, that make the groups. Each has estimates of its own.
     """
 
     by: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        given: object = self.by
-        if isinstance(given, str):
-            object.__setattr__(self, "by", (given,))
+        by: object = self.by
+        if isinstance(by, str):
+            object.__setattr__(self, "by", (by,))
         super().__post_init__()
         names = (*self.by, self.field)
         if not self.by or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
@@ -59,17 +59,17 @@ class BreakdownQuestion(StatisticQuestion):
 
     @abstractmethod
     def value_axes(self, domain: Domain) -> tuple[Axis, ...]:
-        """The ways to read the field: of several, that with the smallest error is taken."""
+        """The ways to read the field, of which the one with the smallest error is taken."""
 
     @abstractmethod
     def value_names(self, domain: Domain) -> tuple[str, ...]:
-        """A name for each number that is told of a group."""
+        """A name for each number that is estimated in a group."""
 
     def reads(self) -> tuple[str, ...]:
         return (self.field, *self.by)
 
     def parts(self, setting: Setting) -> tuple[GroupNumbers, ...]:
-        """What each part of the devices is asked: all are asked the same, or each part by another field."""
+        """What each part of the devices is asked: one part for all fields together, or one for each grouping field."""
         value = setting.domains[self.field]
         groups = tuple(_group_axis(setting.domains[name], name) for name in self.by)
         labels = tuple(_names(setting.domains[name]) for name in self.by)
@@ -120,14 +120,14 @@ class BreakdownQuestion(StatisticQuestion):
         return tuple(f"{group}: {value}" if len(values) > 1 else group for group in groups for value in values)
 
     def shape(self, setting: Setting) -> Shape:
-        asked, values = self.parts(setting)[0], self.value_names(setting.domains[self.field])
-        quantity = asked.kind == "quantity"
+        statistic, values = self.parts(setting)[0], self.value_names(setting.domains[self.field])
+        quantity = statistic.kind == "quantity"
         return Shape(
             form="groups",
             size=len(self.labels(setting)),
             unit=self.field if quantity else "share",
-            low=asked.bounds[0] if quantity else None,
-            high=asked.bounds[1] if quantity else None,
+            low=statistic.bounds[0] if quantity else None,
+            high=statistic.bounds[1] if quantity else None,
             groups=self.groups(setting),
             values=values,
         )
@@ -176,8 +176,8 @@ class BreakdownQuestion(StatisticQuestion):
         if len(self.by) > 1:
             how = "all of them in one report" if len(parts) == 1 else "with one of them a device"
             errors = [f"{error:.2g}" for error in self._expected(setting)]
-            told = f"asked {how}: a typical number then has a standard error of {errors[0]} with 10,000 devices"
-            yield Finding("note", "by", f"{told}, and of {errors[1]} the other way")
+            way = f"asked {how}: a typical number then has a standard error of {errors[0]} with 10,000 devices"
+            yield Finding("note", "by", f"{way}, and of {errors[1]} the other way")
         if any(isinstance(part.value, GridAxis) for part in parts):
             points = {part.value.points for part in parts if isinstance(part.value, GridAxis)}
             text = f"numbers are rounded at random to one of {max(points)} points, which does not change their mean"
@@ -247,7 +247,7 @@ class MeansByGroup(BreakdownQuestion):
 
 
 def _group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
-    """A field as groups: its values and "(none)", or its cells and none."""
+    """A field as groups: its values, or its cells, and one for those who recorded nothing."""
     if isinstance(domain, Numeric):
         return CellAxis(name, domain.low, domain.high, domain.cells)
     if isinstance(domain, Categorical | Ordinal):
@@ -289,15 +289,15 @@ def _parts_of(
     *,
     together: bool,
 ) -> tuple[GroupNumbers, ...]:
-    given: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
+    options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
     if together:
-        return (GroupNumbers(groups, value, labels, **given),)
+        return (GroupNumbers(groups, value, labels, **options),)
     return tuple(
-        GroupNumbers((axis,), value, (names, labels[-1]), asked=1 / len(groups), **given)
+        GroupNumbers((axis,), value, (names, labels[-1]), asked_share=1 / len(groups), **options)
         for axis, names in zip(groups, labels[:-1], strict=True)
     )
 
 
 def _error(parts: tuple[GroupNumbers, ...], units: int) -> float:
-    """The mean variance of a typical number, a device."""
+    """The mean variance of a typical number with one device."""
     return sum(part.error_with(part.mechanism(units), 1 / len(parts)) for part in parts) / len(parts)

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import every, shown, span
+from hubbub.collection.duration import duration_text, every, span
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
@@ -52,8 +52,8 @@ class Moves(Statistic):
         changes two, the first value one.
 
     Example:
-        >>> asked = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
-        >>> asked.size, type(asked.mechanism(10**12)).__name__
+        >>> statistic = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
+        >>> statistic.size, type(statistic.mechanism(10**12)).__name__
         (3, 'ChangeStream')
     """
 
@@ -155,8 +155,8 @@ class ChangesQuestion(StatisticQuestion):
         return super().promise(setting, 1, self.steps * setting.step_seconds)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        asked = self.statistic(setting)
-        return change_protocol(self.mechanism_for(setting), first=first, view=asked.view, memory=memory)
+        view = self.statistic(setting).view
+        return change_protocol(self.mechanism_for(setting), first=first, view=view, memory=memory)
 
     @property
     def arithmetic(self) -> int:
@@ -201,7 +201,7 @@ class ChangesQuestion(StatisticQuestion):
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:
-        lasts = shown(self.steps * setting.step_seconds)
+        lasts = duration_text(self.steps * setting.step_seconds)
         yield Finding(
             "note",
             "changes",

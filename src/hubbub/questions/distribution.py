@@ -49,8 +49,8 @@ class DistributionQuestion(StatisticQuestion):
         return Spread(domain.low, domain.high, domain.cells, self.quantiles)
 
     def shape(self, setting: Setting) -> Shape:
-        asked = self.statistic(setting)
-        return Shape(form="distribution", size=asked.size, low=asked.low, high=asked.high)
+        statistic = self.statistic(setting)
+        return Shape(form="distribution", size=statistic.size, low=statistic.low, high=statistic.high)
 
     def assumes(self, setting: Setting) -> str:
         return "the share of one cell, every step, if all numbers are equally common"

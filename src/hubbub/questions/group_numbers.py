@@ -1,4 +1,4 @@
-"""Numbers by group: one report of a group and a value together, and the shares or means that many of them tell."""
+"""Numbers by group: a device reports its group and its value together; the server estimates shares or means."""
 
 from __future__ import annotations
 
@@ -53,38 +53,40 @@ def group_shares_name(field: str) -> str:
 
 @dataclass(frozen=True)
 class GroupNumbers(Statistic):
-    """Of each group, the share of each value, or the mean of a number among those who have one.
+    """In each group, the share of each value, or the mean of a number among those who have one.
 
-    One frequency oracle reports the cell of the product of some groups and the value. What is told of a group is a
-    ratio of sums of its cells' shares, with the oracle's own covariance. A number is rounded at random to a coarse grid
-    before, which keeps its mean; that adds at most a quarter of the squared distance of two points to its variance.
+    A device reports the cell of its groups and its value by one frequency oracle. The estimate for a group is a ratio
+    of sums of its cells' shares, whose error follows from the oracle's covariance. A number is first rounded at random
+    to a coarse grid, which does not change its mean and adds at most a quarter of the squared distance of two grid
+    points to its variance.
 
     Parameters
     ----------
     by
         The fields that make the groups.
     value
-        The field that is told by group, read as codes, cells, or points of a grid.
+        The field that is estimated by group, read as codes, cells, or points of a grid.
     labels
         For each field in `by`, the names of its groups; then the names of the values.
     main
         The field of `by` whose numbers are the main estimate.
     oracle, hash
         A named oracle; and the hash function of those that need one.
-    asked
-        The part of the devices that is asked: that of the others is not known adds to the error.
+    asked_share
+        The share of the devices that is asked: that the others are not asked adds to the error.
 
     Example:
         >>> from hubbub import Random
         >>> from hubbub.collection.joint import CodeAxis
         >>> by, value = CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)
-        >>> asked = GroupNumbers((by,), value, (("13", "14", "(none)"), ("no", "yes", "(none)")), main="os")
+        >>> statistic = GroupNumbers((by,), value, (("13", "14", "(none)"), ("no", "yes", "(none)")), main="os")
         >>> people = {"os": np.arange(20_000) % 2, "crashed": (np.arange(20_000) % 10 < 3).astype(int)}
-        >>> oracle = asked.mechanism(4 * 10**12)
-        >>> told = asked.answers(oracle, oracle.accumulate(oracle.randomize(asked.view(people), Random(seed=1))))
-        >>> told["estimate"].labels[:2], told["estimate"].value[:2].round(1).tolist()
+        >>> oracle = statistic.mechanism(4 * 10**12)
+        >>> sketch = oracle.accumulate(oracle.randomize(statistic.view(people), Random(seed=1)))
+        >>> estimates = statistic.answers(oracle, sketch)
+        >>> estimates["estimate"].labels[:2], estimates["estimate"].value[:2].round(1).tolist()
         (('13: no', '13: yes'), [0.6, 0.4])
-        >>> told["groups of os"].value[:2].round(1).tolist()
+        >>> estimates["groups of os"].value[:2].round(1).tolist()
         [0.5, 0.5]
     """
 
@@ -94,7 +96,7 @@ class GroupNumbers(Statistic):
     main: str = ""
     oracle: str | None = None
     hash: str = BEST_HASH
-    asked: float = 1.0
+    asked_share: float = 1.0
 
     @property
     def view(self) -> View:  # type: ignore[override]
@@ -109,7 +111,7 @@ class GroupNumbers(Statistic):
     @property
     def size(self) -> int:  # type: ignore[override]
         """How many numbers the main estimate has."""
-        return self._groups(self.main or self.by[0].field) * len(self.tops)
+        return self._groups(self.main or self.by[0].field) * len(self.numerators)
 
     @property
     def kind(self) -> Literal["share", "quantity"]:  # type: ignore[override]
@@ -118,20 +120,20 @@ class GroupNumbers(Statistic):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the most that a number can be."""
+        """The smallest and the largest number that is possible."""
         return (self.value.low, self.value.high) if isinstance(self.value, GridAxis) else (0.0, 1.0)
 
     @cached_property
-    def tops(self) -> Floats:
-        """What the cells of a group are multiplied with, a row for each number that is told of it."""
+    def numerators(self) -> Floats:
+        """The weights of a group's cells in a ratio's numerator: a row for each number that is estimated."""
         if not isinstance(self.value, GridAxis):
             return np.eye(self.value.size)
         points = np.linspace(self.value.low, self.value.high, self.value.points)
         return np.append(points, 0.0)[None, :]
 
     @cached_property
-    def below(self) -> Floats:
-        """Which cells count: all of a group, or those with a number."""
+    def denominator(self) -> Floats:
+        """The weights of a group's cells in a ratio's denominator: 1 for all, or for those with a number."""
         counted = np.ones(self.value.size)
         if isinstance(self.value, GridAxis):
             counted[-1] = 0.0
@@ -151,7 +153,7 @@ class GroupNumbers(Statistic):
         oracle: FrequencyOracle = kind(epsilon=epsilon_of(units), domain=Ordinal(self.cells))
         return with_hash(oracle, self.hash)
 
-    # -- what reports tell ------------------------------------------------------------------------------------
+    # -- estimates --------------------------------------------------------------------------------------------
 
     def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         return self.answers(mechanism, sketch)[breakdown_name(self.main, main=True)]
@@ -159,28 +161,30 @@ class GroupNumbers(Statistic):
     def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
         shares = mechanism.estimate(sketch)
         assert shares.noise is not None
-        noise = replace(shares.noise, sampling=(1 - self.asked) / shares.n)
+        noise = replace(shares.noise, sampling=(1 - self.asked_share) / shares.n)
         table = shares.value.reshape(*(axis.size for axis in self.by), self.value.size)
         numbers: dict[str, Estimate] = {}
         groups: dict[str, Estimate] = {}
         for place, (axis, labels) in enumerate(zip(self.by, self.labels, strict=False)):
             others = tuple(other for other in range(len(self.by)) if other != place)
-            held = table.sum(axis=others)
+            cells = table.sum(axis=others)
             name = breakdown_name(axis.field, axis.field == self.main)
-            numbers[name] = self._ratios(held, noise, shares.n, labels)
-            groups[group_shares_name(axis.field)] = self._shares_of_groups(held, noise, shares.n, labels)
+            numbers[name] = self._ratios(cells, noise, shares.n, labels)
+            groups[group_shares_name(axis.field)] = self._shares_of_groups(cells, noise, shares.n, labels)
         return {**numbers, **groups}
 
-    def _ratios(self, held: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Ratios:
-        merged = self._merged(len(held))
-        top, below = held @ self.tops.T, np.repeat((held @ self.below)[:, None], len(self.tops), axis=1)
-        tops = np.stack([self._together(held, row, row, noise, merged) for row in self.tops], axis=1)
-        both = np.stack([self._together(held, row, self.below, noise, merged) for row in self.tops], axis=1)
-        belows = np.repeat(self._together(held, self.below, self.below, noise, merged)[:, None], len(self.tops), axis=1)
+    def _ratios(self, cells: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Ratios:
+        merged, rows = self._merged(len(cells)), self.numerators
+        top = cells @ rows.T
+        below = np.repeat((cells @ self.denominator)[:, None], len(rows), axis=1)
+        variance_below = self._covariance(cells, self.denominator, self.denominator, noise, merged)
+        tops = np.stack([self._covariance(cells, row, row, noise, merged) for row in rows], axis=1)
+        both = np.stack([self._covariance(cells, row, self.denominator, noise, merged) for row in rows], axis=1)
+        belows = np.repeat(variance_below[:, None], len(rows), axis=1)
         tops = tops + self._step**2 / 4 * np.maximum(below, 0.0) / n
         moments = np.stack([tops.ravel(), both.ravel(), belows.ravel()])
         names = tuple(
-            f"{group}: {value}" if len(self.tops) > 1 else group for group in labels for value in self._values
+            f"{group}: {value}" if len(self.numerators) > 1 else group for group in labels for value in self._values
         )
         return Ratios.of(
             top.ravel(),
@@ -191,24 +195,24 @@ class GroupNumbers(Statistic):
             kind=self.kind,
             labels=names,
             pair=(noise.pair_floor, noise.pair_slope),
-            weights=(merged * float(self.tops[0].sum()), merged * float(self.below.sum())),
+            weights=(merged * float(self.numerators[0].sum()), merged * float(self.denominator.sum())),
         )
 
-    def _shares_of_groups(self, held: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Estimate:
+    def _shares_of_groups(self, cells: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Estimate:
         every = np.ones(self.value.size)
-        variance = self._together(held, every, every, noise, self._merged(len(held)))
-        return Estimate(held.sum(axis=1), np.maximum(variance, 0.0), n, labels=labels)
+        variance = self._covariance(cells, every, every, noise, self._merged(len(cells)))
+        return Estimate(cells.sum(axis=1), np.maximum(variance, 0.0), n, labels=labels)
 
     @staticmethod
-    def _together(held: Floats, first: Floats, second: Floats, noise: Noise, merged: int) -> Floats:
+    def _covariance(cells: Floats, first: Floats, second: Floats, noise: Noise, merged: int) -> Floats:
         """The covariance of two weighted sums over the cells of each group, each of which is `merged` cells' sum."""
-        both = held @ (first * second)
+        both = cells @ (first * second)
         product = merged * float(first @ second)
-        one, other = merged * float(first.sum()), merged * float(second.sum())
+        first_sum, second_sum = merged * float(first.sum()), merged * float(second.sum())
         own = noise.floor * product + noise.slope * both
-        apart = noise.pair_floor * (one * other - product)
-        tilt = noise.pair_slope * (held @ first * other + held @ second * one - 2 * both)
-        return own + apart + tilt + noise.sampling * (both - (held @ first) * (held @ second))
+        apart = noise.pair_floor * (first_sum * second_sum - product)
+        tilt = noise.pair_slope * (cells @ first * second_sum + cells @ second * first_sum - 2 * both)
+        return own + apart + tilt + noise.sampling * (both - (cells @ first) * (cells @ second))
 
     def _merged(self, groups: int) -> int:
         """How many cells are added up for one cell of a group and a value."""
@@ -228,17 +232,17 @@ class GroupNumbers(Statistic):
         return self.error_with(self.mechanism(units), n)
 
     def error_with(self, oracle: FrequencyOracle, n: float) -> float:
-        """The same, with an oracle."""
-        noise, ratio = replace(oracle.noise(1), sampling=1 - self.asked), float(np.mean(self.bounds))
+        """The same with the given oracle."""
+        noise, ratio = replace(oracle.noise(1), sampling=1 - self.asked_share), float(np.mean(self.bounds))
         total = 0.0
         for axis in self.by:
-            held = np.full((1, self.value.size), 1.0) * self.below / self.below.sum() / axis.size
+            cells = np.full((1, self.value.size), 1.0) * self.denominator / self.denominator.sum() / axis.size
             merged = self.cells // (axis.size * self.value.size)
-            for row in self.tops:
-                share = ratio if self.kind == "quantity" else float(row @ held[0]) * axis.size
-                weights = row - share * self.below
-                variance = float(self._together(held, weights, weights, noise, merged)[0])
-                total += (variance * axis.size**2 + self._step**2 / 4 * axis.size) / len(self.tops)
+            for row in self.numerators:
+                share = ratio if self.kind == "quantity" else float(row @ cells[0]) * axis.size
+                weights = row - share * self.denominator
+                variance = float(self._covariance(cells, weights, weights, noise, merged)[0])
+                total += (variance * axis.size**2 + self._step**2 / 4 * axis.size) / len(self.numerators)
         return total / len(self.by) / n
 
     def spread(self, like: Floats) -> float:
@@ -246,10 +250,10 @@ class GroupNumbers(Statistic):
 
 
 @lru_cache(maxsize=256)
-def _chosen(asked: GroupNumbers, units: int) -> FrequencyOracle:
-    """The named oracle, or the one of those that every client knows with which a typical number errs least."""
-    if asked.oracle is not None:
-        return asked.named(asked.oracle, units)
-    fits = [name for name in _ORACLES if name != "OUE" or asked.cells <= 8 * MOST_BYTES]
-    made = [asked.named(name, units) for name in fits]
-    return min(made, key=lambda oracle: float(f"{asked.error_with(oracle, 1):.9g}"))
+def _chosen(statistic: GroupNumbers, units: int) -> FrequencyOracle:
+    """The named oracle; else, of the oracles that every client knows, the one with the smallest typical error."""
+    if statistic.oracle is not None:
+        return statistic.named(statistic.oracle, units)
+    names = [name for name in _ORACLES if name != "OUE" or statistic.cells <= 8 * MOST_BYTES]
+    oracles = [statistic.named(name, units) for name in names]
+    return min(oracles, key=lambda oracle: float(f"{statistic.error_with(oracle, 1):.9g}"))

@@ -165,9 +165,9 @@ class HistogramQuestion(StatisticQuestion):
         return super().assumes(setting)
 
     def typical(self, setting: Setting) -> NDArray[np.float64]:
-        asked = self.statistic(setting)
-        if isinstance(asked, ItemShares):
-            return np.full(asked.size, asked.held / asked.size)
+        statistic = self.statistic(setting)
+        if isinstance(statistic, ItemShares):
+            return np.full(statistic.size, statistic.held / statistic.size)
         return super().typical(setting)
 
     def influence(self, setting: Setting) -> Influence | str:

@@ -30,8 +30,8 @@ class ItemShares(Statistic):
     measured.)
 
     Example:
-        >>> asked = ItemShares(Sets(Ordinal(40), most=12))
-        >>> [type(asked.mechanism(units)).__name__ for units in (10**12, 4 * 10**12)], asked.size
+        >>> statistic = ItemShares(Sets(Ordinal(40), most=12))
+        >>> [type(statistic.mechanism(units)).__name__ for units in (10**12, 4 * 10**12)], statistic.size
         (['PSFO', 'PrivSet'], 40)
     """
 

@@ -133,9 +133,9 @@ class ItemsetsQuestion(StudyQuestion):
         """The standard error of an item that few hold, if those who say which candidates they hold are padded to 4."""
         size = self._sets(setting).items.size or 0
         percent = self._percents(setting)[1 if size <= 2 * self.k else 2]
-        asked = n / self.turns * percent / 100
+        people = n / self.turns * percent / 100
         psfo = PSFO(epsilon=self.epsilon, domain=max(2, min(size, 2 * self.k)), length=_TYPICAL)
-        return math.sqrt(psfo.variance(1) / asked) if asked > 0 else None
+        return math.sqrt(psfo.variance(1) / people) if people > 0 else None
 
     def assumes(self, setting: Setting) -> str:
         return f"an item that few hold, where nine people of ten hold at most {_TYPICAL} of the candidates"

@@ -29,7 +29,7 @@ _KINDS: dict[type[Any], dict[str, tuple[type, bool]]] = {}
 
 
 def _kinds_of(cls: type[Any]) -> dict[str, tuple[type, bool]]:
-    """Of each key, the kind of its value, and whether it may be left empty (None): reading hints is slow, so once."""
+    """For each key, the type of its value and whether it may be None. Remembered, because reading hints is slow."""
     if cls not in _KINDS:
         _KINDS[cls] = {name: _kind_of(hint) for name, hint in get_type_hints(cls).items()}
     return _KINDS[cls]
@@ -37,9 +37,9 @@ def _kinds_of(cls: type[Any]) -> dict[str, tuple[type, bool]]:
 
 def _kind_of(hint: Any) -> tuple[type, bool]:
     options = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
-    kept = next(option for option in options if option is not NoneType)
-    origin = get_origin(kept)
-    return str if origin is Literal else origin or kept, NoneType in options
+    hint = next(option for option in options if option is not NoneType)
+    origin = get_origin(hint)
+    return str if origin is Literal else origin or hint, NoneType in options
 
 
 def check_keys(question: Any) -> None:
@@ -87,21 +87,21 @@ def check_epsilon(name: str, value: float) -> None:
 
 
 def keys_spec(question: Any) -> dict[str, Json]:
-    """The keys as JSON, without those that have their default.
+    """The keys as JSON, without those whose value is the default.
 
     Example:
         >>> from hubbub.questions import Question
         >>> keys_spec(Question.make("histogram", field="theme", epsilon=1.0))
         {'epsilon': 1.0, 'field': 'theme'}
     """
-    given = {part.name: getattr(question, part.name) for part in fields(question)}
+    values = {part.name: getattr(question, part.name) for part in fields(question)}
     defaults = {part.name: part.default for part in fields(question)}
-    plain = {name: value for name, value in given.items() if value != defaults[name]}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    chosen = {name: value for name, value in values.items() if value != defaults[name]}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
 
 def read_keys(cls: type[Any], given: Mapping[str, Any]) -> Any:
-    """The question of some keys: all that have no default must be there, and none that the class does not have.
+    """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not have.
 
     Example:
         >>> from hubbub.questions import Question

@@ -1,4 +1,4 @@
-"""Key-value questions: of every key, what its number is on average, how many hold it, or the mean among those."""
+"""Key-value questions: for every key its mean over all people, the share who hold it, or the mean among holders."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ _CLEAR = 1.96
 
 @dataclass(frozen=True)
 class Keyed(Statistic):
-    """What is told of every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
+    """One number for every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
 
-    With v the number on a scale from -1 to 1, h = (high - low)/2 and c the middle of the range, a ternary mechanism
-    tells m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
+    Let v be the number on a scale from -1 to 1, h = (high - low)/2, and c the middle of the range. A ternary mechanism
+    estimates m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
 
-        mean         c f + h m     what a person has of a key, those without it counted as 0
-        frequency    f
-        conditional  c + h m/f     the mean among those who hold it; unknown where f cannot be told from 0
+        mean         c f + h m     the mean over all people, those without the key counted as 0
+        frequency    f             the share who hold the key
+        conditional  c + h m/f     the mean among those who hold it; unknown where f is not clearly above 0
 
-    Where c = 0, means need no f: NetSub tells them best, or NetSeed in fewer bytes. Else ExSub, or NetSub where m
-    outweighs f.
+    Where c = 0, means do not need f: NetSub then has the smallest error, or NetSeed in fewer bytes. Otherwise ExSub
+    has, or NetSub where m has the larger weight.
 
     Parameters
     ----------
     domain
         The field's keys and range.
     sparsity
-        How many keys a report can tell of: of a person with more, as many are drawn, which is biased.
+        How many keys a report covers: of a person with more, that many are drawn at random, which is biased.
     of
         Which of the three.
     ternary
-        A name of `ternary_mechanisms()`; none chooses.
+        A name of `ternary_mechanisms()`; None takes the best.
     hash
         The hash function of mechanisms that need one.
 
     Example:
         >>> from hubbub import Random
-        >>> asked = Keyed(KeyValue(["alien", "brazil"], low=1, high=5, most=1), sparsity=1, of="conditional")
-        >>> exsub = asked.mechanism(4 * 10**12)
-        >>> reports = exsub.randomize(asked.view([((0, 4.0),)] * 9_000 + [((1, 2.0),)] * 9_000), Random(seed=1))
-        >>> asked.read(exsub, exsub.accumulate(reports)).value.round(1).tolist()
+        >>> statistic = Keyed(KeyValue(["alien", "brazil"], low=1, high=5, most=1), sparsity=1, of="conditional")
+        >>> exsub = statistic.mechanism(4 * 10**12)
+        >>> reports = exsub.randomize(statistic.view([((0, 4.0),)] * 9_000 + [((1, 2.0),)] * 9_000), Random(seed=1))
+        >>> statistic.read(exsub, exsub.accumulate(reports)).value.round(1).tolist()
         [4.0, 2.0]
     """
 
@@ -83,9 +83,9 @@ class Keyed(Statistic):
     def __post_init__(self) -> None:
         if self.of not in get_args(Quantity):
             raise InvalidValue("of", self.of, f"one of {', '.join(get_args(Quantity))}")
-        given = self.sparsity
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= self.domain.most:
-            raise InvalidValue("sparsity", given, f"an integer from 1 to {self.domain.most}, the most that is held")
+        sparsity = self.sparsity
+        if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= self.domain.most:
+            raise InvalidValue("sparsity", sparsity, f"an integer from 1 to {self.domain.most}, the most that is held")
         if self.ternary is None:
             return
         known = ternary_mechanisms()
@@ -123,12 +123,14 @@ class Keyed(Statistic):
         return self.of != "mean" or self._middle != 0
 
     def mechanism(self, units: int) -> TernaryMechanism:
-        given = (self.ternary, units, self.size, self.sparsity, self._needs_shares)
-        return _ternary(*given, *self._matters, self.hash)
+        needs_shares, (mean_weight, share_weight) = self._needs_shares, self._weights
+        return _ternary(
+            self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight, self.hash
+        )
 
     @property
-    def _matters(self) -> tuple[float, float]:
-        """How much the variances of m and of f matter; of the mean among holders, at most as much as each other."""
+    def _weights(self) -> tuple[float, float]:
+        """The weights of the variances of m and of f in the error; for the mean among holders, at most equal ones."""
         if self.of == "mean":
             return self._half**2, self._middle**2
         return float(self.of == "conditional"), 1.0
@@ -190,15 +192,15 @@ class Keyed(Statistic):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyValueQuestion(StatisticQuestion):
-    """What people have of each key of a key-value field: every step costs epsilon, for all keys together.
+    """One number for each key of a key-value field: every step costs epsilon, for all keys together.
 
     Parameters
     ----------
     of
-        "mean" (unless given: what people have of each key), "frequency" (how many hold it) or "conditional" (the mean
-        among those).
+        "mean" (the default: the mean over all people, those without the key counted as 0), "frequency" (the share who
+        hold the key) or "conditional" (the mean among holders).
     sparsity
-        How many keys a report can tell of; all that may be held, unless given.
+        How many keys a report covers; unless given, as many as a person may hold.
 
     Example:
         >>> question = KeyValueQuestion(field="ratings", epsilon=1.0)
@@ -226,13 +228,13 @@ class KeyValueQuestion(StatisticQuestion):
         return self.statistic(setting).domain.keys
 
     def shape(self, setting: Setting) -> Shape:
-        asked, adds_up = self.statistic(setting), self.of != "conditional"
-        if asked.kind == "share":
-            return Shape(form="shares", size=asked.size, adds_up=adds_up)
-        low, high = asked.domain.low, asked.domain.high
+        statistic, adds_up = self.statistic(setting), self.of != "conditional"
+        if statistic.kind == "share":
+            return Shape(form="shares", size=statistic.size, adds_up=adds_up)
+        low, high = statistic.domain.low, statistic.domain.high
         if self.of != "conditional":  # whoever does not hold a key counts as 0
             low, high = min(low, 0.0), max(high, 0.0)
-        return Shape(form="means", size=asked.size, unit=self.field, low=low, high=high, adds_up=adds_up)
+        return Shape(form="means", size=statistic.size, unit=self.field, low=low, high=high, adds_up=adds_up)
 
     def unbiased_steps(self, setting: Setting) -> bool:
         return self.of != "conditional" and super().unbiased_steps(setting)
@@ -283,17 +285,24 @@ def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
 
 @lru_cache(maxsize=256)
 def _ternary(
-    name: str | None, units: int, dimension: int, sparsity: int, shares: bool, mean: float, share: float, hash: str
+    name: str | None,
+    units: int,
+    dimension: int,
+    sparsity: int,
+    needs_shares: bool,
+    mean_weight: float,
+    share_weight: float,
+    hash: str,
 ) -> TernaryMechanism:
-    """The named mechanism, with parameters for what is told worse; or the one with the smallest error."""
-    given: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
+    """The named mechanism, with parameters for the quantity that has the larger error; else the best mechanism."""
+    options: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return with_hash(ternary_mechanisms()[name].best_for("frequency" if shares else "mean", **given), hash)
+        return with_hash(ternary_mechanisms()[name].best_for("frequency" if needs_shares else "mean", **options), hash)
     kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
-    made = [with_hash(kind.best_for(of, **given), hash) for kind in kinds for of in _BOTH[::-1]]
+    mechanisms = [with_hash(kind.best_for(of, **options), hash) for kind in kinds for of in _BOTH[::-1]]
 
     def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
-        error = mean * mechanism.mse() + (share * mechanism.mse(of="frequency") if shares else 0.0)
+        error = mean_weight * mechanism.mse() + (share_weight * mechanism.mse(of="frequency") if needs_shares else 0.0)
         return float(f"{error:.9g}"), mechanism.report_bytes
 
-    return min(made, key=error_and_size)
+    return min(mechanisms, key=error_and_size)

@@ -53,14 +53,14 @@ def averages(domain: Domain, field: str, mechanism: str | None) -> Averages:
     return Averages(domain.low, domain.high, mean=mechanism)
 
 
-def mean_shape(field: str, asked: Averages, **more: Any) -> Shape:
+def mean_shape(field: str, statistic: Averages, **more: Any) -> Shape:
     """One number, on the range that it may have.
 
     Example:
         >>> mean_shape("age", Averages(0.0, 99.0)).form
         'mean'
     """
-    return Shape(form="mean", size=1, unit=field, low=asked.low, high=asked.high, over_time=True, **more)
+    return Shape(form="mean", size=1, unit=field, low=statistic.low, high=statistic.high, over_time=True, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,8 @@ class MeanQuestion(StatisticQuestion):
         return mean_shape(self.field, averages(setting.domain, self.field, self.mechanism))
 
     def typical(self, setting: Setting) -> NDArray[np.float64]:
-        asked = averages(setting.domain, self.field, self.mechanism)
-        return np.array([(asked.low + asked.high) / 2])
+        statistic = averages(setting.domain, self.field, self.mechanism)
+        return np.array([(statistic.low + statistic.high) / 2])
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: what is its mean?"

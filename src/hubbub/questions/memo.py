@@ -187,7 +187,7 @@ def _rappor(permanent: float, report: float, domain: Domain) -> BasicRappor:
     keep = int((root / (1 + root) - wrong) / (right - wrong) * (1 << 32))
     for tried in range(min(keep, (1 << 32) - 1), max(keep - 4, 1 << 31), -1):
         thresholds = {"one": full.one, "zero": full.zero, "keep": tried, "lift": (1 << 32) - tried}
-        made = BasicRappor(epsilon=permanent, domain=domain, width=32, **thresholds)
-        if made.ratio() <= most:
-            return made
+        rappor = BasicRappor(epsilon=permanent, domain=domain, width=32, **thresholds)
+        if rappor.ratio() <= most:
+            return rappor
     raise InvalidValue("epsilon", report, "an epsilon that 32-bit probabilities can tell from 0")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.collection.document import COMPILED, Collection, check_document, read_document
-from hubbub.collection.error_path import at
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.document import Collection
+from hubbub.collection.signed_form import COMPILED, check_document, read_document
+from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import canonical
 from hubbub.questions.base import Question
 
 
 def read_collection(spec: Mapping[str, Any]) -> Collection:
-    """Read a collection back, of this format or an older one; every field must be there, and no other.
+    """Read a signed collection, of this format or an older one. It must have exactly the fields of its format.
 
-    What is signed beside the questions must be the very terms, promises and size of uploads that they compile to. Of an
-    older format, whose terms had another form, the promises must; its id stays that of what was signed.
+    The terms, promises and size of uploads that are signed must be exactly what the questions compile to. In an older
+    format, whose terms had another form, this holds of the promises. The id stays that of the signed document.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -33,8 +33,8 @@ def read_collection(spec: Mapping[str, Any]) -> Collection:
     for name, question in present["questions"].items():
         with at(f"questions.{name}"):
             questions[name] = Question.from_spec(question)
-    made = read_document(present, questions)
-    compiled = made.spec()
+    collection = read_document(present, questions)
+    compiled = collection.spec()
     older = spec["format"] != present["format"]
     for name in COMPILED:
         if name not in spec or (older and name == "terms"):
@@ -42,5 +42,5 @@ def read_collection(spec: Mapping[str, Any]) -> Collection:
         if canonical(spec[name]) != canonical(compiled[name]):
             raise InvalidValue(name, spec[name], "what the collection's questions and limits compile to")
     if older:
-        object.__setattr__(made, "_signed", dict(spec))
-    return made
+        object.__setattr__(collection, "_signed", dict(spec))
+    return collection

@@ -82,7 +82,7 @@ class ReleaseQuestion(StatisticQuestion):
             super().terms(setting),
             views=(searched.spec(), clipped),
             mechanisms=(),
-            families=tuple(Family(type(each).__name__, spends) for each in (hybrid, wave)),
+            families=tuple(Family(type(mechanism).__name__, spends) for mechanism in (hybrid, wave)),
             parts=2 if self.every else 1,
             report_bytes=max(wave.report_bytes, hybrid.report_bytes),
         )

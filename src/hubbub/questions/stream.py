@@ -75,14 +75,14 @@ class StreamQuestion(StatisticQuestion):
         return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
 
     def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
-        """The mechanism at each epsilon that the method can ask, but for those at which nothing can be asked."""
-        asked, made = self.statistic(setting), []
+        """The mechanism at each epsilon that the method can ask for, except where there is none for that epsilon."""
+        statistic, mechanisms = self.statistic(setting), []
         for units in epsilons(self.method, epsilon=self.epsilon, w=self.w):
             try:
-                made.append(asked.mechanism(units))
+                mechanisms.append(statistic.mechanism(units))
             except InvalidValue:
                 continue
-        return tuple(made) or (self.mechanism_for(setting),)
+        return tuple(mechanisms) or (self.mechanism_for(setting),)
 
     def terms(self, setting: Setting) -> Terms:
         return replace(super().terms(setting), rounds=self._method.decision.rounds)
@@ -119,24 +119,28 @@ class StreamQuestion(StatisticQuestion):
         return (self.field,) if averages else shares_labels(setting.domain)
 
     def shape(self, setting: Setting) -> Shape:
-        asked, everyone = self.statistic(setting), self._method.everyone
-        if isinstance(asked, Averages):
-            return mean_shape(self.field, asked, everyone=everyone, window=self.w)
-        return shares_shape(setting.domain, asked.size, over_time=True, everyone=everyone, window=self.w)
+        statistic, everyone = self.statistic(setting), self._method.everyone
+        if isinstance(statistic, Averages):
+            return mean_shape(self.field, statistic, everyone=everyone, window=self.w)
+        return shares_shape(setting.domain, statistic.size, over_time=True, everyone=everyone, window=self.w)
 
     def typical(self, setting: Setting) -> NDArray[np.float64]:
-        asked = self.statistic(setting)
-        return np.array([(asked.low + asked.high) / 2]) if isinstance(asked, Averages) else super().typical(setting)
+        statistic = self.statistic(setting)
+        return (
+            np.array([(statistic.low + statistic.high) / 2])
+            if isinstance(statistic, Averages)
+            else super().typical(setting)
+        )
 
     def forecast(self, setting: Setting, n: int) -> float | None:
         """Of a publication that takes the part of the window that the method means it to."""
-        asked, units, part, like = self.statistic(setting), units_of(self.epsilon), self.part, self.typical(setting)
+        statistic, units, part, like = self.statistic(setting), units_of(self.epsilon), self.part, self.typical(setting)
         if self._method.everyone:
-            return math.sqrt(asked.error(int(units * part), n, like))
+            return math.sqrt(statistic.error(int(units * part), n, like))
         people = n * part
         if people < 1:
             return None
-        return math.sqrt(asked.error(units, people, like) + asked.spread(like) / people * (1 - part))
+        return math.sqrt(statistic.error(units, people, like) + statistic.spread(like) / people * (1 - part))
 
     def assumes(self, setting: Setting) -> str:
         return f"{self._method.decision.publishes}. {self.method}: {self._method.advice}"

@@ -6,9 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from hubbub.collection.duration import duration_text, seconds_of
 from hubbub.collection.duration import every as every_text
-from hubbub.collection.duration import seconds_of
-from hubbub.collection.duration import shown as duration_text
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Study

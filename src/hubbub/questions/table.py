@@ -1,4 +1,4 @@
-"""Tables: private columns that devices report on, of which any counts can be asked afterwards."""
+"""Tables: devices report on private columns, and counts over any ranges of them can be asked for afterwards."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True, kw_only=True)
 class TableQuestion(Question):
-    """Counts over private columns, of any box: every step costs epsilon, and reports are kept to be asked later.
+    """Counts over any box of private columns: every step costs epsilon, and the server keeps reports for later queries.
 
-    Each column has a hierarchy of intervals. A device reports the cell of its record on one level of the product of all
-    hierarchies (HIO), which its place on the circle decides, with all of epsilon.
+    Each column has a hierarchy of intervals, and the product of all hierarchies has levels (HIO). The device's place on
+    the circle decides its level; the device reports the cell of its record on that level with all of epsilon.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class TableQuestion(Question):
         self.table(setting)
 
     def mechanism(self, setting: Setting) -> HIO:
-        """How devices report."""
+        """The hierarchy by which devices report."""
         dimensions = tuple(self._dimension(name, setting.domains[name]) for name in self.columns)
         levels = math.prod(dimension.levels for dimension in dimensions) - 1
         if levels > MOST_LEVELS:
@@ -130,13 +130,13 @@ class TableQuestion(Question):
     def parts(self, setting: Setting) -> tuple[LevelPart, ...]:
         """What each part of the devices is asked, in the order of the mechanism's levels."""
         hio = self.mechanism(setting)
-        made = []
+        parts = []
         for level in hio.levels:
             view = Joint(tuple(self._axis(setting, place, depth) for place, depth in enumerate(level)))
             alone = sum(depth > 0 for depth in level) == 1
             oracle = _device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level), listed=alone)
-            made.append(self._beside(setting, view, oracle))
-        return tuple(made)
+            parts.append(self._beside(setting, view, oracle))
+        return tuple(parts)
 
     def _beside(self, setting: Setting, view: Joint, oracle: FrequencyOracle) -> LevelPart:
         """A level, with the measures beside it."""
@@ -185,7 +185,7 @@ class TableQuestion(Question):
     # -- the server's half ------------------------------------------------------------------------------------
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        return table_stream(self.parts(setting), self._told(setting), memory=memory)
+        return table_stream(self.parts(setting), self._listed_columns(setting), memory=memory)
 
     @property
     def arithmetic(self) -> int:
@@ -203,18 +203,18 @@ class TableQuestion(Question):
         epsilon = self.mechanism(setting).epsilon
         return TableSchema(setting.name, private, public, epsilon=epsilon, fanout=self.fanout)
 
-    def _told(self, setting: Setting) -> list[ColumnShares]:
-        """Of each column the finest level that a release can list, all others being at their roots."""
+    def _listed_columns(self, setting: Setting) -> list[ColumnShares]:
+        """For each column, the finest level that a release can list; all other columns are at their root."""
         hio = self.mechanism(setting)
-        told = []
+        columns = []
         for place, name in enumerate(self.columns):
             dimension = hio.dimensions[place]
             depth = max(
                 depth for depth in range(1, dimension.levels) if depth == 1 or dimension.nodes(depth) <= MOST_SHOWN
             )
             level = tuple(depth if other == place else 0 for other in range(len(self.columns)))
-            told.append(ColumnShares(name, hio.levels.index(level), self._cells(setting, name, dimension, depth)))
-        return told
+            columns.append(ColumnShares(name, hio.levels.index(level), self._cells(setting, name, dimension, depth)))
+        return columns
 
     def _cells(self, setting: Setting, name: str, dimension: Dimension, depth: int) -> tuple[str, ...]:
         domain, width = setting.domains[name], dimension.widths[depth]
@@ -232,7 +232,7 @@ class TableQuestion(Question):
         )
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
-        return self._told(setting)[0].labels
+        return self._listed_columns(setting)[0].labels
 
     def forecast(self, setting: Setting, n: int) -> float | None:
         hio = self.mechanism(setting)
@@ -258,7 +258,9 @@ class TableQuestion(Question):
 
     def made_by(self, setting: Setting) -> str:
         mechanisms = [part.mechanism for part in self.parts(setting)]
-        return " and ".join(dict.fromkeys(type(getattr(each, "inner", each)).__name__ for each in mechanisms))
+        return " and ".join(
+            dict.fromkeys(type(getattr(mechanism, "inner", mechanism)).__name__ for mechanism in mechanisms)
+        )
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {listed(list(self.columns))}: how many people are in any range?"

@@ -17,10 +17,10 @@ from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
 from hubbub.protocols.cohort import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.heavy_hitters.bit_encoding import BitEncoding, Integers, Texts
 from hubbub.protocols.heavy_hitters.pem import ARITHMETIC, group_asks, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import QUERY_LIMIT, PrefixPlan
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
-from hubbub.protocols.heavy_hitters.written import Integers, Texts, Written
 from hubbub.protocols.memory import Memory
 from hubbub.questions.shapes import Shape
 from hubbub.questions.study import StudyQuestion
@@ -66,7 +66,7 @@ class TopQuestion(StudyQuestion):
     def plan(self, setting: Setting) -> PrefixPlan:
         """The groups of a run."""
         return PrefixPlan(
-            written=self._written(setting.domain),
+            encoding=self._encoding(setting.domain),
             k=self.k,
             epsilon=self.epsilon,
             query_limit=self.query_limit,
@@ -74,7 +74,7 @@ class TopQuestion(StudyQuestion):
             threshold=self.threshold,
         )
 
-    def _written(self, domain: Domain) -> Written:
+    def _encoding(self, domain: Domain) -> BitEncoding:
         if isinstance(domain, Strings):
             longest = domain.longest if self.longest is None else self.longest
             if not 1 <= longest <= min(domain.longest, MOST_BITS // 8):

@@ -10,11 +10,11 @@ from hubbub.service.service import Service
 from hubbub.service.webhooks.sender import OUTCOMES
 
 MOST_WATCHED = 256
-"""Watched quantities of a collection that have series of their own: an alarm may watch each category of a question."""
+"""The most watched quantities of a collection that have series of their own."""
 
 
 class AlarmMetrics:
-    """Which alarms are raised, how many events there were, and how the webhooks are doing.
+    """Which alarms are raised, how many events there were, and how the deliveries to webhooks went.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -26,7 +26,7 @@ class AlarmMetrics:
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
-        """All of them, as they are now; it reads the store."""
+        """The metrics, with their current values; reads the store."""
         collector, alarms = self._service.collector, self._service.collector.alarms
         labels = ("collection", "alarm", "question", "category")
         raised = GaugeMetricFamily("hubbub_alarm_raised", "1 while an alarm is raised.", labels=labels)
@@ -43,7 +43,7 @@ class AlarmMetrics:
         yield from self._webhooks()
 
     def _webhooks(self) -> Iterator[Metric]:
-        tries = CounterMetricFamily(
+        attempts = CounterMetricFamily(
             "hubbub_webhook_attempts", "Deliveries tried, by what became of them.", labels=("webhook", "outcome")
         )
         waiting = GaugeMetricFamily("hubbub_webhook_waiting", "Events that wait to be taken.", labels=("webhook",))
@@ -51,7 +51,7 @@ class AlarmMetrics:
         for sender in self._service.webhooks:
             name = sender.webhook.name
             for outcome in OUTCOMES:
-                tries.add_metric((name, outcome), sender.counts[outcome])
+                attempts.add_metric((name, outcome), sender.counts[outcome])
             waiting.add_metric((name,), sum(map(sender.waiting, self._service.collector.collections)))
             failing.add_metric((name,), int(sender.failing is not None))
-        yield from (tries, waiting, failing)
+        yield from (attempts, waiting, failing)

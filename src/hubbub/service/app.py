@@ -1,4 +1,4 @@
-"""The application: the ingest route bare, all others by Starlette."""
+"""The ASGI application: the route for reports is plain ASGI, all other routes are Starlette's."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
     Parameters
     ----------
     service
-        What is served; it starts and stops with the application.
+        The service; it starts and stops with the application.
     tokens
-        Who may read results.
+        The tokens that may read results.
     routes
-        More routes, such as a dashboard's.
+        Additional routes, such as those of a dashboard.
 
     Example:
         >>> import asyncio
@@ -57,11 +57,11 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
         exception_handlers=handlers(),
         lifespan=lifespan,
     )
-    rest: ASGIApp = LimitedBySender(Logged(pages), service.senders)  # a flood writes no log
+    others: ASGIApp = LimitedBySender(Logged(pages), service.senders)  # refused requests are not logged
     reports = ReportsRoute(service)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        hot = scope["type"] == "http" and scope["path"] == PATH
-        await (reports if hot else rest)(scope, receive, send)
+        to_reports = scope["type"] == "http" and scope["path"] == PATH
+        await (reports if to_reports else others)(scope, receive, send)
 
     return app

@@ -1,4 +1,4 @@
-"""Who may read results: the holders of a token."""
+"""Tokens: who holds one may read results."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class Tokens:
         for token in tokens:
             if len(token) < _SHORTEST:
                 raise InvalidValue("token", "one that is not shown", f"at least {_SHORTEST} characters")
-        # Hashes have one length: comparing them tells nothing of a token's.
+        # Hashes have one length, so that the time of a comparison does not depend on a token's.
         self._digests = [_digest(token) for token in tokens]
 
     def allow(self, header: str) -> bool:
-        """Whether an Authorization header holds one of them; the time it takes does not tell how nearly."""
-        given = _digest(_given(header))
-        return any([hmac.compare_digest(given, digest) for digest in self._digests])  # noqa: C419 - all are compared
+        """Whether an Authorization header holds a valid token. The time it takes does not depend on the token."""
+        offered = _digest(_offered_token(header))
+        return any([hmac.compare_digest(offered, digest) for digest in self._digests])  # noqa: C419 - all are compared
 
     def check(self, request: Request) -> None:
-        """Refuse a request without one."""
+        """Refuse a request without a valid token."""
         if not self.allow(request.headers.get("authorization", "")):
-            # A line each: browsers read no further than the first challenge of a line.
+            # One header each: browsers read only the first challenge of a header.
             challenges = ['Bearer realm="hubbub"', 'Basic realm="hubbub", charset="UTF-8"']
             raise Problem(401, "no_token", headers=[("WWW-Authenticate", challenge) for challenge in challenges])
 
 
 def token_file(path: Path) -> str:
-    """The token in a file, which is made on first use, for its owner alone.
+    """The token in a file. The first call makes the file, readable by its owner alone.
 
     Example:
         >>> import tempfile
@@ -66,7 +66,7 @@ def token_file(path: Path) -> str:
     return token
 
 
-def _given(header: str) -> str:
+def _offered_token(header: str) -> str:
     scheme, _, value = header.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()

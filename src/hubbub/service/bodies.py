@@ -1,27 +1,27 @@
-"""The bodies of requests that are still arriving: together they may take so much memory, and not more."""
+"""Bounds the memory of all request bodies that are still arriving."""
 
 from __future__ import annotations
 
 import asyncio
 
 SMALL = 16 << 10
-"""Bytes up to which a body is not counted: there are at most as many as connections."""
+"""Bytes up to which a body is not counted: there are at most as many such bodies as connections."""
 
 
 class Bodies:
-    """Bytes of unfinished bodies, oldest first. If they are too many the oldest has to go: others finish in no time.
+    """The sizes of unfinished bodies, oldest first. If they exceed `most` together, the oldest is dropped.
 
     Parameters
     ----------
     most
-        Bytes of all of them.
+        The most bytes of all bodies together.
 
     Example:
         >>> async def example():
         ...     bodies = Bodies(most=1 << 20)
         ...     async with asyncio.timeout(30) as first, asyncio.timeout(30) as second:
         ...         bodies.grown(first, 600_000)
-        ...         bodies.grown(second, 600_000)  # the first is sent away: its time is over at once
+        ...         bodies.grown(second, 600_000)  # the first is dropped: its timeout expires at once
         ...         return first.when() < second.when(), bodies.total
         >>> asyncio.run(example())
         (True, 600000)
@@ -34,7 +34,7 @@ class Bodies:
         self._sizes: dict[asyncio.Timeout, int] = {}
 
     def grown(self, body: asyncio.Timeout, size: int) -> None:
-        """A body, known by the timeout that it is read under, has so many bytes now."""
+        """Note the size of a body so far. The body is identified by the timeout that it is read under."""
         if size <= SMALL:
             return
         self.total += size - self._sizes.get(body, 0)
@@ -46,5 +46,5 @@ class Bodies:
             oldest.reschedule(asyncio.get_running_loop().time())
 
     def done(self, body: asyncio.Timeout) -> None:
-        """A body is here, or will not come."""
+        """Note that a body has arrived, or will not."""
         self.total -= self._sizes.pop(body, 0)

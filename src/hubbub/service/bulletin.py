@@ -1,4 +1,4 @@
-"""What devices fetch: sealed documents, ready as bytes, with how long they hold."""
+"""The signed documents that devices fetch, as bytes, and how long they are valid."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hubbub.service.open_asks import OpenAsk
 
 @dataclass(frozen=True)
 class Bulletin:
-    """A document's bytes, their ETag, and the Unix time until which it holds (None: for good)."""
+    """A document's bytes, their ETag, and the Unix time until which it is valid (None: for good)."""
 
     body: bytes
     etag: str
     until: float | None = None
 
     def fresh_seconds(self, now: float, *, most: int) -> int:
-        """How long a cache may keep it.
+        """How many seconds a cache may keep the document.
 
         Example:
             >>> Bulletin(b"", "", until=100.5).fresh_seconds(90.0, most=60)
@@ -31,7 +31,7 @@ class Bulletin:
 
 
 def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
-    """The collection itself.
+    """The signed collection.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -42,9 +42,9 @@ def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
 
 
 def asks_bulletin(
-    collection: Collection, opened: list[OpenAsk], *, step: int, until: float, private: bytes
+    collection: Collection, open_asks: list[OpenAsk], *, step: int, until: float, private: bytes
 ) -> Bulletin:
-    """The asks that are open, each with the name that its answers have, and when that changes.
+    """The signed open asks, each with the name of its answers, and until when they are all.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -52,7 +52,7 @@ def asks_bulletin(
         7200.0
     """
     asks: list[Json] = []
-    for ask in opened:
+    for ask in open_asks:
         name: dict[str, Json] = dict(ask.name._asdict())
         asks.append({**name, "closes": ask.closes, "ask": ask.ask.spec()})
     spec: dict[str, Json] = {
@@ -61,7 +61,7 @@ def asks_bulletin(
         "version": collection.version,
         "step": step,
         "asks": asks,
-        "closes": min((ask.closes for ask in opened), default=until),
+        "closes": min((ask.closes for ask in open_asks), default=until),
     }
     return _sealed(spec, private, until)
 

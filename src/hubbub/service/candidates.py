@@ -1,4 +1,4 @@
-"""Asking single reports that were kept: the shares of any candidates, over any steps."""
+"""Estimates the shares of any candidates from kept reports, over any steps."""
 
 from __future__ import annotations
 
@@ -29,39 +29,40 @@ def ask_kept(
     last: int,
     level: float = 0.95,
 ) -> dict[str, Json]:
-    """The shares of some candidates among the reports of closed asks, with intervals; withheld if they are too few.
+    """The shares of some candidates among the reports to closed asks, with intervals; withheld if too few reports.
 
     Parameters
     ----------
     store, archive
-        Where the reports are.
+        The collector's store and folder of reports.
     collection, question
-        What they answer: a question that keeps them.
+        A question that keeps its reports.
     candidates
         Texts of an open field, names of a categorical one, codes of any other.
     first, last
-        The steps.
+        The first and the last step.
     level
-        Of the intervals.
+        The confidence level of the intervals.
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> one = example_collector()
-        >>> ask_kept(one.store, None, one.collections["themes"], "popular", ["dark"], first=0, last=9)["withheld"]
+        >>> collector = example_collector()
+        >>> themes = collector.collections["themes"]
+        >>> ask_kept(collector.store, None, themes, "popular", ["dark"], first=0, last=9)["withheld"]
         '0 reports; at least 100 are needed'
     """
     setting = collection.setting(question)
     if not 1 <= len(candidates) <= MOST_CANDIDATES:
         raise InvalidValue("candidate", len(candidates), f"from 1 to {MOST_CANDIDATES} of them")
-    wanted = [setting.domain.candidate(text) for text in candidates]
+    codes = [setting.domain.candidate(text) for text in candidates]
     mechanism = collection.questions[question].mechanism_for(setting)
     batches = kept_reports(store, archive, collection.collection_id, question, first=first, last=last)
-    estimate = estimate_candidates(mechanism, (reports for _, reports in batches), wanted)
+    estimate = estimate_candidates(mechanism, (reports for _, reports in batches), codes)
     head: dict[str, Json] = {"question": question, "first": first, "last": last}
     if estimate is None:
-        few = f"0 reports; at least {collection.minimum_batch:,} are needed"
-        nothing: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level, "withheld": few}
-        return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **nothing}
+        withheld = f"0 reports; at least {collection.minimum_batch:,} are needed"
+        empty: dict[str, Json] = {"labels": list(candidates), "n": 0, "bias": "none", "level": level}
+        return {**head, **dict.fromkeys(("value", "variance", "low", "high")), **empty, "withheld": withheld}
     estimate = replace(estimate, labels=tuple(candidates))
     release = Release(step=0, estimates={MAIN: estimate}, published=True, spent=0.0, n=float(estimate.n))
     row = release_row(
@@ -71,5 +72,5 @@ def ask_kept(
         time=0.0,
         minimum_batch=collection.minimum_batch,
     )
-    told = release_json(row, level=level)
-    return {**head, **{name: told[name] for name in _SHOWN}}
+    shown = release_json(row, level=level)
+    return {**head, **{name: shown[name] for name in _SHOWN}}

@@ -1,8 +1,9 @@
-"""How two groups differ: of a question that is told by group, from one of its releases."""
+"""The difference of two groups in a release of a question whose answers are by group."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 
@@ -18,18 +19,18 @@ from hubbub.service.store.base import ReleaseRow
 def group_difference(
     row: ReleaseRow, shape: Shape, *, by: str | None, of: str, minus: str, level: float = 0.95
 ) -> dict[str, Json]:
-    """One group minus another, for every number that is told of a group, with intervals; withheld as the release is.
+    """Group `of` minus group `minus`, for every number of a group, with intervals; withheld if the release is.
 
     Parameters
     ----------
     row, shape
-        The release, and what the question's answers look like.
+        The release, and the shape of the question's answers.
     by
-        The field that makes the groups; the first one unless given.
+        The field that makes the groups; by default the first one.
     of, minus
         The names of the two groups.
     level
-        Of the intervals.
+        The confidence level of the intervals.
 
     Example:
         >>> shape = Shape(form="groups", size=2, groups={"os": ("13", "14")}, values=("load",), unit="load")
@@ -49,23 +50,23 @@ def group_difference(
     if of == minus:
         raise InvalidValue("minus", minus, f"another group than {of}")
     payload = json.loads(row.payload)
-    told, withheld = payload, row.withheld
+    estimate, withheld = payload, row.withheld
     if field != next(iter(shape.groups)):
-        told = payload.get("estimates", {}).get(breakdown_name(field, main=False), {"n": 0})
-        withheld = told.get("withheld", withheld)
+        estimate = payload.get("estimates", {}).get(breakdown_name(field, main=False), {"n": 0})
+        withheld = estimate.get("withheld", withheld)
     head: dict[str, Json] = {"question": row.question, "step": row.step, "by": field, "of": of, "minus": minus}
     values: list[Json] = list(shape.values)
-    answer: dict[str, Json] = {**head, "n": told["n"], "level": level, "withheld": withheld, "labels": values}
-    if withheld is None and "ratio" not in told:
+    answer: dict[str, Json] = {**head, "n": estimate["n"], "level": level, "withheld": withheld, "labels": values}
+    if withheld is None and "ratio" not in estimate:
         answer["withheld"] = "nobody answered"
     if answer["withheld"] is not None:
         return {**answer, **dict.fromkeys(("value", "low", "high"))}
-    numbers = (np.array(told[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
-    ratios, size = stored_estimate(told, *numbers), len(shape.values)
+    numbers = (np.array(estimate[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
+    ratios, size = stored_estimate(estimate, *numbers), len(shape.values)
     assert isinstance(ratios, Ratios)
     first, second = groups.index(of) * size, groups.index(minus) * size
-    apart = [ratios.difference(first + place, second + place, level) for place in range(size)]
-    value: list[Json] = [None if one.value != one.value else one.value for one in apart]
-    low: list[Json] = [one.low for one in apart]
-    high: list[Json] = [one.high for one in apart]
+    differences = [ratios.difference(first + index, second + index, level) for index in range(size)]
+    value: list[Json] = [None if math.isnan(difference.value) else difference.value for difference in differences]
+    low: list[Json] = [difference.low for difference in differences]
+    high: list[Json] = [difference.high for difference in differences]
     return {**answer, "value": value, "low": low, "high": high}

@@ -1,4 +1,4 @@
-"""The newest estimates as metrics: what a page shows of each question, for whoever draws or watches it elsewhere."""
+"""The newest estimates as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hubbub.service.collector import Collector
 from hubbub.service.releases import release_json
 
 MOST_CATEGORIES = 64
-"""Categories of a question that have series of their own: Prometheus keeps each series for good."""
+"""The most categories of a question that have series of their own: Prometheus keeps each series for good."""
 
-_FARTHEST = 1 << 62
+_LAST_STEP = 1 << 62
 _OF_QUESTION = ("collection", "question")
 
 
 class EstimateMetrics:
     """The main estimate of each question's newest release, with its 95% interval.
 
-    A number that is not known, and all numbers of a release that is withheld, have no sample. Of a question with more
-    than `MOST_CATEGORIES` categories the first are told, in the order of its field; of a ranking its places, not
-    the names found there, which would be new series without end.
+    Unknown numbers, and all numbers of a withheld release, have no sample. Of a question with more than
+    `MOST_CATEGORIES` categories only the first have samples. The categories of a ranking are its ranks and not the
+    names found there, which would make new series without end.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -34,7 +34,7 @@ class EstimateMetrics:
         self._collector = collector
 
     def collect(self) -> Iterator[Metric]:
-        """All of them, as they are now; it reads the store."""
+        """The metrics, with their current values; reads the store."""
         of_category = (*_OF_QUESTION, "category")
         numbers = {
             "value": _gauge("estimate", "The newest estimate.", of_category),
@@ -45,10 +45,9 @@ class EstimateMetrics:
         categories = _gauge("estimate_categories", f"Its numbers, of which {MOST_CATEGORIES} are told.", _OF_QUESTION)
         age = _gauge("release_age_seconds", "Seconds since the newest release.", _OF_QUESTION)
         for place, release in self._newest():
-            told = [release[key] or () for key in numbers]
             names = self._categories(place, release["labels"])
-            for family, values in zip(numbers.values(), told, strict=True):
-                for category, value in zip(names, values, strict=False):
+            for key, family in numbers.items():
+                for category, value in zip(names, release[key] or (), strict=False):
                     if value is not None:
                         family.add_metric((*place, category), value)
             reports.add_metric(place, release["n"])
@@ -59,7 +58,7 @@ class EstimateMetrics:
     def _newest(self) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
         for name, collection in self._collector.collections.items():
             for question in collection.questions:
-                for row in self._collector.releases(name, question, first=0, last=_FARTHEST, most=1):
+                for row in self._collector.releases(name, question, first=0, last=_LAST_STEP, most=1):
                     yield (name, question), release_json(row)
 
     def _categories(self, place: tuple[str, str], labels: list[str]) -> list[str]:

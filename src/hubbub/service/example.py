@@ -1,4 +1,4 @@
-"""A collector to look at: one collection, a store in memory, a clock that stands still."""
+"""A small collector for examples: one collection, a store in memory, a clock that stands still."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.service.store.sqlite import SqliteStore
 
 
 def example_collector(now: float = 7200.0) -> Collector:
-    """The collector of the smallest collection there is.
+    """A collector of the example collection.
 
     Example:
         >>> sorted(example_collector().collections)

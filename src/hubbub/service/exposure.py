@@ -1,4 +1,4 @@
-"""What others could read: secrets in files that are not their owner's alone, and traffic that is not encrypted."""
+"""Warnings of secrets in files that other users can read, and of addresses that other machines can reach."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def open_secrets(paths: Iterable[Path]) -> list[str]:
-    """Those of some files, and of their folders, that others may read or change, in words.
+    """A warning for each of some files, and of their folders, that other users may read or change.
 
     Example:
         >>> import tempfile

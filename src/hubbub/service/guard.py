@@ -1,4 +1,4 @@
-"""The connections of a server: how many there may be, which has to go, and which has waited too long."""
+"""Limits the connections of a server: their number, and how long each may wait for its client."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SWEEP = 0.5
 
 
 class Connection(Protocol):
-    """What a guard knows of a connection."""
+    """What a guard needs of a connection."""
 
     address: str
     state: str
     deadline: float
-    """When it is closed, unless something happens before."""
+    """When the connection is closed, unless its client sends something before."""
     write_deadline: float
-    """When it is closed, unless its client reads on."""
+    """When the connection is closed, unless its client reads before."""
 
     @property
     def unread(self) -> int:
@@ -65,17 +65,20 @@ class Guard:
         return len(self._all)
 
     def refuses(self, address: str) -> bool:
-        """Whether an address has too many connections, or goes on after many refusals; it is counted."""
+        """Whether to refuse an address that has too many connections, or is blocked. Refusals are counted."""
         if address in self._proxies:
             return False
-        many = self._senders[address] >= self.limits.sender_connections
-        if many or self._blocked(address):
-            self.closed["sender_connections" if many else "blocked"] += 1
+        too_many = self._senders[address] >= self.limits.sender_connections
+        if too_many or self._blocked(address):
+            self.closed["sender_connections" if too_many else "blocked"] += 1
             return True
         return False
 
     def enter(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> bool:
-        """Take a new connection in; if there is no room, another one has to go."""
+        """Add a connection. If there is no room, the one that has waited longest for its client is closed for it.
+
+        Returns False if none waits: then the new connection is closed.
+        """
         if len(self._all) >= self._most:
             oldest = next(iter(self._waiting), None)
             self._close(oldest or connection, "connections")
@@ -84,11 +87,11 @@ class Guard:
         self._all.add(connection)
         self._senders[connection.address] += 1
         if self._sweep is None:
-            self._sweep = loop.call_later(_SWEEP, self._look, loop)
+            self._sweep = loop.call_later(_SWEEP, self._close_overdue, loop)
         return True
 
     def leave(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Remove a closed connection."""
         self._waiting.pop(connection, None)
         if connection in self._all:
             self._all.remove(connection)
@@ -97,13 +100,13 @@ class Guard:
                 del self._senders[connection.address]
 
     def waits(self, connection: Connection, waits: bool) -> None:
-        """A connection begins to wait for its client, or no longer does."""
+        """Note whether a connection waits for its client."""
         self._waiting.pop(connection, None)
         if waits and connection in self._all:
             self._waiting[connection] = None
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Close what has waited too long; of answers that nobody reads, the longest, if all are too long together."""
+    def _close_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close connections past their deadline, and the largest unread answers if all together exceed the limit."""
         now, unread = loop.time(), 0
         for connection in list(self._all):
             if now > min(connection.deadline, connection.write_deadline):
@@ -111,13 +114,13 @@ class Guard:
             elif connection.write_deadline < math.inf:
                 unread += connection.unread
         if unread > self.limits.unread_bytes:
-            slow = [candidate for candidate in self._all if candidate.write_deadline < math.inf]
-            for connection in sorted(slow, key=lambda candidate: candidate.unread, reverse=True):
+            slow = [connection for connection in self._all if connection.write_deadline < math.inf]
+            for connection in sorted(slow, key=lambda connection: connection.unread, reverse=True):
                 if unread <= self.limits.unread_bytes:
                     break
                 unread -= connection.unread
                 self._close(connection, "unread")
-        self._sweep = loop.call_later(_SWEEP, self._look, loop) if self._all else None
+        self._sweep = loop.call_later(_SWEEP, self._close_overdue, loop) if self._all else None
 
     def _close(self, connection: Connection, reason: str) -> None:
         self.closed[reason] += 1

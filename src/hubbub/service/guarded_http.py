@@ -1,7 +1,7 @@
-"""HTTP with limits: bytes of a header, time, room. A guard before the application.
+"""HTTP connections with limits on the size of headers, on time, and on the number of connections.
 
-Uvicorn's protocol leaves these open: a header without an end is copied with every piece that comes, a connection that
-says nothing stays, an answer that nobody reads waits for ever.
+Uvicorn's protocol sets no such limits: an endless header is copied with every piece that arrives, a silent connection
+stays open, and an answer that the client does not read waits for ever.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from hubbub.service.guard import Guard
 from hubbub.service.problems import CONTENT_TYPE, Problem
 from hubbub.service.senders import network_of
 
-_LINGER = 2.0  # seconds that a refusal has to be read
+_LINGER = 2.0  # seconds that a client has to read a refusal
 _quiet = logging.getLogger("hubbub.service.http")
 _quiet.setLevel(logging.ERROR)  # a line for each bad request would fill the disk
 
 
 class _Guarded(HttpToolsProtocol):
-    """A connection: idle, in a header, in a body, or at work.
+    """A connection. Its state is "idle", "header", "body", "work", "unread" or "refused".
 
-    The parser's callbacks are many, and cost: only those are looked at that end a header, a body or an answer.
+    Callbacks of the parser are costly: only those at the end of a header, a body or an answer are overridden.
     """
 
     guard: Guard
@@ -38,9 +38,9 @@ class _Guarded(HttpToolsProtocol):
         self.state = "header"
         self.deadline = self.write_deadline = math.inf
         self._refusal: Problem | None = None
-        self._events = 0  # headers and bodies that were complete
-        self._piece = 0  # bytes that came last
-        self._stalled = 0  # bytes that have come to nothing so far
+        self._events = 0  # headers and bodies that are complete
+        self._piece = 0  # bytes of the latest piece
+        self._stalled = 0  # bytes since a header or a body last made progress
 
     __hash__ = object.__hash__
 
@@ -59,7 +59,7 @@ class _Guarded(HttpToolsProtocol):
     # -- the connection ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room."""
+        """Accept the connection if the guard has room."""
         self.transport = transport
         self.address = _address(transport)
         if self.guard.enter(self, self.loop):
@@ -68,12 +68,12 @@ class _Guarded(HttpToolsProtocol):
             self.guard.waits(self, True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Tell the guard that the connection is closed."""
         self.guard.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, as long as it comes to something."""
+        """Parse a piece. Refuse the connection after too many bytes that complete no header and extend no body."""
         limits, events, cycle = self.guard.limits, self._events, self.cycle
         if self.state == "idle":
             self._enter("header", limits.header_seconds)
@@ -82,7 +82,7 @@ class _Guarded(HttpToolsProtocol):
         super().data_received(data)
         if self._events != events:
             self._stalled = 0
-            if self.state == "body":  # not all of it was in this piece
+            if self.state == "body":  # the rest of the body is still to come
                 self._enter("body", limits.body_seconds)
         elif cycle is not None and len(cycle.body) > body:
             self._stalled = 0
@@ -93,7 +93,7 @@ class _Guarded(HttpToolsProtocol):
                 self.send_400_response("")
 
     def send_400_response(self, msg: str) -> None:
-        """Say what was wrong, and close."""
+        """Send the problem, and close."""
         problem = self._refusal or Problem(400, "malformed", "this is not HTTP")
         self.guard.closed[problem.slug] += 1
         body = problem.body()
@@ -103,13 +103,13 @@ class _Guarded(HttpToolsProtocol):
         self._enter("refused", _LINGER)
 
     def pause_writing(self) -> None:
-        """The reader is slow."""
+        """The client reads too slowly: it gets a deadline."""
         super().pause_writing()
         self.write_deadline = self.loop.time() + self.guard.limits.write_seconds
         self.guard.waits(self, True)
 
     def resume_writing(self) -> None:
-        """The reader has come further."""
+        """The client reads again."""
         super().resume_writing()
         self.write_deadline = math.inf
         self.guard.waits(self, self.state != "work")
@@ -117,7 +117,7 @@ class _Guarded(HttpToolsProtocol):
     # -- a request --------------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
-        """The body begins."""
+        """Check the header; the body begins."""
         limits = self.guard.limits
         if len(self.pipeline) >= limits.pipelined:
             self._refusal = Problem(400, "malformed", "too many requests at once")
@@ -132,24 +132,24 @@ class _Guarded(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The request is here."""
+        """The whole request has arrived."""
         self._events += 1
         super().on_message_complete()
-        if self.cycle.response_complete:  # it was answered before all of it was here
-            self._rest()
+        if self.cycle.response_complete:  # it was answered before all of it had arrived
+            self._become_idle()
         else:
             self.state, self.deadline = "work", math.inf
             self.guard.waits(self, self.write_deadline < math.inf)
 
     def on_response_complete(self) -> None:
-        """The answer is written, as far as the application is concerned."""
+        """The application has written its answer; the client may not have read it."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._enter("unread", self.guard.limits.write_seconds)
         elif self.state == "work" and self.cycle.response_complete:
-            self._rest()
+            self._become_idle()
 
-    def _rest(self) -> None:
+    def _become_idle(self) -> None:
         self._enter("idle", self.guard.limits.idle_seconds)
         self.guard.waits(self, True)
 
@@ -163,7 +163,7 @@ class _Guarded(HttpToolsProtocol):
 
 
 class _Door(asyncio.Protocol):
-    """What a connection meets first: who is sent away costs no parser."""
+    """The first protocol of a connection: refused connections never get a parser."""
 
     __slots__ = ("_more",)
     guard: Guard
@@ -173,7 +173,7 @@ class _Door(asyncio.Protocol):
         self._more = more
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let it in, or close it."""
+        """Hand the connection to `inside`, or close it."""
         if self.guard.refuses(_address(transport)):
             transport.abort()
             return
@@ -188,7 +188,7 @@ def _address(transport: asyncio.Transport) -> str:
 
 
 def guarded(guard: Guard) -> type[asyncio.Protocol]:
-    """The protocol of a server whose connections a guard watches.
+    """The protocol class for a server whose connections are limited by `guard`.
 
     Example:
         >>> issubclass(guarded(Guard()), asyncio.Protocol)

@@ -1,4 +1,4 @@
-"""A small index in memory of the ids in the store: which pages may hold an id. For nearly every new id, none."""
+"""A small index in memory of the ids in the store: the pages that may hold an id, for nearly every new id none."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hubbub.service.ids import Ids
 _WIDTH = 16  # entries of a bucket
 _LOAD = 12  # entries a bucket, on average, at which a table takes no more
 _SMALLEST, _LARGEST = 12, 20  # bits of the number of buckets
-# A table of the largest size, and the one before it, see 25 million ids: fewer than 2^16 pages of 512.
+# While the two largest tables fill, 25 million ids are added: fewer than 2^16 pages of 512.
 
 Rows = NDArray[np.int64]
 Short = NDArray[np.uint16]
 
 
 class IdFilter:
-    """Four bytes an entry: 16 bits of a hash of the id, and the number of its page.
+    """A hash table with four bytes an entry: 16 bits of a hash of the id, and the number of its page.
 
-    An id that was added is always found; any other with a probability of 12 * 2^-16 a table. A table that is full is
-    followed by one of twice the size, up to 67 MB, and nothing is moved: no request waits for that. The hashes are
-    strongly universal under keys that are secret to the process: nobody can send ids that fall together.
+    An id that was added is always found; any other id with a probability of 12 * 2^-16 a table. A full table is
+    followed by another of twice the size, up to 67 MB. Entries are never moved, so that no request waits. The hashes
+    are strongly universal under secret keys of the process: nobody can send ids that collide.
 
-    Memory: 5.4 bytes an id, and what is free in the last two tables (at most 140 MB, however many ids there are).
+    Memory: 5.4 bytes an id, and the free entries of the last two tables (at most 140 MB, however many ids there are).
 
     Example:
         >>> ids = Ids.of(bytes(range(32)), np.uint64([7, 9]))
@@ -45,14 +45,14 @@ class IdFilter:
         self._current = 0
 
     def find(self, ids: Ids) -> tuple[Rows, Rows]:
-        """The rows of ids that may have been added, each with a page that may hold it. A row may occur repeatedly."""
+        """The rows of ids that may have been added, each with a page that may hold the id. Rows may be repeated."""
         places, marks = self._hashes(ids)
         hits = [table.find(places, marks) for table in self._tables]
         rows, pages = (np.concatenate(parts) for parts in zip(*hits, strict=True))
         return rows, pages
 
     def add(self, ids: Ids, pages: Rows) -> None:
-        """Add ids, each with the number of its page; pages come in order."""
+        """Add ids, each with the number of its page, in ascending order of pages."""
         places, marks = self._hashes(ids)
         number = self._current
         while len(places):
@@ -73,7 +73,7 @@ class IdFilter:
         return self._tables[number]
 
     def _hashes(self, ids: Ids) -> tuple[NDArray[np.uint32], Short]:
-        """A place, and a mark of 16 bits that is never 0: an entry of zeros is free."""
+        """For each id a place in the table, and a mark of 16 bits that is never 0: an entry with mark 0 is free."""
         low, half, keys = np.uint64(0xFFFFFFFF), np.uint64(32), self._keys
         total = keys[1] * (ids.a & low)
         total += keys[2] * (ids.a >> half)
@@ -85,7 +85,7 @@ class IdFilter:
 
 
 class _Table:
-    """Buckets of 16 entries; what does not fit goes to the next table."""
+    """Buckets of 16 entries; an id whose bucket is full goes to the next table."""
 
     def __init__(self, bits: int) -> None:
         self.room = _LOAD << bits
@@ -107,7 +107,7 @@ class _Table:
         return rows, self._first + self._pages[at].astype(np.int64)
 
     def put(self, places: NDArray[np.uint32], marks: Short, pages: Rows) -> Rows:
-        """Take what there is room for; the rows that are left over."""
+        """Add the ids that there is room for. Returns the rows that are left over."""
         if self._empty:
             self._first, self._empty = int(pages.min()), False
         count = min(len(places), self.room)
@@ -131,7 +131,7 @@ class _Table:
         """The rows in the order of their buckets, their buckets, and the next free columns there."""
         rows = np.arange(len(places))
         packed = ((places >> self._shift).astype(np.int64) << 32) | rows
-        packed.sort()  # several times as fast as a sort that gives the order
+        packed.sort()  # several times as fast as argsort
         buckets = packed >> 32
         starts = rows.copy()
         starts[1:][buckets[1:] == buckets[:-1]] = 0

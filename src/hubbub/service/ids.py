@@ -16,7 +16,7 @@ from hubbub.core.reports import Reports
 Words = NDArray[np.uint64]
 
 ENTRY_BYTES = 24
-"""What an id and its digest take in the store."""
+"""Bytes of an id and its digest in the store."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -47,8 +47,8 @@ class Ids:
         """Join batches.
 
         Example:
-            >>> one = Ids.of(bytes(16), np.uint64([1]))
-            >>> len(Ids.concat([one, one]))
+            >>> batch = Ids.of(bytes(16), np.uint64([1]))
+            >>> len(Ids.concat([batch, batch]))
             2
         """
         columns = zip(_none(), *(batch.columns for batch in batches), strict=True)
@@ -63,7 +63,7 @@ class Ids:
         return len(self.a)
 
     def take(self, rows: NDArray[Any] | slice) -> Ids:
-        """Some of them.
+        """The ids of some rows.
 
         Example:
             >>> len(Ids.of(bytes(range(48)), np.uint64([1, 2, 3])).take(slice(1)))
@@ -81,7 +81,7 @@ class Ids:
         return np.array([self.a[row], self.b[row]], dtype="<u8").tobytes().hex()
 
     def first_of_each(self) -> NDArray[np.int64]:
-        """For each id, the place where it occurs first.
+        """For each row, the first row with the same id.
 
         Example:
             >>> Ids.of(bytes(16) + bytes(range(16)) + bytes(16), np.uint64([1, 2, 3])).first_of_each().tolist()
@@ -101,7 +101,7 @@ class Ids:
 
     @staticmethod
     def from_bytes(data: bytes) -> Ids:
-        """Read them back.
+        """Read ids from the bytes of `to_bytes`.
 
         Example:
             >>> ids = Ids.of(bytes(range(32)), np.uint64([5, 6]))
@@ -119,15 +119,15 @@ def _none() -> tuple[Words, Words, Words]:
 
 
 def digests_of(reports: Reports) -> Words:
-    """64 bits of each report: the same whether it came alone or in a batch.
+    """A 64-bit digest of each report, the same whether it came alone or in a batch.
 
-    A sum of its words by odd multipliers, all different, then mixed. Whoever makes two reports collide is told
-    "duplicate" instead of "replay"; neither is counted.
+    The digest is the sum of the report's words times different odd multipliers, then mixed. It is not cryptographic:
+    who makes two reports collide gets "duplicate" instead of "replay" as an answer, and neither is counted.
 
     Example:
         >>> batch = Reports("0" * 32, private={"value": np.uint8([4, 5, 4])})
-        >>> one, other, again = digests_of(batch).tolist()
-        >>> one == again, one == other, [one] == digests_of(batch[:1]).tolist()
+        >>> digests = digests_of(batch).tolist()
+        >>> digests[0] == digests[2], digests[0] == digests[1], digests[:1] == digests_of(batch[:1]).tolist()
         (True, False, True)
     """
     total = np.zeros(len(reports), dtype=np.uint64)
@@ -144,7 +144,7 @@ def digests_of(reports: Reports) -> Words:
 
 
 def _words(column: NDArray[Any]) -> Words:
-    """A column's entries as whole words, padded with zeros."""
+    """The entries of a column as 64-bit words, padded with zeros."""
     flat = column.reshape(len(column), math.prod(column.shape[1:]))
     if flat.shape[1] == 1:
         return flat.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""A table question's kept reports as a table that SQL can be asked of."""
+"""The kept reports of a table question as a table for SQL queries."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, R
 from hubbub.protocols.table_stream import STEP
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import reports_to
-from hubbub.service.store.base import AskKey
+from hubbub.service.store.base import ClosedAsk
 from hubbub.service.store.sql import Store
 
 if TYPE_CHECKING:
     from hubbub.query.memory_table import MemoryTable
 
 MOST_REPORTS = 4_000_000
-"""So many reports are read for one query: their columns are some ten bytes each."""
+"""The most reports that are read for one query; each takes some ten bytes of memory a column."""
 
 Floats = NDArray[np.float64]
-Part = tuple[str, int, int]
-"""An ask, its step and its part."""
 
 
-def closed_steps(parts: list[Part], first: int | None, last: int | None) -> list[Part]:
-    """The asks of some steps; of the latest alone, where none are named.
+def asks_of_steps(asks: list[ClosedAsk], first: int | None, last: int | None) -> list[ClosedAsk]:
+    """The asks of steps from `first` to `last`; of the latest step alone, if both are None.
 
     Example:
-        >>> closed_steps([("a", 7, 0), ("b", 8, 0)], None, None), closed_steps([("a", 7, 0), ("b", 8, 0)], 7, None)
-        ([('b', 8, 0)], [('a', 7, 0), ('b', 8, 0)])
+        >>> from hubbub.service.store.base import AskKey
+        >>> asks = [ClosedAsk(AskKey("0" * 32, str(step)), step, part=0) for step in (7, 8)]
+        >>> [[ask.step for ask in asks_of_steps(asks, first, None)] for first in (None, 7)]
+        [[8], [7, 8]]
     """
     if first is None and last is None:
-        newest = max((step for _, step, _ in parts), default=0)
-        return [part for part in parts if part[1] == newest]
+        latest = max((ask.step for ask in asks), default=0)
+        return [ask for ask in asks if ask.step == latest]
     low, high = first if first is not None else -1, last if last is not None else 1 << 62
-    return [part for part in parts if low <= part[1] <= high]
+    return [ask for ask in asks if low <= ask.step <= high]
 
 
 def kept_table(
-    store: Store, archive: Archive | None, collection: Collection, question: str, parts: list[Part]
+    store: Store, archive: Archive | None, collection: Collection, question: str, asks: list[ClosedAsk]
 ) -> MemoryTable:
-    """The reports of some closed asks, each with its step; refused where they are too many.
+    """A table of the reports to some closed asks, each with its step. Too many reports are refused.
 
     Example:
         >>> from hubbub.service.example import example_collector
-        >>> one = example_collector()
-        >>> kept_table(one.store, None, one.collections["themes"], "popular", [])
+        >>> collector = example_collector()
+        >>> kept_table(collector.store, None, collector.collections["themes"], "popular", [])
         Traceback (most recent call last):
             ...
         hubbub.core.errors.InvalidValue: question: got 'popular'; allowed: a question of kind table
@@ -64,37 +64,37 @@ def kept_table(
 
     mechanism = schema.mechanism
     assert isinstance(mechanism, IntervalMechanism)
-    found: dict[int, list[tuple[int, Reports]]] = {}
+    batches_of: dict[int, list[tuple[int, Reports]]] = {}
     steps: list[NDArray[np.int64]] = []
     numbers: list[Floats] = []
     n = 0
-    for ask, step, part in parts:
-        for reports in reports_to(store, archive, AskKey(collection.collection_id, ask)):
+    for ask in asks:
+        for reports in reports_to(store, archive, ask.key):
             check_time()
-            found.setdefault(part, []).append((n, reports))
-            steps.append(np.full(len(reports), step))
+            batches_of.setdefault(ask.part, []).append((n, reports))
+            steps.append(np.full(len(reports), ask.step))
             if MEASURES in reports.public:
                 numbers.append(Measured.numbers(reports))
             n += len(reports)
             if n > MOST_REPORTS:
                 raise InvalidValue("steps", f"more than {MOST_REPORTS:,} reports", "fewer steps")
     levels = {}
-    for part, batches in found.items():
+    for part, batches in batches_of.items():
         level = mechanism.levels[part]
         oracle = mechanism.oracle(level)
         rows = np.concatenate([np.arange(start, start + len(batch)) for start, batch in batches])
-        # The same report under the id of the oracle that the table has for the level, whose codes are the same.
-        same = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
-        levels[level] = LevelReports(rows, Reports.concat(same))
+        # The table's oracle for the level has the same codes as the asked mechanism: reports change their spec id only.
+        renamed = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
+        levels[level] = LevelReports(rows, Reports.concat(renamed))
     public: dict[str, Any] = {STEP: np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)}
     names = [column.name for column in schema.public if column.name != STEP]
-    beside = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
-    public |= {name: _or_null(beside[:, place]) for place, name in enumerate(names)}
+    measures = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
+    public |= {name: _or_null(measures[:, index]) for index, name in enumerate(names)}
     return MemoryTable(schema, RangeReports(n, levels), public)
 
 
 def _own(reports: Reports) -> dict[str, Any]:
-    """The public columns of the oracle itself."""
+    """The public columns of the oracle, without the measures."""
     return {name: column for name, column in reports.public.items() if name != MEASURES}
 
 

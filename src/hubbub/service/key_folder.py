@@ -1,4 +1,4 @@
-"""The folder with what must stay secret."""
+"""The folder with the collector's secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.shuffle.onion import OnionKey
 
 
 class KeyFolder(NamedTuple):
-    """The folder with what must stay secret: the signing key and the token. Both are made on first use.
+    """The folder with the signing key, the onion key and the token. Each is made on first use.
 
     Example:
         >>> import tempfile
@@ -26,12 +26,12 @@ class KeyFolder(NamedTuple):
 
     @property
     def key_path(self) -> Path:
-        """Where the signing key is."""
+        """The file of the signing key."""
         return self.path / "signing.key"
 
     @property
     def token_path(self) -> Path:
-        """Where the token is."""
+        """The file of the token."""
         return self.path / "admin.token"
 
     def keys(self) -> Keys:
@@ -43,11 +43,11 @@ class KeyFolder(NamedTuple):
 
     @property
     def onion_path(self) -> Path:
-        """Where the key is that the innermost layer of shuffled reports is encrypted to."""
+        """The file of the onion key."""
         return self.path / "onion.key"
 
     def onion_key(self) -> OnionKey:
-        """That key."""
+        """The key that decrypts the innermost layer of shuffled reports."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.onion_path.exists():
             write_private_file(self.onion_path, OnionKey.generate().private.hex().encode() + b"\n")

@@ -1,4 +1,4 @@
-"""What a collector takes of reports, of senders and of connections; beyond it, it sheds and goes on."""
+"""The limits of a collector on reports, senders and connections. What exceeds them is refused."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _SPARE_FILES = 128  # for the store, its files, and the sockets that listen
 
 @dataclass(frozen=True)
 class Ceilings:
-    """How many reports are taken. Memory, disk and the time of a start are bounded by them, whatever is sent.
+    """The most reports that are taken. They bound memory, disk and the time of a start, whatever is sent.
 
     Parameters
     ----------
     ask
-        Reports to one ask: of a question, in a step. An id takes 24 bytes on the disk and about 6 in memory.
+        Reports to one ask. Each id takes 24 bytes on the disk and about 6 in memory.
     kept_ask
-        Reports to one ask of a question that keeps them; all of these are in memory once, when they become a file.
+        Reports to one ask of a question that keeps single reports. All of them are in memory when they become a file.
     held
-        Reports to all asks whose ids are held at a time.
+        Reports to all asks together whose ids are held.
     """
 
     ask: int = 30_000_000
@@ -35,17 +35,17 @@ class Ceilings:
 
 @dataclass(frozen=True)
 class SenderLimits:
-    """What one sender may send: reports a second, and at once; the secret by which a proxy's word is known.
+    """How much one sender may send, and how a proxy proves who the sender is.
 
     Parameters
     ----------
     rate, burst
         Reports a second in the long run, and at once. Any request counts as one report at least.
     secret
-        With it, `X-Hubbub-Sender` is believed where its signature is right. Without it nobody's word is taken, and
-        requests from the same machine, where a proxy would be, are not limited by sender.
+        The key of the proxy's signature in `X-Hubbub-Sender`. Without it the header is ignored, and requests from the
+        same machine, which may come from a proxy, are not limited by sender.
     most
-        How many senders are told apart.
+        The most senders that are counted separately.
     """
 
     rate: float = 5_000.0
@@ -56,25 +56,25 @@ class SenderLimits:
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """What connections may take.
+    """The limits on connections.
 
     Parameters
     ----------
     connections
-        At a time; fewer, if the process may not open so many files. One more makes the one go that has kept the
-        server waiting longest.
+        Connections at a time; fewer, if the process may not open so many files. For one more, the connection that has
+        kept the server waiting longest is closed.
     sender_connections
-        At a time, from one address that is not a proxy's.
+        Connections at a time from one address that is not a proxy's.
     header_bytes, headers
-        Of a request: its first line and header lines, and how many of them.
+        Bytes of a request's first line and header lines, and the number of header lines.
     pipelined
-        Requests of a connection that wait for the one before them.
+        Requests of a connection that wait for an earlier one to be answered.
     header_seconds, body_seconds, idle_seconds
-        That a request's header, and then its body, may take to arrive, and that a connection may rest between two.
+        Seconds for a request's header to arrive, then for its body, and between two requests of a connection.
     write_seconds
-        That an answer may wait for its reader.
+        Seconds that an answer may wait for its client to read.
     unread_bytes
-        Of all answers that wait for their readers.
+        Bytes of all answers that wait for their clients to read.
     """
 
     connections: int = 4096
@@ -90,13 +90,13 @@ class ConnectionLimits:
 
     @property
     def most(self) -> int:
-        """How many connections there may be, for the files that the process may open."""
+        """The most connections, given how many files the process may open."""
         return max(min(self.connections, _most_files() - _SPARE_FILES), 1)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a collector takes: bytes of a request or a shuffled batch, reports a second and at once of a collection."""
+    """All limits: bytes of a request and of a shuffled batch, reports of a collection a second and at once."""
 
     most_bytes: int = 4 << 20
     shuffled_bytes: int = 64 << 20

@@ -1,4 +1,4 @@
-"""Logs as lines of JSON: what happened, never what was in it, nor who sent it."""
+"""Logs as lines of JSON. They hold events, never the content of reports nor the addresses of senders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _logger = logging.getLogger("hubbub.service")
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """One event, with its fields.
+    """Log an event with its fields.
 
     Example:
         >>> log("started", collections=["themes"])
@@ -46,7 +46,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
-    """Send the logs of the service, and of the server below it, to a stream (standard error, unless given)."""
+    """Send the logs of the service and of uvicorn to a stream; by default to standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     for name, least in (("hubbub.service", level), ("uvicorn", max(level, logging.WARNING))):
@@ -56,24 +56,24 @@ def set_up(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
 
 
 class Logged:
-    """An application, each of whose answers is logged: method, path, status, time. No address, query or body."""
+    """An ASGI application that logs each answer: method, path, status, time. No address, query or body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and note the status."""
+        """Pass the request on, and log its status and duration."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         status, began = 0, time.perf_counter()
 
-        async def noting(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
 
         try:
-            return await self._app(scope, receive, noting)
+            return await self._app(scope, receive, send_and_note)
         finally:
             took = round(1000 * (time.perf_counter() - began), 1)
             log("request", method=scope["method"], path=scope["path"], status=status, ms=took)

@@ -35,7 +35,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ServiceMetrics:
-    """What became of reports, and how the collector is doing.
+    """The outcomes of reports, and the state of the collector.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -47,13 +47,15 @@ class ServiceMetrics:
         self._service = service
 
     def collect(self) -> Iterator[Metric]:
-        """All of them, as they are now."""
+        """The metrics, with their current values."""
         service = self._service
         collector, writer = service.collector, service.writer
         asks = list(collector.board.asks.values())
-        doubted, ahead = _clock(service)
+        in_doubt, ahead = _clock(service)
         yield _counters("reports", "Reports by collection and outcome.", ("collection", "outcome"), self._outcomes())
-        yield _counters("deleted", "What was deleted for good, since the start.", ("collection", "what"), self._gone())
+        yield _counters(
+            "deleted", "What was deleted for good, since the start.", ("collection", "what"), self._deleted()
+        )
         yield _counter("commits", "Groups of requests committed.", writer.commits)
         yield _counter("commit_seconds", "Time spent on them.", writer.commit_seconds)
         yield _gauge("waiting_reports", "Reports that wait for a commit.", writer.waiting)
@@ -68,27 +70,29 @@ class ServiceMetrics:
         yield _gauge("senders", "Senders told apart, by hashes.", len(service.senders))
         yield _gauge("missing_files", "Files of reports that are missing.", len(collector.missing))
         yield _gauge("listeners", "Listeners to events.", len(service.hub))
-        yield _gauge("clock_in_doubt", "1 while wall time is not believed.", doubted)
+        yield _gauge("clock_in_doubt", "1 while wall time is not believed.", in_doubt)
         yield _gauge("clock_ahead_seconds", "Wall time ahead of the time gone by.", ahead)
         yield _gauge("ready", "1 while reports are taken.", int(service.ready))
 
     def _outcomes(self) -> Iterable[tuple[tuple[str, str], float]]:
-        collector = self._service.collector
-        names = {collection.collection_id: name for name, collection in collector.collections.items()}
+        collector, names = self._service.collector, self._names()
         outcomes = Counter[tuple[str, str]]()
         for name in (*collector.collections, ""):
             outcomes.update({(name, outcome): 0 for outcome in ("accepted", "duplicate", "cover", *REASONS)})
         for (collection, outcome), count in collector.counts().items():
-            outcomes[names.get(collection, ""), outcome] += count  # earlier versions are told with the unknown
+            outcomes[names.get(collection, ""), outcome] += count  # earlier versions count as unknown
         return outcomes.items()
 
-    def _gone(self) -> Iterable[tuple[tuple[str, str], float]]:
-        collector = self._service.collector
-        names = {collection.collection_id: name for name, collection in collector.collections.items()}
-        gone = Counter[tuple[str, str]]({(name, what): 0 for name in collector.collections for what in DELETED})
-        for (collection, what), count in collector.deleted.items():
-            gone[names.get(collection, ""), what] += count
-        return sorted(gone.items())
+    def _deleted(self) -> Iterable[tuple[tuple[str, str], float]]:
+        collector, names = self._service.collector, self._names()
+        deleted = Counter[tuple[str, str]]({(name, kind): 0 for name in collector.collections for kind in DELETED})
+        for (collection, kind), count in collector.deleted.items():
+            deleted[names.get(collection, ""), kind] += count
+        return sorted(deleted.items())
+
+    def _names(self) -> dict[str, str]:
+        """The names of the served collections by their ids."""
+        return {collection.collection_id: name for name, collection in self._service.collector.collections.items()}
 
 
 def metrics_text(service: Service) -> str:
@@ -120,7 +124,7 @@ def metrics_app(service: Service) -> Starlette:
 
 
 def _registry(service: Service) -> CollectorRegistry:
-    """A registry of this service's own: there may be several in a process."""
+    """A registry for this service alone: a process may have several services."""
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(service))
     registry.register(EstimateMetrics(service.collector))
@@ -135,8 +139,8 @@ def _text(registry: CollectorRegistry) -> str:
 def _clock(service: Service) -> tuple[int, float]:
     trusted = service.collector.trusted
     status = None if trusted is None else trusted.status()
-    doubted = status is not None and status.state == "in doubt"
-    return int(doubted), status.ahead if status is not None and doubted else 0.0
+    in_doubt = status is not None and status.state == "in doubt"
+    return int(in_doubt), status.ahead if status is not None and in_doubt else 0.0
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
@@ -150,7 +154,7 @@ def _counter(name: str, text: str, value: float) -> Metric:
 def _counters(
     name: str, text: str, labels: tuple[str, ...], samples: Iterable[tuple[tuple[str, ...], float]]
 ) -> Metric:
-    """A counter, to whose name the format adds "_total"."""
+    """A counter; the format adds "_total" to its name."""
     family = CounterMetricFamily(f"hubbub_{name}", text, labels=labels)
     for values, value in samples:
         family.add_metric(values, value)

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the routes, written beside them and tested against them."""
+"""The OpenAPI description of all routes. A test holds the two together."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "str
 _QUESTION = {**_NAME, "name": "question"}
 _ANSWER = {**_NAME, "name": "answer"}
 _LEVEL_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-_LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Of the intervals; 0.95."}
+_LEVEL = {"name": "level", "in": "query", "schema": _LEVEL_SCHEMA, "description": "Confidence level; 0.95 by default."}
 _CANDIDATES = {
     "name": "candidate",
     "in": "query",
     "required": True,
     "schema": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_CANDIDATES},
-    "description": "A text, a name or a code; several times for several.",
+    "description": "A text, a name or a code; repeated for several candidates.",
 }
 
 
@@ -66,9 +66,10 @@ _SQL = {
     },
     "responses": {
         "200": _answer("QueryAnswer", "Groups, and estimates with intervals."),
-        "400": _problem("The request is not what it should be."),
+        "400": _problem("The request is malformed."),
         "401": _problem("A token is needed."),
         "404": _problem("Nothing has this name, or it is no table."),
+        "408": _problem("The request did not arrive in time."),
         "409": _problem("Reports that it needs are missing, or too few."),
         "413": _problem("The query is too long."),
         "422": _problem("The query cannot be answered: why, where, and what could be."),
@@ -104,7 +105,7 @@ def _paths() -> dict[str, Any]:
             },
         },
         "responses": {
-            "200": _answer("Receipt", "What became of each report."),
+            "200": _answer("Receipt", "The outcome of each report."),
             **{status: _problem(text) for status, text in refusals.items()},
         },
     }
@@ -125,12 +126,20 @@ def _paths() -> dict[str, Any]:
         "summary": "A batch of the last shuffler, taken once; the same bytes again get the same answer.",
         "requestBody": {"required": True, "content": {SHUFFLED_TYPE: _BYTES}},
         "responses": {
-            "200": _answer("ShuffledReceipt", "What was in it."),
+            "200": _answer("ShuffledReceipt", "What the batch held."),
             **{status: _problem(text) for status, text in shuffled_refusals.items()},
         },
     }
+    check_refusals = {
+        "400": "malformed",
+        "401": "no_token",
+        "404": "not_found",
+        "408": "too_slow",
+        "413": "too_large",
+        "503": "busy",
+    }
     checks = {
-        "summary": "Uploads of the collector's own, to be sent to the first shuffler from elsewhere.",
+        "summary": "Make spot checks: uploads of the collector's own, to be sent to the first shuffler from elsewhere.",
         "parameters": [_NAME],
         "requestBody": {
             "required": True,
@@ -139,25 +148,23 @@ def _paths() -> dict[str, Any]:
         "security": [{"token": []}],
         "responses": {
             "200": _answer("SpotCheckUploads", "In base64."),
-            **{status: _problem(text) for status, text in {"400": "malformed", "401": "no_token"}.items()},
-            **{status: _problem(text) for status, text in {"404": "not_found", "408": "too_slow"}.items()},
-            **{status: _problem(text) for status, text in {"413": "too_large", "503": "busy"}.items()},
+            **{status: _problem(text) for status, text in check_refusals.items()},
         },
     }
     return {
         "/v1/reports": {"post": post},
         "/v1/collections": _get("What is served.", {"200": _answer("Collections", "Names and versions.")}),
-        collection: _get("A collection, sealed.", sealed, (_NAME,)),
-        f"{collection}/asks": _get("The open asks, sealed.", sealed, (_NAME,)),
+        collection: _get("A signed collection.", sealed, (_NAME,)),
+        f"{collection}/asks": _get("The open asks, signed.", sealed, (_NAME,)),
         f"{collection}/asks/{{answer}}": _get(
-            "One ask, sealed, by the name of its answers; shufflers read it.",
+            "One signed ask, by the name of its answers; for shufflers.",
             sealed,
             (_NAME, _ANSWER),
         ),
         "/v1/shuffled": {"post": shuffled},
         f"{collection}/spot-checks": {"post": checks},
         f"{collection}/counts": _get(
-            "What became of reports, and what is open.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
+            "The outcomes of reports, and the open asks.", {"200": _answer("Counts", "Counters.")}, (_NAME,), token=True
         ),
         f"{collection}/events": _get(
             "Server-sent events: release, ask, alarm, counts.",
@@ -166,13 +173,13 @@ def _paths() -> dict[str, Any]:
             token=True,
         ),
         f"{collection}/alarms": _get(
-            "The alarms: what they promise, their state now, and the latest events.",
+            "The alarms: their guarantees, their states, and the latest events.",
             {"200": _answer("Alarms", "All of them.")},
             (_NAME,),
             token=True,
         ),
         f"{collection}/shuffled": _get(
-            "The latest shuffled batches, and who must work together to learn what of them.",
+            "The latest shuffled batches, and what each coalition of parties can learn from them.",
             {"200": _answer("Shuffled", "By question.")},
             (_NAME,),
             token=True,
@@ -197,15 +204,15 @@ def _paths() -> dict[str, Any]:
             token=True,
         ),
         f"{collection}/questions/{{question}}/difference": _get(
-            "One group minus another, of a question that is told by group.",
+            "The difference of two groups, of a question whose answers are by group.",
             {"200": _answer("Difference", "With intervals."), **wrong},
             (
                 _NAME,
                 _QUESTION,
                 _text("of", "The name of a group.", required=True),
-                _text("minus", "The name of another.", required=True),
-                _text("by", "The field that makes the groups; the first one unless given."),
-                _query("step", "Of which step; of the latest unless given."),
+                _text("minus", "The name of the group to subtract.", required=True),
+                _text("by", "The field that makes the groups; by default the first one."),
+                _query("step", "The step; by default the latest."),
                 _LEVEL,
             ),
             token=True,
@@ -231,7 +238,7 @@ def _paths() -> dict[str, Any]:
 
 
 def openapi() -> dict[str, Any]:
-    """The document.
+    """The OpenAPI document.
 
     Example:
         >>> sorted(openapi()["paths"])[0]

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: a stable type, a title, what was wrong this time."""
+"""Errors as RFC 9457 problem documents: a stable type, a title, and the detail of this error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATUS: dict[Reason, int] = {
 _TITLES = {
     "unknown_collection": "No such collection is served here.",
     "outdated_version": "This version of the collection is no longer served.",
-    "malformed": "The request is not what it should be.",
+    "malformed": "The request is malformed.",
     "unsupported_type": "Reports come as an upload, a batch or JSON.",
     "too_large": "The request is too large.",
     "too_slow": "The request did not arrive in time.",
@@ -74,7 +74,7 @@ _TITLES = {
 
 
 class Problem(Exception):
-    """An answer other than the one hoped for.
+    """An error that is answered with a problem document.
 
     Example:
         >>> Problem(404, "not_found").body()
@@ -98,21 +98,21 @@ class Problem(Exception):
         super().__init__(f"{status} {slug}: {detail}")
 
     def body(self) -> bytes:
-        """The document."""
+        """The document as JSON."""
         title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
         document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
         return msgspec.json.encode({key: value for key, value in (document | self.more).items() if value != ""})
 
     def response(self) -> Response:
-        """The document as an answer."""
-        made = Response(self.body(), self.status, media_type=CONTENT_TYPE)
+        """The HTTP response with the document."""
+        response = Response(self.body(), self.status, media_type=CONTENT_TYPE)
         for name, value in self.headers:
-            made.headers.append(name, value)
-        return made
+            response.headers.append(name, value)
+        return response
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that an error is.
+    """The problem document of an error.
 
     Example:
         >>> problem_of(RefusedRequest("over_quota", "too many")).status
@@ -124,7 +124,7 @@ def problem_of(error: Exception) -> Problem:
         status = _STATUS[error.reason]
         headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
         if error.reason == "over_sender_quota":
-            headers.append(("Connection", "close"))  # what else comes on it is not looked at
+            headers.append(("Connection", "close"))  # later requests on this connection are not read
         return Problem(status, error.reason, error.detail, headers=headers)
     if isinstance(error, Busy | Stopped):
         slug = "busy" if isinstance(error, Busy) else "stopping"
@@ -138,7 +138,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, HTTPException):
         slug = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "malformed")
         return Problem(error.status_code, slug, headers=list((error.headers or {}).items()))
-    return Problem(500, "internal")  # no detail: it may hold what nobody should see
+    return Problem(500, "internal")  # no detail: it may hold private data
 
 
 async def _handle(_request: Request, error: Exception) -> Response:
@@ -146,7 +146,7 @@ async def _handle(_request: Request, error: Exception) -> Response:
 
 
 def handlers() -> dict[Any, Any]:
-    """What Starlette calls for each kind of error.
+    """Starlette's exception handlers, by type of error.
 
     Example:
         >>> len(handlers())

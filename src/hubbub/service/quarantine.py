@@ -1,7 +1,7 @@
-"""Files of single reports that the store does not name: set aside, and deleted only when their retention is over.
+"""Files of single reports that the store does not name are set aside, and deleted when their retention is over.
 
-An older copy of the database, restored beside newer files, does not name them. They may be the only copy of what they
-hold, so nothing but retention deletes them.
+An older copy of the database, restored beside newer files, does not name those files. They may be the only copy of
+their reports, so nothing but retention deletes them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 from hubbub.service.store.base import Expiry
 
 SET_ASIDE = "set-aside"
-"""The folder within the folder of reports."""
+"""The name of the folder for such files, within the folder of reports."""
 
-_OURS = re.compile(
+_REPORT_FILE = re.compile(
     r"(?P<question>[a-z0-9_-]+)-(?P<step>[0-9]+)-(?P<collection>[0-9a-f]{8})-[0-9a-f]{16}\.parquet(\.part)?(\.[0-9]+)?"
 )
 
@@ -31,9 +31,9 @@ class Swept(NamedTuple):
 
 
 def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swept:
-    """Deal with every file of reports that is not named: delete it if its retention is over, else set it aside.
+    """Delete each file of reports that is not named and whose retention is over; set aside other files not named.
 
-    Files that were set aside are deleted when their retention is over; files of others are left alone.
+    Files set aside before are deleted when their retention is over. Files that are not of reports are left alone.
 
     Example:
         >>> import tempfile
@@ -48,14 +48,14 @@ def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swep
         ['popular-8-00000000-1111111111111111.parquet', 'set-aside']
     """
     known = set(named)
-    kept_from = {(expiry.collection[:8], expiry.question): expiry.below for expiry in expired}
+    first_kept = {(expiry.collection[:8], expiry.question): expiry.below for expiry in expired}
     swept = Swept([], [])
     aside = folder / SET_ASIDE
     for path in sorted([*_files(folder), *_files(aside)]):
-        match = _OURS.fullmatch(path.name)
+        match = _REPORT_FILE.fullmatch(path.name)
         if match is None or (path.parent == folder and path.name in known):
             continue
-        if int(match["step"]) < kept_from.get((match["collection"], match["question"]), 0):
+        if int(match["step"]) < first_kept.get((match["collection"], match["question"]), 0):
             path.unlink()
             swept.deleted.append(path.name)
         elif path.parent == folder:
@@ -67,7 +67,7 @@ def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swep
 
 
 def set_aside(path: Path) -> Path:
-    """Move a file into the folder beside it where such files are kept; where it is then.
+    """Move a file into the folder `SET_ASIDE` beside it. Returns the new path.
 
     Example:
         >>> import tempfile

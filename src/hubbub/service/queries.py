@@ -1,4 +1,4 @@
-"""The routes that read: collections and asks for devices, results and counters for holders of a token."""
+"""The routes that read: collections and asks for devices; results and counters for holders of a token."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from hubbub.service.differences import group_difference
 from hubbub.service.openapi import openapi
 from hubbub.service.problems import Problem
 from hubbub.service.releases import release_json
+from hubbub.service.request_body import read_body
 from hubbub.service.service import Service
-from hubbub.service.shuffled_shown import shuffled_json
-from hubbub.service.sql_request import MOST_BODY, read_query, whole_body
+from hubbub.service.shuffled_json import shuffled_json
+from hubbub.service.sql_request import MOST_BODY, read_query
 from hubbub.service.trusted_clock import clock_json
 
 MOST_RELEASES = 1000
-"""How many releases one answer holds, unless fewer are asked for."""
+"""The most releases in one answer."""
 
-_LONGEST_KEPT = 3600
-_FARTHEST = 1 << 62
+_LONGEST_CACHED = 3600
+_LAST_STEP = 1 << 62
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
 class Queries:
-    """Answers from what the collector has published.
+    """All routes that read from the collector.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -50,10 +51,10 @@ class Queries:
         self._service = service
         self._collector = service.collector
         self._tokens = tokens
-        self._description = msgspec.json.encode(openapi())  # written once: it is long
+        self._description = msgspec.json.encode(openapi())  # encoded once: it is long
 
     def routes(self) -> list[Route]:
-        """All of them."""
+        """The routes for Starlette."""
         collection = "/v1/collections/{name}"
         return [
             Route("/v1/collections", self.collections),
@@ -90,27 +91,27 @@ class Queries:
         return JSONResponse({"collections": served}, headers=_ANY_ORIGIN)
 
     async def collection(self, request: Request) -> Response:
-        """A collection, sealed."""
-        return self._post(request, self._collector.specs[self._named(request).name])
+        """A signed collection."""
+        return self._send(request, self._collector.specs[self._collection(request).name])
 
     async def asks(self, request: Request) -> Response:
-        """The open asks of a collection, sealed."""
-        return self._post(request, self._collector.asks[self._named(request).name])
+        """The open asks of a collection, signed."""
+        return self._send(request, self._collector.asks[self._collection(request).name])
 
     async def ask(self, request: Request) -> Response:
-        """One ask, sealed, by the name of its answers, until they are late: for shufflers."""
+        """One signed ask, by the name of its answers, as long as reports to it may come: for shufflers."""
         try:
             answer = AnswerName.read(request.path_params["answer"])
         except DecodeError as error:
             raise Problem(404, "not_found", str(error)) from None
-        bulletin = self._collector.ask_of(self._named(request).name, answer)
+        bulletin = self._collector.ask_of(self._collection(request).name, answer)
         if bulletin is None:
             raise Problem(404, "not_found", f"no ask {answer} now")
-        return self._post(request, bulletin)
+        return self._send(request, bulletin)
 
-    def _post(self, request: Request, bulletin: Bulletin) -> Response:
-        kept = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_KEPT)
-        headers = {"ETag": bulletin.etag, "Cache-Control": f"public, max-age={kept}", **_ANY_ORIGIN}
+    def _send(self, request: Request, bulletin: Bulletin) -> Response:
+        seconds = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_CACHED)
+        headers = {"ETag": bulletin.etag, "Cache-Control": f"public, max-age={seconds}", **_ANY_ORIGIN}
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if bulletin.etag in known or "*" in known:
             return Response(status_code=304, headers=headers)
@@ -121,66 +122,65 @@ class Queries:
     def releases(self, request: Request) -> Response:
         """The releases of a question, oldest first."""
         self._tokens.check(request)
-        collection, question = self._asked(request)
+        collection, question = self._question(request)
         rows = self._collector.releases(
             collection.name,
             question,
             first=_integer(request, "from", 0),
-            last=_integer(request, "to", _FARTHEST),
+            last=_integer(request, "to", _LAST_STEP),
             most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
         )
         level, shape = _level(request), collection.questions[question].shape(collection.setting(question))
-        told = [release_json(row, level=level) for row in rows]
-        return JSONResponse({"question": question, "shape": shape.spec(), "releases": told})
+        releases = [release_json(row, level=level) for row in rows]
+        return JSONResponse({"question": question, "shape": shape.spec(), "releases": releases})
 
     def latest(self, request: Request) -> Response:
         """The latest release of a question."""
         self._tokens.check(request)
-        collection, question = self._asked(request)
-        rows = self._collector.releases(collection.name, question, first=0, last=_FARTHEST, most=1)
+        collection, question = self._question(request)
+        rows = self._collector.releases(collection.name, question, first=0, last=_LAST_STEP, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         return JSONResponse(release_json(rows[0], level=_level(request)))
 
     def difference(self, request: Request) -> Response:
-        """One group minus another, in the latest release or that of a step."""
+        """The difference of two groups in the latest release, or in that of a given step."""
         self._tokens.check(request)
-        collection, question = self._asked(request)
+        collection, question = self._question(request)
         shape = collection.questions[question].shape(collection.setting(question))
         if not shape.groups:
             raise Problem(404, "not_found", f"{question} is not told by group")
-        first, last = 0, _FARTHEST
+        first, last = 0, _LAST_STEP
         if "step" in request.query_params:
             first = last = _integer(request, "step", 0)
         rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no such release yet")
-        given = request.query_params
-        of, minus = given.get("of", ""), given.get("minus", "")
-        told = group_difference(rows[-1], shape, by=given.get("by"), of=of, minus=minus, level=_level(request))
-        return JSONResponse(told)
+        by, of, minus = (request.query_params.get(name) for name in ("by", "of", "minus"))
+        level = _level(request)
+        return JSONResponse(group_difference(rows[-1], shape, by=by, of=of or "", minus=minus or "", level=level))
 
     async def sql(self, request: Request) -> Response:
-        """The answer of a query over the kept reports of a table question; it is made beside everything else."""
+        """The answer to an SQL query over the kept reports of a table question."""
         self._tokens.check(request)
-        collection, question = self._asked(request)
-        asked = read_query(await whole_body(request, MOST_BODY))
+        collection, question = self._question(request)
+        query = read_query(await read_body(request, MOST_BODY))
         answer = await run_in_threadpool(
             self._service.tables.answer,
             collection.name,
             question,
-            asked.sql,
-            first=asked.first,
-            last=asked.last,
-            level=asked.level,
-            explain=asked.explain,
+            query.sql,
+            first=query.first,
+            last=query.last,
+            level=query.level,
+            explain=query.explain,
         )
         return JSONResponse({"question": question, **answer.to_json()})
 
     def candidates(self, request: Request) -> Response:
-        """The shares of any candidates, from single reports that are kept."""
+        """The shares of any candidates, estimated from kept reports."""
         self._tokens.check(request)
-        collection, question = self._asked(request)
+        collection, question = self._question(request)
         if not collection.questions[question].keeps:
             raise Problem(404, "not_found", f"the reports of {question} are not kept")
         try:
@@ -191,7 +191,7 @@ class Queries:
                 question,
                 request.query_params.getlist("candidate"),
                 first=_integer(request, "from", 0),
-                last=_integer(request, "to", _FARTHEST),
+                last=_integer(request, "to", _LAST_STEP),
                 level=_level(request),
             )
         except ReportsMissing as error:
@@ -199,43 +199,43 @@ class Queries:
         return JSONResponse(answer)
 
     async def counts(self, request: Request) -> Response:
-        """What became of a collection's reports, and what is open now."""
+        """How many reports of a collection had which outcome, and its open asks."""
         self._tokens.check(request)
-        collection = self._named(request)
+        collection = self._collection(request)
         now = self._collector.clock.now()
-        asked = [
-            {"question": window.question, "step": window.ask.step, "reports": window.sketch.n, "closes": window.closes}
-            for window in self._collector.board.open(collection.collection_id, now)
+        asks = [
+            {"question": ask.question, "step": ask.ask.step, "reports": ask.sketch.n, "closes": ask.closes}
+            for ask in self._collector.board.open(collection.collection_id, now)
         ]
-        return JSONResponse({"outcomes": self._service.counts(collection.name), "open": asked})
+        return JSONResponse({"outcomes": self._service.counts(collection.name), "open": asks})
 
     async def events(self, request: Request) -> Response:
-        """Events of a collection as they come."""
+        """A stream of a collection's events."""
         self._tokens.check(request)
-        listening = self._service.hub.listen(self._named(request).name)
-        return StreamingResponse(listening, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
+        events = self._service.hub.listen(self._collection(request).name)
+        return StreamingResponse(events, headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
 
     def alarms(self, request: Request) -> Response:
-        """The alarms of a collection: what they promise, their state now, and the latest events."""
+        """The alarms of a collection: their guarantees, their states, and the latest events."""
         self._tokens.check(request)
-        collection = self._named(request)
-        told = [sender.status(collection.name) for sender in self._service.webhooks]
-        webhooks: list[Json] = [status for status in told if status is not None]
+        collection = self._collection(request)
+        statuses = [sender.status(collection.name) for sender in self._service.webhooks]
+        webhooks: list[Json] = [status for status in statuses if status is not None]
         return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
 
     def shuffled(self, request: Request) -> Response:
-        """The latest shuffled batches of a collection, and who must work together to learn what of them."""
+        """The latest shuffled batches of a collection, and what each coalition of parties can learn from them."""
         self._tokens.check(request)
-        return JSONResponse(shuffled_json(self._collector.store, self._named(request)))
+        return JSONResponse(shuffled_json(self._collector.store, self._collection(request)))
 
     # -- about the service ------------------------------------------------------------------------------------
 
     async def healthz(self, _request: Request) -> Response:
-        """Whether the process answers at all."""
+        """Whether the process answers."""
         return JSONResponse({"alive": True})
 
     async def readyz(self, _request: Request) -> Response:
-        """Whether reports are taken; if not, what is not ready. A clock in doubt is told either way."""
+        """Whether reports are taken; if not, which parts are not ready. The clock's state is included either way."""
         problems = await self._service.not_ready()
         answer: dict[str, Json] = {"ready": not problems, "not_ready": dict(problems)}
         if self._collector.trusted is not None:
@@ -246,14 +246,14 @@ class Queries:
         """The description of all routes."""
         return Response(self._description, headers=_ANY_ORIGIN, media_type="application/json")
 
-    def _named(self, request: Request) -> Collection:
+    def _collection(self, request: Request) -> Collection:
         name = request.path_params["name"]
         if name not in self._collector.collections:
             raise Problem(404, "not_found", "no collection has this name")
         return self._collector.collections[name]
 
-    def _asked(self, request: Request) -> tuple[Collection, str]:
-        collection, question = self._named(request), request.path_params["question"]
+    def _question(self, request: Request) -> tuple[Collection, str]:
+        collection, question = self._collection(request), request.path_params["question"]
         if question not in collection.questions:
             raise Problem(404, "not_found", "the collection has no such question")
         return collection, question
@@ -263,7 +263,7 @@ def _integer(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not _INTEGER.fullmatch(text) or not -_FARTHEST <= int(text) <= _FARTHEST:
+    if not _INTEGER.fullmatch(text) or not -_LAST_STEP <= int(text) <= _LAST_STEP:
         raise InvalidValue(name, text, "an integer")
     return int(text)
 

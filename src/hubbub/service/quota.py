@@ -7,7 +7,7 @@ from hubbub.core.errors import InvalidValue
 
 
 class Quota:
-    """So many reports a second, and so many at once.
+    """Token buckets, one for each name: `rate` reports a second, and `burst` at once.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class Quota:
     clock
         The time.
     most
-        How many buckets there are at most: the one that was asked longest ago is forgotten, which fills it.
+        The most buckets. Beyond it, the bucket that was used longest ago is forgotten, which fills it.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -46,12 +46,12 @@ class Quota:
         return len(self._left)
 
     def take(self, name: str, count: int) -> float:
-        """Take so many, if they are there: 0. Otherwise nothing is taken: the seconds until they will be.
+        """Take `count` tokens and return 0; or, if too few are left, take none and return the seconds to wait.
 
-        More than the burst never fit: they are let through when the bucket is full, and leave it in debt.
+        A count above the burst is let through when the bucket is full, and leaves it in debt.
         """
         now = self._clock.now()
-        left, wanted = self._there(name, now), min(count, self.burst)
+        left, wanted = self._pop(name, now), min(count, self.burst)
         if left < wanted:
             self._put(name, left, now)
             return (wanted - left) / self.rate
@@ -59,20 +59,21 @@ class Quota:
         return 0.0
 
     def owe(self, name: str, count: int) -> None:
-        """Take so many, whether they are there or not, or give some back: the bucket may be in debt for a while."""
+        """Take `count` tokens even if the bucket goes into debt; a negative count gives tokens back."""
         now = self._clock.now()
-        self._put(name, self._there(name, now) - count, now)
+        self._put(name, self._pop(name, now) - count, now)
 
     def left(self, name: str) -> float:
-        """How many are there; below 0 if it is in debt."""
+        """How many tokens are left; negative if the bucket is in debt."""
         left, then = self._left.get(name, (float(self.burst), 0.0))
         return min(self.burst, left + max(self._clock.now() - then, 0.0) * self.rate)
 
     def clear(self) -> None:
-        """Forget everyone."""
+        """Forget all buckets."""
         self._left.clear()
 
-    def _there(self, name: str, now: float) -> float:
+    def _pop(self, name: str, now: float) -> float:
+        """Remove a bucket; how many tokens it has now."""
         left, then = self._left.pop(name, (float(self.burst), now))
         return min(self.burst, left + max(now - then, 0.0) * self.rate)
 

@@ -19,6 +19,6 @@ Reason = Literal[
     "not_shuffled",
     "under_minimum",
 ]
-"""A duplicate (the same id with the same bytes) is not among them: it was counted before, which is no fault."""
+"""A duplicate (the same id with the same bytes) is not refused: it was counted before."""
 
 REASONS: tuple[Reason, ...] = get_args(Reason)

@@ -1,4 +1,4 @@
-"""What became of a request's reports."""
+"""The outcome of a request: how many of its reports were counted, and why the others were not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hubbub.service.reasons import Reason
 
 @dataclass
 class Receipt:
-    """How many reports were counted, or had been before, and why the others were not.
+    """How many reports were counted now or before, and the id and reason of each report that was rejected.
 
     Example:
         >>> Receipt(accepted=2, rejected=[("0" * 32, "late")]).outcomes()
@@ -21,7 +21,7 @@ class Receipt:
     rejected: list[tuple[str, Reason]] = field(default_factory=list)
 
     def outcomes(self) -> dict[str, int]:
-        """The counters that it adds to."""
+        """How many reports had which outcome: what is added to the counters."""
         counts: dict[str, int] = {"accepted": self.accepted, "duplicate": self.duplicates}
         for _, reason in self.rejected:
             counts[reason] = counts.get(reason, 0) + 1

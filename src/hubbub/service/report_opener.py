@@ -1,6 +1,6 @@
-"""The one place where reports that come in are opened: what is sealed is unsealed, and what no client makes refused.
+"""Reads reports from their bytes, and refuses those that no client of the mechanism can have made.
 
-All reports of a mechanism have the same size, and columns at the same places: many are read at once.
+All reports of a mechanism have the same size, with columns at the same offsets: many are read at once.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from hubbub.mechanisms.base import ReportFormat
 
 
 class ReportOpener:
-    """Opens the reports to asks of one mechanism.
+    """Reads the reports of one mechanism.
 
     Example:
         >>> from hubbub import GRR, Random
         >>> grr = GRR(epsilon=1.0, domain=300)
-        >>> one, other = (grr.randomize([value], Random(seed=value)).to_bare() for value in (7, 9))
-        >>> reports, good = ReportOpener(grr).open_each([one, b"hostile", other])
-        >>> len(reports), good.tolist()
+        >>> first, second = (grr.randomize([value], Random(seed=value)).to_bare() for value in (7, 9))
+        >>> reports, readable = ReportOpener(grr).open_each([first, b"hostile", second])
+        >>> len(reports), readable.tolist()
         (2, [True, False, True])
     """
 
@@ -41,7 +41,7 @@ class ReportOpener:
             at += size
 
     def open_batch(self, batch: Batch) -> Reports | None:
-        """The reports of a batch; None if any of them is not one that a client of the mechanism can have made."""
+        """The reports of a batch; None if any of them cannot come from a client of the mechanism."""
         try:
             reports = batch.read(self._mechanism)
         except HubbubError:
@@ -49,13 +49,13 @@ class ReportOpener:
         return reports if self._passes(reports) else None
 
     def open_each(self, reports: Sequence[bytes]) -> tuple[Reports, NDArray[np.bool_]]:
-        """The reports that a client of the mechanism can have made, as one batch, and which those are."""
-        good = np.fromiter((len(report) == self._size for report in reports), dtype=bool, count=len(reports))
+        """The reports that can come from a client of the mechanism, as one batch, and which of `reports` they are."""
+        readable = np.fromiter((len(report) == self._size for report in reports), dtype=bool, count=len(reports))
         joined = b"".join(report for report in reports if len(report) == self._size)
         batch = self._batch(np.frombuffer(joined, dtype=np.uint8).reshape(-1, self._size))
         allowed = self._allowed(batch)
-        good[good] = allowed
-        return batch[allowed], good
+        readable[readable] = allowed
+        return batch[allowed], readable
 
     def _batch(self, rows: NDArray[np.uint8]) -> Reports:
         parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}

@@ -1,4 +1,4 @@
-"""POST /v1/reports, without a framework between the bytes and the writer."""
+"""The route POST /v1/reports, as plain ASGI: it takes most of the load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/v1/reports"
 PATIENCE = 30.0
 """Seconds that a request may take to arrive."""
 SMALLEST = 32
-"""Bytes of a report in a batch, about: how many there are is only known once they have been read."""
+"""About the bytes of a report in a batch. It estimates the number of reports before the body is read."""
 
 _JSON = (b"content-type", b"application/json")
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
@@ -30,7 +30,7 @@ _PREFLIGHT = [
 
 
 class ReportsRoute:
-    """Takes an upload, a batch or JSON; answers when it is durable. Any web page may send: no cookie is looked at."""
+    """Takes an upload, a batch or JSON, and answers once it is durable. Any web page may send: cookies are not read."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -53,14 +53,14 @@ class ReportsRoute:
         senders, headers = self._service.senders, dict(scope["headers"])
         sender = senders.name((scope.get("client") or ("",))[0], scope["headers"])
         length = self._length(headers)
-        looks_like = length // SMALLEST + 1
+        estimated = length // SMALLEST + 1
         try:
-            senders.take(sender, looks_like)  # before a byte of the body is read
+            senders.take(sender, estimated)  # before a byte of the body is read
         except RefusedRequest as refusal:
             self._service.collector.refuse(refusal)
             raise
-        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        if kind not in TYPES or b"content-encoding" in headers:
+        content_type = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        if content_type not in TYPES or b"content-encoding" in headers:
             self._service.collector.refuse(RefusedRequest("malformed", ""))
             raise Problem(415, "unsupported_type", f"allowed: {', '.join(TYPES)}, without an encoding")
         try:
@@ -71,13 +71,13 @@ class ReportsRoute:
             raise Problem(408, "too_slow", f"at most {PATIENCE:g} seconds") from None
         finally:
             self._service.bodies.done(patience)
-        frame = self._service.collector.admit(kind, body)
-        senders.correct(sender, max(frame.count, 1) - looks_like)
+        frame = self._service.collector.admit(content_type, body)
+        senders.correct(sender, max(frame.count, 1) - estimated)
         receipt = await self._service.writer.submit(frame)
         answer: dict[str, Any] = {
             "accepted": receipt.accepted,
             "duplicates": receipt.duplicates,
-            "rejected": [{"id": report, "reason": reason} for report, reason in receipt.rejected],
+            "rejected": [{"id": report_id, "reason": reason} for report_id, reason in receipt.rejected],
         }
         return msgspec.json.encode(answer)
 
@@ -99,7 +99,7 @@ class ReportsRoute:
                 return b"".join(chunks)
 
     def _length(self, headers: dict[bytes, bytes]) -> int:
-        """How long a body will be, or may be if nobody says."""
+        """The length of the body as the header says; the longest allowed, if it does not."""
         length = headers.get(b"content-length", b"")
         return int(length) if length.isdigit() else self._service.collector.limits.most_bytes
 
@@ -119,5 +119,5 @@ async def _send_problem(send: Send, problem: Problem) -> None:
     headers = [(b"content-type", CONTENT_TYPE.encode()), _ANY_ORIGIN]
     headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers]
     if problem.status in (408, 413):
-        headers.append((b"connection", b"close"))  # what is still coming is not read
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
     await _send(send, problem.status, problem.body(), headers)

@@ -1,4 +1,4 @@
-"""The body of a request, of at most so many bytes and within a time."""
+"""Reads the body of a request, with a limit on its size and its time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ PATIENCE = 60.0
 
 
 async def read_body(request: Request, most: int, bodies: Bodies | None = None) -> bytes:
-    """All of a body; a longer one is refused before it is read to its end.
+    """The whole body of a request. A body of more than `most` bytes is refused before it is read to its end.
 
-    Parameters
-    ----------
-    request
-        Whose.
-    most
-        Bytes.
-    bodies
-        The bodies that are still arriving: if all together are too many, the oldest has to go.
+    `bodies` counts it among all bodies that are still arriving.
     """
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:

@@ -1,4 +1,4 @@
-"""The shapes of what the routes take and answer, as JSON schemas."""
+"""The JSON schemas of what the routes take and answer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _BASE64 = {
 
 
 def _object(optional: dict[str, Any] | None = None, **properties: Any) -> dict[str, Any]:
-    every = {**properties, **(optional or {})}
-    return {"type": "object", "properties": every, "required": list(properties), "additionalProperties": False}
+    all_properties = {**properties, **(optional or {})}
+    return {"type": "object", "properties": all_properties, "required": list(properties), "additionalProperties": False}
 
 
 def _integer(low: int, high: int) -> dict[str, Any]:
@@ -38,7 +38,7 @@ _LOST = {
         bias=_list({"type": ["number", "null"]}),
     )
 }
-"""Of streams of changes alone."""
+"""Only in releases of streams of changes."""
 
 _ESTIMATE: dict[str, Any] = {
     "n": {"type": "integer"},
@@ -66,9 +66,10 @@ _CENTRE = {
         bounds=_PAIR,
     ),
 }
-"""Of values that are smoothed over time, or were found by a search: the unbiased estimate that their intervals are of,
-and what it had to exceed for a value to be told at all. Of numbers by group: the two sums that each is a ratio of, with
-the variance of the upper, the covariance, and the variance of the lower."""
+"""Keys of some estimates only. `centre`, for values smoothed over time or found by a search: the unbiased estimate that
+the intervals are around. `cut`: what that estimate had to exceed for a value to be released. `ratio`, for numbers by
+group: the two sums of each ratio, with the variance of the numerator, the covariance, and the variance of the
+denominator."""
 
 _SHAPE = _object(
     form={"enum": list(get_args(Form))},
@@ -84,7 +85,7 @@ _SHAPE = _object(
     values=_list({"type": "string"}),
     columns={"type": "object", "additionalProperties": {"type": "string"}},
 )
-"""What the answers to a question look like: how to draw them."""
+"""The shape of the answers to a question, which says how to draw them."""
 
 _NUMBER = {"type": ["number", "null"]}
 _WATCHED: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Pages and documents, too, are given to one sender only so often."""
+"""Limits how often one sender may request pages and documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.service.senders import PRICE, Senders
 
 
 class LimitedBySender:
-    """An application that answers no sender who has asked too much.
+    """An ASGI application that refuses the requests of senders beyond their limit.
 
     Example:
         >>> import asyncio
@@ -33,7 +33,7 @@ class LimitedBySender:
         self._senders = senders
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, or refuse."""
+        """Pass the request on, or refuse it."""
         if scope["type"] == "http":
             sender = self._senders.name((scope.get("client") or ("",))[0], scope["headers"])
             try:

@@ -1,4 +1,4 @@
-"""How much each sender may send, without keeping an address: a hash of it under a key that changes every hour."""
+"""Limits how much each sender may send. Addresses are not stored, only hashes under a key that changes every hour."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from hubbub.service.limits import SenderLimits
 from hubbub.service.quota import Quota
 
 HEADER = b"x-hubbub-sender"
-"""What a proxy says of a request: the sender's address, a space, and its signature."""
+"""The header that a proxy adds to a request: the sender's address, a space, and the proxy's signature."""
 
 PROXIES = frozenset({"", "127.0.0.1", "::1", "::ffff:127.0.0.1"})
-"""Where a proxy on the same machine connects from; "" is a socket without an address."""
+"""Addresses of a proxy on the same machine; "" is a socket without an address."""
 
 PRICE = 50
-"""Reports that a request for a page counts as, or one that is refused: about what it costs the server."""
+"""How many reports a request for a page, or a refused request, counts as: about what it costs the server."""
 
 _HOUR = 3600.0
 _SHORTEST = 16
 
 
 class Senders:
-    """A bucket for each sender. What is remembered is a keyed hash, in memory alone; the key changes every hour.
+    """A token bucket for each sender, in memory, under a keyed hash of the address. The key changes every hour.
 
     Example:
         >>> from hubbub.collection import ManualClock
         >>> senders = Senders(SenderLimits(rate=1.0, burst=10), ManualClock(), Random(seed=1))
-        >>> mine = senders.name("192.0.2.7", [])
-        >>> senders.take(mine, 101)
-        >>> senders.take(mine, 1)
+        >>> sender = senders.name("192.0.2.7", [])
+        >>> senders.take(sender, 101)
+        >>> senders.take(sender, 1)
         Traceback (most recent call last):
             ...
         hubbub.service.frames.RefusedRequest: over_sender_quota: more than 1 reports a second; try again in 92 seconds
@@ -55,7 +55,7 @@ class Senders:
         return len(self._quota)
 
     def name(self, address: str, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-        """Who sent a request, as a hash; None if that cannot be known, and is not limited."""
+        """The hash of a request's sender; None, and not limited, if the sender is unknown behind a proxy."""
         secret = self._limits.secret
         if secret is not None:
             address = next((_signed(value, secret) for name, value in headers if name == HEADER), None) or address
@@ -68,7 +68,7 @@ class Senders:
         return hashlib.blake2b(network_of(address).encode(), key=self._key, digest_size=16).hexdigest()
 
     def take(self, name: str | None, reports: int) -> None:
-        """Count so many reports for someone; refuse them (`RefusedRequest`) if there were too many before."""
+        """Count reports of a sender, or refuse them (`RefusedRequest`) if the sender's bucket is empty."""
         if name is None:
             return
         wait = self._quota.take(name, reports)
@@ -78,9 +78,9 @@ class Senders:
             raise RefusedRequest("over_sender_quota", reason, wait=wait)
 
     def blocked(self, address: str) -> bool:
-        """Whether someone goes on after many refusals: then not even a connection is taken.
+        """Whether a sender went on after so many refusals that not even a connection is accepted.
 
-        Who is in debt pays for a connection, too: else many at once would all be let in before the first is refused.
+        A sender in debt also pays for connections: many at once would else all be accepted before the first is refused.
         """
         if not len(self._quota) or address in PROXIES:
             return False
@@ -91,13 +91,13 @@ class Senders:
         return left < -self._limits.burst
 
     def correct(self, name: str | None, reports: int) -> None:
-        """Count so many more, or fewer: a request that was let through has other reports than it looked like."""
+        """Count `reports` more, or fewer if negative, for a sender whose request held another number than estimated."""
         if name is not None:
             self._quota.owe(name, reports)
 
 
 def network_of(address: str) -> str:
-    """An address, or of IPv6 the half of it that one household has to itself.
+    """The network that counts as one sender: an IPv4 address, or the /64 network of an IPv6 address.
 
     Example:
         >>> network_of("192.0.2.7"), network_of("2001:db8:1:2::77"), network_of("::ffff:192.0.2.7")
@@ -113,7 +113,7 @@ def network_of(address: str) -> str:
 
 
 def signed_sender(address: str, secret: bytes) -> str:
-    """What a proxy writes into `X-Hubbub-Sender`: the address, and its HMAC-SHA256 under the secret in hexadecimal.
+    """The value of `X-Hubbub-Sender`: the address, and its HMAC-SHA256 under the proxy's secret in hexadecimal.
 
     Example:
         >>> signed_sender("192.0.2.7", b"a secret of the proxy")[:30]
@@ -123,7 +123,7 @@ def signed_sender(address: str, secret: bytes) -> str:
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret in a file, without the space around it.
+    """The secret in a file, without surrounding white space.
 
     Example:
         >>> import tempfile
@@ -140,7 +140,7 @@ def read_secret(path: Path) -> bytes:
 
 
 def _signed(value: bytes, secret: bytes) -> str | None:
-    """The address in a proxy's header, if the proxy wrote it."""
+    """The address in a proxy's header, if its signature is valid; else None."""
     address, _, signature = value.partition(b" ")
-    right = hmac.new(secret, address, "sha256").hexdigest().encode()
-    return address.decode("latin-1") if hmac.compare_digest(signature.strip().lower(), right) else None
+    expected = hmac.new(secret, address, "sha256").hexdigest().encode()
+    return address.decode("latin-1") if hmac.compare_digest(signature.strip().lower(), expected) else None

@@ -1,4 +1,4 @@
-"""Serving: sockets, signals, and an orderly end."""
+"""Runs a collector on sockets until a signal, and shuts it down in order."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from hubbub.service.webhooks.config import Webhook
 __all__ = ["KeyFolder", "bind", "run"]
 
 PATIENCE = 20
-"""Seconds that requests in flight have to end once the collector is told to stop."""
+"""Seconds that requests in flight have to finish after a signal to stop."""
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one.
+    """A listening socket; port 0 takes a free port.
 
     Example:
         >>> with bind("127.0.0.1", 0) as listening:
@@ -55,7 +55,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 class SignalFreeServer(uvicorn.Server):
-    """A server that leaves signals to whoever runs it: there are two in one loop."""
+    """A uvicorn server that does not handle signals: `run` does, for two servers in one event loop."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -71,22 +71,22 @@ def run(
     on_ready: Callable[[], None] = lambda: None,
     webhooks: Sequence[Webhook] = (),
 ) -> int:
-    """Serve until SIGTERM or SIGINT, then let requests in flight end, count what is waiting, and close the store.
+    """Serve until SIGTERM or SIGINT; then finish requests in flight, count waiting reports, and close the store.
 
     Parameters
     ----------
     collector, tokens
-        What is served, and who may read results.
+        The collector, and the tokens that may read results.
     sockets
-        One to listen on; a second one, if given, has the metrics.
+        The socket of the API and, optionally, that of the metrics.
     routes
-        More routes, such as a dashboard's.
+        Additional routes, such as those of a dashboard.
     on_ready
         Called once requests are answered.
     webhooks
-        Who is told of alarms.
+        The receivers of alarm events.
 
-    Returns the exit code: 0, or 1 if the collector could go no further.
+    Returns the exit code: 0, or 1 if the collector failed.
 
     Example:
         >>> import os
@@ -107,7 +107,7 @@ async def _run(
     on_ready: Callable[[], None],
     webhooks: Sequence[Webhook],
 ) -> int:
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def stop() -> None:
         service.drain()
@@ -115,7 +115,7 @@ async def _run(
             server.should_exit = True
 
     def fail(error: BaseException) -> None:
-        failed.append(error)
+        errors.append(error)
         log("failed", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         stop()
 
@@ -135,20 +135,20 @@ async def _run(
     while not all(server.started for server in servers) and not any(task.done() for task in serving):
         await asyncio.sleep(0.01)
     if any(server.started for server in servers):
-        await service.warm()  # whoever is told that this is ready does not wait for a compiler
+        await service.warm()  # "ready" means that kernels are compiled
     log("started", collections=list(collector.collections))
     on_ready()
     await asyncio.gather(*serving)
-    # The last line: whoever reads it need not look further for why this ended.
-    if failed:
-        log("stopped", level=logging.ERROR, error=type(failed[0]).__name__, detail=str(failed[0]))
+    # The last line of the log says why the collector ended.
+    if errors:
+        log("stopped", level=logging.ERROR, error=type(errors[0]).__name__, detail=str(errors[0]))
         return 1
     log("stopped")
     return 0
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The faster event loop, where it is installed.
+    """The factory of uvloop's event loop if uvloop is installed, else None.
 
     Example:
         >>> loop_factory() is None or callable(loop_factory())
@@ -161,7 +161,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def server_config(app: ASGIApp, guard: Guard) -> uvicorn.Config:
-    """The settings of a server whose connections a guard watches, and which writes no log of requests.
+    """The settings of a uvicorn server whose connections are limited by `guard`, without an access log.
 
     Example:
         >>> from hubbub.service.metrics import metrics_app

@@ -123,6 +123,7 @@ class Service:
             self._beat.cancel()
         await asyncio.gather(*(asyncio.to_thread(sender.stop) for sender in self.webhooks))
         await asyncio.to_thread(self.writer.stop)  # after the webhooks: what they delivered is in its last commit
+        self.tables.close()
         self.collector.store.close()
 
     def counts(self, name: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Batches that shufflers hand on: who signed them, what is in them, and whether they are large enough."""
+"""Batches from shufflers: checks their signatures and their size, and decrypts their reports."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from hubbub.service.store.base import AskKey, ShuffledRow
 from hubbub.shuffle.onion import OnionKey, missing_checks, peel, wrap
 
 MOST_CHECKS = 1000
-"""How many reports of its own a collector makes at once."""
+"""The most spot checks that are made at once."""
 
 
 class OpenedBatch(NamedTuple):
-    """A batch whose innermost layers are open: its reports, and what else there was.
+    """A batch whose innermost layer is decrypted: its reports, and how many other onions it held.
 
-    Ids are neither in it nor made for it: of a shuffled batch there is one, and it counts once as a whole.
+    Its reports have no ids: an ask takes one shuffled batch, which counts once as a whole.
     """
 
     answer: AnswerName
@@ -44,20 +44,19 @@ class OpenedBatch(NamedTuple):
     lost: int
 
     def row(self, key: AskKey) -> ShuffledRow:
-        """What is stored of it."""
+        """The row to store."""
         n = len(self.reports)
         return ShuffledRow(*key, self.digest, n, self.fakes, self.unreadable, self.repeated, self.checks, self.lost)
 
-    def sketch(self, opened: OpenAsk) -> Sketch:
-        """Its reports folded, with the number of fakes among them."""
-        return LOCAL.fold([self.reports], opened.ask.mechanism).with_fakes(self.fakes)
+    def sketch(self, ask: OpenAsk) -> Sketch:
+        """The sketch of the reports, with the number of fakes among them."""
+        return LOCAL.fold([self.reports], ask.ask.mechanism).with_fakes(self.fakes)
 
-    def told(self) -> dict[str, Json]:
-        """What the last shuffler is told of it; the same bytes always get the same answer."""
-        accepted = len(self.reports)
+    def receipt(self) -> dict[str, Json]:
+        """The answer to the last shuffler, always the same for the same bytes."""
         return {
             "batch": str(self.answer),
-            "accepted": accepted,
+            "accepted": len(self.reports),
             "fakes": self.fakes,
             "unreadable": self.unreadable,
             "repeated": self.repeated,
@@ -65,21 +64,21 @@ class OpenedBatch(NamedTuple):
 
 
 def open_shuffled(
-    batch: ShuffledBatch, body: bytes, collection: Collection, opened: OpenAsk, key: OnionKey, checks: Several[bytes]
+    batch: ShuffledBatch, body: bytes, collection: Collection, ask: OpenAsk, key: OnionKey, checks: Several[bytes]
 ) -> OpenedBatch:
-    """Open a batch of the last shuffler, or refuse all of it (`RefusedRequest`).
+    """Decrypt a batch from the last shuffler, or refuse all of it (`RefusedRequest`).
 
-    Every shuffler must have signed what it did, and the numbers must add up. Reports of the collector's own, `checks`,
-    are taken out first: they are known by their innermost layer, and are nobody's.
+    Every shuffler must have signed its statement, and the numbers must add up. The collector's own reports, `checks`,
+    are recognised by their innermost layer, and taken out first.
     """
     route, count = collection.shuffle, max(len(batch.onions), 1)
     assert route is not None
-    mechanism = opened.ask.mechanism
+    mechanism = ask.ask.mechanism
     check_batch(batch, route, len(route.shufflers), mechanism.report_bytes)
     own = frozenset(checks)
-    rest = [onion for onion in batch.onions if onion not in own]
-    peeled = peel(rest, key, layer_name(batch.name, opened.ask), place=len(route.shufflers))
-    reports, good = opened.opener.open_each(peeled.inside)
+    others = [onion for onion in batch.onions if onion not in own]
+    peeled = peel(others, key, layer_name(batch.name, ask.ask), place=len(route.shufflers))
+    reports, readable = ask.opener.open_each(peeled.inside)
     people = len(reports) - batch.fakes
     if people < route.least:
         detail = f"{max(people, 0):,} reports of people; at least {route.least:,}, as is signed"
@@ -89,7 +88,7 @@ def open_shuffled(
         digest=hashlib.sha256(body).digest(),
         reports=reports,
         fakes=batch.fakes,
-        unreadable=peeled.unreadable + int((~good).sum()),
+        unreadable=peeled.unreadable + int((~readable).sum()),
         repeated=peeled.repeated,
         checks=len(own),
         lost=missing_checks(batch.onions, own),
@@ -107,35 +106,35 @@ def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
         return
     public = None if key is None else key.public.hex()
     if public != collection.shuffle.collector_key:
-        given = "no key" if public is None else f"{public[:16]}..."
-        raise InvalidValue("onion_key", given, f"that of the collector_key of {collection.name}")
+        shown = "no key" if public is None else f"{public[:16]}..."
+        raise InvalidValue("onion_key", shown, f"that of the collector_key of {collection.name}")
 
 
 def make_checks(
     collection: Collection, answer: AnswerName, ask: Ask, count: int, rng: Random
 ) -> list[tuple[bytes, bytes]]:
-    """Uploads of the collector's own reports, and each as the last shuffler will hand it on.
+    """Make uploads of the collector's own reports, each with the onion that the last shuffler will deliver for it.
 
-    They look like any device's. What they say is drawn like a device's report of any value, and is not counted.
+    The uploads look like those of devices. Their reports are drawn as for some value, and are not counted.
 
     Parameters
     ----------
     collection, answer, ask
-        What they seem to answer.
+        The ask that the uploads answer.
     count
-        How many.
+        How many uploads to make.
     rng
-        Draws them: a secure one, but in tests.
+        The source of randomness; a secure one, except in tests.
     """
     route, mechanism = collection.shuffle, ask.mechanism
     assert route is not None
-    assert isinstance(mechanism, Mechanism)  # devices that remember are not asked where reports are shuffled
+    assert isinstance(mechanism, Mechanism)  # shuffled collections ask no stateful mechanism
     name = layer_name(batch_name(collection.name, collection.version, answer), ask)
     hops = len(route.shufflers)
-    made = []
+    checks = []
     for _ in range(count):
         report = mechanism.randomize(mechanism.example_values(1), rng).to_bare()
         inner = wrap(report, route.route[hops:], name, place=hops)
         entry = Entry(*answer, rng.bytes(16), wrap(inner, route.route[:hops], name))
-        made.append((encode_upload(collection.name, collection.version, [entry], collection.frame_bytes), inner))
-    return made
+        checks.append((encode_upload(collection.name, collection.version, [entry], collection.frame_bytes), inner))
+    return checks

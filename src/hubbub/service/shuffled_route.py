@@ -1,6 +1,6 @@
-"""POST /v1/shuffled: a batch of the last shuffler, opened in a thread of its own, and counted like any request.
+"""The route POST /v1/shuffled, which takes batches from the last shuffler, and the route that makes spot checks.
 
-Beside it the route that makes reports of the collector's own, which are looked for in such batches.
+Spot checks are the collector's own reports, which it looks for in such batches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _checks = msgspec.json.Decoder(_Checks)
 
 
 class ShuffledRoute:
-    """Takes what the last shuffler hands on. The same bytes again get the same answer; other bytes are refused.
+    """Takes the batch of an ask from the last shuffler. The same bytes again get the same answer; others are refused.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -44,31 +44,32 @@ class ShuffledRoute:
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self._service, self._tokens = service, tokens
-        self._turn = asyncio.Lock()  # one at a time: they are large
+        self._one_batch = asyncio.Lock()  # batches are large: one at a time
 
     def route(self) -> Route:
-        """Where it is."""
+        """The route for batches."""
         return Route(PATH, self.take, methods=["POST"])
 
     def checks_route(self) -> Route:
-        """Where the collector's own reports are made."""
+        """The route that makes spot checks."""
         return Route("/v1/collections/{name}/spot-checks", self.spot_checks, methods=["POST"])
 
     async def spot_checks(self, request: Request) -> Response:
-        """Uploads of the collector's own: whoever has the token sends them to the first shuffler, from elsewhere."""
+        """Make spot checks. The holder of the token sends them to the first shuffler from another address."""
         self._tokens.check(request)
         collector, name = self._service.collector, request.path_params["name"]
         if name not in collector.collections:
             raise Problem(404, "not_found", "no collection has this name")
         try:
-            asked = _checks.decode(await read_body(request, _SMALL))
-            made = await asyncio.to_thread(collector.spot_check, name, AnswerName.read(asked.answer), asked.count)
-            await self._service.writer.submit(made[0])  # stored before anyone sees them
+            wanted = _checks.decode(await read_body(request, _SMALL))
+            answer = AnswerName.read(wanted.answer)
+            frame, uploads = await asyncio.to_thread(collector.spot_check, name, answer, wanted.count)
+            await self._service.writer.submit(frame)  # stored before anyone sees the uploads
         except msgspec.DecodeError as error:
             raise Problem(400, "malformed", str(error)) from None
         except HubbubError as error:
             raise problem_of(error) from None
-        return Response(msgspec.json.encode({"uploads": made[1]}), media_type="application/json")
+        return Response(msgspec.json.encode({"uploads": uploads}), media_type="application/json")
 
     async def take(self, request: Request) -> Response:
         """Answer one request."""
@@ -79,7 +80,7 @@ class ShuffledRoute:
             raise Problem(404, "not_found", "no collection here has its reports shuffled")
         try:
             body = await read_body(request, collector.limits.shuffled_bytes, self._service.bodies)
-            async with self._turn:
+            async with self._one_batch:
                 frame = await asyncio.to_thread(collector.admit_shuffled, body)
                 receipt = await self._service.writer.submit(frame)
             for name, reason in receipt.rejected:
@@ -87,4 +88,4 @@ class ShuffledRoute:
         except HubbubError as error:
             raise problem_of(error) from None
         assert frame.shuffled is not None
-        return Response(msgspec.json.encode(frame.shuffled.told()), media_type="application/json")
+        return Response(msgspec.json.encode(frame.shuffled.receipt()), media_type="application/json")

@@ -1,4 +1,4 @@
-"""Server-sent events: who listens hears of releases, asks and counters as they come."""
+"""Server-sent events: releases, asks, alarms and counters, sent to all listeners as they come."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SILENCE = 15.0
 
 
 class Hub:
-    """Passes events on to all who listen to a collection. A listener that does not keep up is let go.
+    """Sends events to all listeners of a collection. A listener that reads too slowly is disconnected.
 
     Example:
         >>> async def example():
@@ -37,10 +37,10 @@ class Hub:
         return len(self._listeners)
 
     def tell(self, collection: str, event: str, data: dict[str, Json]) -> None:
-        """Tell an event; in the listeners' event loop."""
+        """Send an event to the listeners of a collection. Must be called in their event loop."""
         message = b"event: %s\ndata: %s\n\n" % (event.encode(), msgspec.json.encode(data))
-        for queue, wanted in list(self._listeners.items()):
-            if wanted != collection:
+        for queue, listened_to in list(self._listeners.items()):
+            if listened_to != collection:
                 continue
             if queue.qsize() >= _ROOM - 1:
                 del self._listeners[queue]
@@ -49,7 +49,7 @@ class Hub:
                 queue.put_nowait(message)
 
     async def listen(self, collection: str) -> AsyncIterator[bytes]:
-        """The events of a collection from now on, as they are sent."""
+        """The events of a collection from now on, as the bytes to send."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_ROOM)
         if self._closed:
             return
@@ -60,7 +60,7 @@ class Hub:
                 try:
                     message = await asyncio.wait_for(queue.get(), _SILENCE)
                 except TimeoutError:
-                    message = b": still here\n\n"  # else a proxy would take it for dead
+                    message = b": still here\n\n"  # a proxy might close a silent connection
                 if message is None:
                     return
                 yield message
@@ -68,7 +68,7 @@ class Hub:
             self._listeners.pop(queue, None)
 
     def close(self) -> None:
-        """Let all listeners go."""
+        """Disconnect all listeners."""
         self._closed = True
         for queue in list(self._listeners):
             queue.put_nowait(None)

@@ -1,4 +1,4 @@
-"""SQL over what table questions keep: one query at a time, beside the ingest, with limits."""
+"""SQL over the kept reports of table questions: one query at a time, in a thread of its own, with limits."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from hubbub.core.errors import MissingDependency
 from hubbub.core.spec import Json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.collector import Collector
-from hubbub.service.kept_table import Part, closed_steps, kept_table
+from hubbub.service.kept_table import asks_of_steps, kept_table
 from hubbub.service.problems import Problem
-from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.base import ClosedAsk, StoreChanges
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
     from hubbub.query.engine import QueryEngine
 
 LONGEST_QUERY = 10_000
-"""Characters."""
+"""The most characters of a query."""
 SECONDS = 30.0
-"""A query that takes longer is stopped."""
+"""Seconds after which a query is stopped."""
 GRACE = 5.0
-"""Seconds after the time limit within which a query stops; if one ever does not, its asker waits no longer."""
-_KEPT_TABLES = 2
-_ALL_STEPS = 1 << 62
+"""Seconds that a query has to stop after its time limit; then it is answered "too slow" in any case."""
+_MOST_TABLES = 2
+_LAST_STEP = 1 << 62
 
 
 class TableQueries:
-    """Answers queries of the tables of a collector. What was counted for one query serves the next of the same steps.
+    """Answers SQL queries over the tables of a collector. A query reuses counts of earlier ones over the same steps.
 
     Parameters
     ----------
     collector
-        Whose reports they are.
+        The collector with the reports.
     seconds
-        How long a query may take; it is stopped then.
+        Seconds after which a query is stopped.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -52,7 +52,7 @@ class TableQueries:
         self._collector, self._seconds = collector, seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
         self._free = threading.Semaphore(1)
-        self._engines: OrderedDict[tuple[str, str, tuple[Part, ...]], QueryEngine] = OrderedDict()
+        self._engines: OrderedDict[tuple[str, str, tuple[ClosedAsk, ...]], QueryEngine] = OrderedDict()
         self._engines_lock = threading.Lock()  # queries add engines, the collector's commits drop expired ones
         collector.listeners.append(self._forget_expired)
 
@@ -67,13 +67,12 @@ class TableQueries:
         level: float = 0.95,
         explain: bool = False,
     ) -> QueryAnswer:
-        """The answer of a query over the reports of some closed steps, the latest unless given.
+        """Answer a query over the reports of closed steps from `first` to `last`; by default of the latest step.
 
-        A `Problem` says why there is none: the query cannot be answered, it takes too long, too few reports are there.
+        `Problem` if the query cannot be answered, takes too long, or rests on too few reports.
         """
         served = self._collector.collections[collection]
-        asked = served.questions[question]
-        if not asked.shape(served.setting(question)).columns:
+        if not served.questions[question].shape(served.setting(question)).columns:
             raise Problem(404, "not_found", f"{question} is no table")
         if len(text) > LONGEST_QUERY:
             raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
@@ -82,7 +81,6 @@ class TableQueries:
         future: Future[QueryAnswer] = self._thread.submit(
             self._run, collection, question, text, first, last, level, explain
         )
-        future.add_done_callback(lambda _: self._free.release())
         try:
             return future.result(self._seconds + GRACE)
         except FutureTimeout:
@@ -99,10 +97,10 @@ class TableQueries:
     def _run(
         self, name: str, question: str, text: str, first: int | None, last: int | None, level: float, explain: bool
     ) -> QueryAnswer:
-        from hubbub.query.errors import QueryError
-        from hubbub.query.time_limit import QueryTimeout, time_limit
-
         try:
+            from hubbub.query.errors import QueryError
+            from hubbub.query.time_limit import QueryTimeout, time_limit
+
             try:
                 with time_limit(self._seconds):
                     engine = self._engine(name, question, first, last)
@@ -117,34 +115,36 @@ class TableQueries:
             raise Problem(501, "no_sql", str(error)) from error
         except ReportsMissing as error:
             raise Problem(409, "reports_missing", str(error)) from error
+        finally:
+            self._free.release()  # before the answer is given: the next query may follow at once
 
     def _engine(self, name: str, question: str, first: int | None, last: int | None) -> QueryEngine:
         from hubbub.query.engine import QueryEngine
 
         served, store = self._collector.collections[name], self._collector.store
-        every: list[Part] = store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)
-        parts = closed_steps(every, first, last)
-        key = served.collection_id, question, tuple(parts)
+        asks = asks_of_steps(store.closed_asks(served.collection_id, question, 0, _LAST_STEP), first, last)
+        key = served.collection_id, question, tuple(asks)
         engine = self._engines.get(key)
         if engine is None:
-            engine = QueryEngine(kept_table(store, self._collector.archive, served, question, parts))
+            table = kept_table(store, self._collector.archive, served, question, asks)
+            engine = QueryEngine(table, minimum_people=served.minimum_batch)
         with self._engines_lock:
-            # The retention of a step may have ended while its reports were read: the store then has its asks no more.
-            if set(store.closed_parts(served.collection_id, question, 0, _ALL_STEPS)).issuperset(parts):
+            # The retention of a step may have ended while its reports were read: the store then no longer has its asks.
+            if set(store.closed_asks(served.collection_id, question, 0, _LAST_STEP)).issuperset(asks):
                 self._engines[key] = engine
                 self._engines.move_to_end(key)
-            while len(self._engines) > _KEPT_TABLES:
+            while len(self._engines) > _MOST_TABLES:
                 self._engines.popitem(last=False)
         if engine.table.n < served.minimum_batch:
-            few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
-            raise Problem(409, "withheld", few)
+            too_few = f"{engine.table.n:,} reports; at least {served.minimum_batch:,} are needed"
+            raise Problem(409, "withheld", too_few)
         return engine
 
     def _forget_expired(self, changes: StoreChanges) -> None:
         """Drop the reports of steps whose retention is over, as soon as the store has deleted them."""
         with self._engines_lock:
             for expiry in changes.expired:
-                for collection, question, parts in list(self._engines):
-                    expired = any(step < expiry.below for _, step, _ in parts)
+                for collection, question, asks in list(self._engines):
+                    expired = any(ask.step < expiry.below for ask in asks)
                     if expired and (collection, question) == (expiry.collection, expiry.question):
-                        del self._engines[collection, question, parts]
+                        del self._engines[collection, question, asks]

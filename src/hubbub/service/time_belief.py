@@ -1,11 +1,12 @@
-"""Which time a collector believes: a pure rule over what the wall clock and the clock since boot have shown.
+"""Which time a collector believes: a pure rule over readings of the wall clock and of the clock since boot.
 
 Wall time that moves as the clock since boot does is believed. A jump that elapsed time does not explain is held *in
-doubt*, and the collector goes on by the time that it trusted before. A jump that lasts for `hold` seconds is accepted,
-and remembered for a day: as soon as wall time is back where it was, so is the collector.
+doubt*: the collector goes on by the time that it trusted before. A jump that lasts for `hold` seconds is accepted, and
+remembered for a day: if wall time goes back to where it was, the collector follows at once.
 
-After a reboot, or on another machine, only the last stored time is known: the true time is that or later. A machine
-that was off for less than `hold` goes on at once; any other jump is held in doubt like the rest.
+After a reboot, or on another machine, only the last stored time is known: the true time is that or later. If the
+machine was off for less than `hold`, wall time is believed at once; a longer time off is held in doubt like any other
+jump.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Belief:
-    """What is believed, with the last reading.
+    """The time that is believed, and the last reading of the clocks.
 
     Parameters
     ----------
     trusted
-        The time to go by, in Unix seconds.
+        The time that the collector uses, in Unix seconds.
     wall, since_boot, boot
         The last reading.
     lived
         Seconds that were observed to pass, over all boots: the scale of `Jump.at` and `Doubt.since`.
     tied
-        Whether wall time was believed since this boot. Until then `trusted` is only the earliest that it can be.
+        Whether wall time was believed since this boot. Until then `trusted` is only the earliest possible time.
     jumps
         The accepted jumps of the last day, oldest first.
     doubt
@@ -77,18 +78,18 @@ class Belief:
 
 
 def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolerance: float) -> Belief:
-    """What to believe after one more reading.
+    """The belief after one more reading.
 
     Parameters
     ----------
     before
-        What was believed; None where nothing is known, and then wall time is.
+        The belief before; None if nothing is known: then wall time is believed.
     reading
         The clocks now.
     hold
         Seconds for which a jump is held in doubt.
     tolerance
-        Seconds that wall time may move without being doubted: clocks are corrected all the time.
+        Seconds that wall time may jump without being doubted: clocks are corrected all the time.
 
     Example:
         >>> limits = {"hold": 300.0, "tolerance": 10.0}
@@ -121,13 +122,13 @@ def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolera
     ahead = now.wall - now.trusted
     if -tolerance <= ahead <= (tolerance if now.tied else max(hold, tolerance)):
         return _believed(now, now.jumps)
-    for kept, earlier, latest in _timelines(now, hold, tolerance):
-        if earlier - tolerance <= now.wall <= latest:
-            jump = replace(now.jumps[kept], size=now.wall - earlier)
-            rest = (jump,) if jump.size > max(hold, tolerance) else ()
-            return _believed(now, (*now.jumps[:kept], *rest))
+    for index, earliest, latest in _times_without_jump(now, hold, tolerance):
+        if earliest - tolerance <= now.wall <= latest:
+            jump = replace(now.jumps[index], size=now.wall - earliest)
+            remaining = (jump,) if jump.size > max(hold, tolerance) else ()
+            return _believed(now, (*now.jumps[:index], *remaining))
     doubt = now.doubt
-    if doubt is None or abs(ahead - doubt.ahead) > tolerance:  # it jumped, or it jumped again
+    if doubt is None or abs(ahead - doubt.ahead) > tolerance:  # a first jump, or another one
         doubt = Doubt(lived, ahead)
     if lived - doubt.since < hold:
         return replace(now, doubt=doubt)
@@ -135,17 +136,17 @@ def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolera
 
 
 def settled(belief: Belief) -> float:
-    """The earliest that the time can be, if any of the last day's jumps was wrong: what may be deleted goes by it.
+    """The earliest possible time, if any of the last day's jumps was wrong. Deletion uses this time.
 
     Example:
         >>> settled(Belief(5000.0, 5000.0, 0.0, "a", jumps=(Jump(0.0, 3600.0, False),)))
         1400.0
     """
     times = [belief.trusted] if belief.doubt is None else [belief.trusted, belief.wall]
-    earlier = belief.trusted
+    without_jumps = belief.trusted
     for jump in reversed(belief.jumps):
-        earlier -= jump.size
-        times.append(earlier)
+        without_jumps -= jump.size
+        times.append(without_jumps)
     return min(times)
 
 
@@ -153,18 +154,18 @@ def _believed(now: Belief, jumps: tuple[Jump, ...]) -> Belief:
     return replace(now, trusted=now.wall, tied=True, jumps=jumps, doubt=None)
 
 
-def _timelines(now: Belief, hold: float, tolerance: float) -> list[tuple[int, float, float]]:
-    """Where wall time would be back: how many jumps were then right, and from when until when it may be.
+def _times_without_jump(now: Belief, hold: float, tolerance: float) -> list[tuple[int, float, float]]:
+    """For each jump, latest first: its index, and the earliest and latest time now if it and all later ones were wrong.
 
-    What a reboot leaves open is only the earliest time: any until the one that was believed is as good.
+    After a reboot only the earliest time is certain: every time up to the believed one is possible.
     """
-    timelines = []
-    there = now.trusted
-    for kept in reversed(range(len(now.jumps))):
-        jump = now.jumps[kept]
-        earlier = there - jump.size
+    times = []
+    with_jump = now.trusted
+    for index in reversed(range(len(now.jumps))):
+        jump = now.jumps[index]
+        earliest = with_jump - jump.size
         loose = jump.loose or not now.tied
-        latest = there if loose and jump.size > 0 else earlier + (max(hold, tolerance) if loose else tolerance)
-        timelines.append((kept, earlier, latest))
-        there = earlier
-    return timelines
+        latest = with_jump if loose and jump.size > 0 else earliest + (max(hold, tolerance) if loose else tolerance)
+        times.append((index, earliest, latest))
+        with_jump = earliest
+    return times

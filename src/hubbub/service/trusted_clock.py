@@ -1,4 +1,4 @@
-"""The collector's clock: wall time as far as it can be believed, over restarts too."""
+"""The collector's clock: wall time as far as it can be believed, also across restarts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOLD = 300.0
 """Seconds for which a jump of wall time is held in doubt, where steps are ten minutes or longer."""
 
 _SAVE = 30.0
-"""Seconds between one time that is stored and the next, while nothing else happens."""
+"""Seconds between two stored times, if the belief does not change otherwise."""
 
 _GLANCE = 0.1
 _MOST_TOLERANCE, _LEAST_TOLERANCE = 10.0, 1.0
@@ -46,12 +46,12 @@ def read_clocks() -> ClockReading:
 def _boot() -> str:
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:  # where the system has no name for a boot, a restart of the process counts as one
+    except OSError:  # no id of the boot: each start of the process counts as a boot
         return Random().bytes(8).hex()
 
 
 def hold_for(collections: Iterable[Collection]) -> float:
-    """How long to hold a jump in doubt: half of the shortest step, so that a true one costs less than a step.
+    """Seconds to hold a jump in doubt: at most half of the shortest step, so that a true jump costs less than a step.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -64,20 +64,20 @@ def hold_for(collections: Iterable[Collection]) -> float:
 
 @dataclass(frozen=True)
 class ClockStatus:
-    """How things stand with the clock.
+    """The state of the clock.
 
     Parameters
     ----------
     state
         "sure"; "in doubt" (wall time jumped, and is not believed yet); "moved" (a jump was accepted within a day).
     trusted, wall
-        The time that the collector goes by, and the machine's, in Unix seconds.
+        The time that the collector uses, and the machine's, in Unix seconds.
     ahead
-        By how much wall time is ahead of trusted time; of a clock that moved, by how much it did.
+        Seconds by which wall time is ahead of trusted time; for "moved", the seconds of the accepted jumps.
     seconds_left
-        In doubt: until wall time is believed, if it stays.
+        For "in doubt": seconds until wall time is believed, if it does not jump again.
     known
-        Whether the time that the collector goes by is more than the earliest that it can be.
+        False if the trusted time is only the earliest possible time.
     """
 
     state: str
@@ -94,11 +94,11 @@ class TrustedClock:
     Parameters
     ----------
     stored
-        What `record` said when it was last stored.
+        The stored value of `record`.
     hold
         Seconds for which a jump is held in doubt; 0 believes every jump at once.
     read
-        Where time comes from.
+        Reads the machine's clocks.
 
     Example:
         >>> reading = ClockReading(1000.0, 50.0, "a")
@@ -123,24 +123,24 @@ class TrustedClock:
         before = _decoded(stored)
         self._belief = self._next(before)
         if before is not None and before.doubt is not None and self._belief.doubt == before.doubt:
-            _tell(replace(before, doubt=None), self._belief)  # each process says it once
+            _log_change(replace(before, doubt=None), self._belief)  # each process logs the doubt once
 
     def now(self) -> float:
-        """The time to go by, in Unix seconds."""
+        """The trusted time, in Unix seconds."""
         reading, belief = self._read(), self._belief
         passed = reading.since_boot - belief.since_boot
-        # Asked for with every request: between two looks wall time that moves as it should needs no more thought.
+        # This is called with every request: while wall time moves with the clock since boot, the belief is not updated.
         sure = belief.doubt is None and belief.tied and belief.boot == reading.boot
         if sure and 0 <= passed < _GLANCE and abs(reading.wall - belief.trusted - passed) < _GLANCE:
             return reading.wall
         return self._observe().trusted
 
     def settled(self) -> float:
-        """The earliest that the time can be: what may be deleted goes by it."""
+        """The earliest possible time. Deletion uses this time."""
         return settled(self._observe())
 
     def status(self) -> ClockStatus:
-        """How things stand."""
+        """The state of the clock now."""
         belief = self._observe()
         if belief.doubt is not None:
             left = max(self.hold - (belief.lived - belief.doubt.since), 0.0)
@@ -151,7 +151,7 @@ class TrustedClock:
         return ClockStatus("sure", belief.trusted, belief.wall)
 
     def record(self) -> str | None:
-        """What is to be stored now; None while the last record will do. What it returns counts as stored."""
+        """The record to store now; None while the last one is recent enough. The caller must store the record."""
         belief, saved = self._observe(), self._saved
         if saved is not None and _same_state(saved, belief) and belief.lived - saved.lived < _SAVE:
             return None
@@ -166,12 +166,12 @@ class TrustedClock:
     def _next(self, before: Belief | None) -> Belief:
         belief = believe(before, self._read(), hold=self.hold, tolerance=self._tolerance)
         if before is not None:
-            _tell(before, belief)
+            _log_change(before, belief)
         return belief
 
 
 def clock_json(status: ClockStatus) -> dict[str, Json]:
-    """A status as it is told over HTTP: with both times, where they differ or did.
+    """A status as the API shows it: with both times if they differ, or differed within a day.
 
     Example:
         >>> clock_json(ClockStatus("in doubt", 0.0, 86400.0, 86400.0, 290.0))["going_by"]
@@ -187,7 +187,7 @@ def clock_json(status: ClockStatus) -> dict[str, Json]:
 
 
 def moment(seconds: float) -> str:
-    """A time to be read by people.
+    """A time in ISO 8601, or as a plain number if it is out of range.
 
     Example:
         >>> moment(0.0), moment(1e15)
@@ -213,18 +213,18 @@ def _decoded(stored: str | None) -> Belief | None:
         return None
 
 
-def _tell(before: Belief, now: Belief) -> None:
-    """Log what changed, with both times."""
+def _log_change(before: Belief, now: Belief) -> None:
+    """Log a change of the belief, with both times."""
     if now.doubt is not None:
         if before.doubt is None or before.doubt.since != now.doubt.since:
             log("clock in doubt", level=logging.WARNING, wall=moment(now.wall), going_by=moment(now.trusted))
         return
     moved = now.trusted - before.trusted - (now.lived - before.lived)
     if now.jumps and now.jumps[-1].at == now.lived and now.jumps[-1] not in before.jumps:
-        was = now.trusted - now.jumps[-1].size
-        log("clock accepted", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(was))
+        otherwise = now.trusted - now.jumps[-1].size
+        log("clock accepted", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(otherwise))
     elif set(before.jumps) - set(now.jumps) and abs(moved) > _LEAST_TOLERANCE:
-        was = now.trusted - moved
-        log("clock returned", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(was))
+        otherwise = now.trusted - moved
+        log("clock returned", level=logging.WARNING, going_by=moment(now.trusted), instead_of=moment(otherwise))
     elif before.doubt is not None:
         log("clock sure", going_by=moment(now.trusted))

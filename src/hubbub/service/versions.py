@@ -1,4 +1,4 @@
-"""The versions of collections: which are served, which are over."""
+"""The versions of collections: which ones are served, and which are outdated."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from hubbub.service.store.sql import Store
 
 
 def as_served(collections: Sequence[Collection], store: Store) -> list[Collection]:
-    """The collections; one that was served in an older format or with another hash stays as it was signed.
+    """The collections to serve. A version that was served before, in an older format or hash, stays as it was signed.
 
-    A version is one document for good, and devices know it by its id: a newer format begins with the next version.
+    A version is one document for good, and devices know it by its id. A newer format begins with the next version.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> from hubbub.service.store import open_store
-        >>> [one.name for one in as_served([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))]
+        >>> store = open_store("sqlite:///:memory:")
+        >>> [collection.name for collection in as_served([load_collection(EXAMPLE)], store)]
         ['themes']
     """
     stored = {(row.name, row.version): row for row in store.collections()}
@@ -38,9 +39,9 @@ def as_served(collections: Sequence[Collection], store: Store) -> list[Collectio
 
 
 def register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:
-    """The versions to add, and the ids of those that are over.
+    """The rows of new versions to store, and the ids of the outdated versions.
 
-    A version that was served is never changed, and no later one promises people less.
+    A version that was served must not change, and a later version must not promise people less: else `InvalidValue`.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection

@@ -1,4 +1,4 @@
-"""Compile what will be needed before anyone waits for it."""
+"""Compiles the kernels that a collector will need, before anyone waits for them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from hubbub.service.logs import log
 
 
 def warm_up(collections: Iterable[Collection]) -> None:
-    """Go through one step of every question with two invented reports: counting and estimating are compiled then.
+    """Run one step of every question with two invented reports, which compiles counting and estimating.
 
-    Nothing of it is kept. A question that cannot be gone through this way is compiled when it is needed.
+    The results are dropped. If this fails for a question, its kernels are compiled when they are needed.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection

@@ -79,7 +79,7 @@ class BatchStates:
             return self._drop(batch, why)
         if now >= over:
             return self._drop(batch, f"nobody took it in time: {trouble}")
-        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.taken_for):
+        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
             self._store.close_batch(batch.name)
             batch = batch._replace(state="closed")
         route = collection.shuffle

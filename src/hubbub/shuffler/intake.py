@@ -81,7 +81,7 @@ def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: fl
     opens, closes = collection.round_times(entry.question, entry.run, entry.step, entry.round)
     if now < opens:
         return "too_early"
-    if now >= closes + collection.taken_for or closes <= store.forgotten:
+    if now >= closes + collection.accepts_for or closes <= store.forgotten:
         return "late"
     name = batch_name(collection.name, collection.version, entry.name)
     batch = store.batch(name)

@@ -17,9 +17,9 @@ from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.count import Count, CountResult
 from hubbub.protocols.driver import converse
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers, Texts
 from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEARCH, prefix_extending
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan
-from hubbub.protocols.heavy_hitters.written import Integers, Texts
 from hubbub.protocols.release import Release
 
 
@@ -47,7 +47,7 @@ class Found:
     def values(self) -> list[str] | list[int]:
         """The values that were found: texts, or integers."""
         labels = list(self.estimate.labels or ())
-        return labels if isinstance(self.plan.written, Texts) else [int(label) for label in labels]
+        return labels if isinstance(self.plan.encoding, Texts) else [int(label) for label in labels]
 
     @property
     def stopped(self) -> str | None:
@@ -104,8 +104,8 @@ def find_top(
     """
     if (bits is None) == (longest is None):
         raise InvalidValue("bits", bits, "given for integers, or longest for texts")
-    written = Integers(bits) if bits is not None else Texts(longest)  # type: ignore[arg-type]
-    plan = PrefixPlan(written=written, k=k, epsilon=epsilon, **options)
+    encoding = Integers(bits) if bits is not None else Texts(longest)  # type: ignore[arg-type]
+    plan = PrefixPlan(encoding=encoding, k=k, epsilon=epsilon, **options)
     kinds = int | np.integer if bits is not None else str | bytes
     table = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object if longest else None)
     if table.dtype.kind not in "iu" and not all(isinstance(value, kinds) for value in table):
@@ -117,7 +117,7 @@ def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> Found:
     """Ask people a plan, each of whom is somewhere on the circle, and search.
 
     Example:
-        >>> plan = PrefixPlan(written=Integers(20), k=1, epsilon=5.0, query_limit=1 << 11)
+        >>> plan = PrefixPlan(encoding=Integers(20), k=1, epsilon=5.0, query_limit=1 << 11)
         >>> run_plan(plan, np.repeat([77777, 5], [3000, 1000]), Random(seed=1)).values
         [77777]
     """

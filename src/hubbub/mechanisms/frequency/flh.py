@@ -99,15 +99,6 @@ class FLH(OLH):
         """The variance of shares where no value is confused with another; three values may fall together more often."""
         return replace(super().noise(n), pairs=False)
 
-    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
-        estimate, noise = super()._pure(counts, n, labels), self.noise(n)
-        # Values that nobody asked for have a share together, and no squares above that of one value that had it all.
-        rest = max(0.0, 1.0 - float(estimate.value.sum())) if counts.size < self.size else 0.0
-        squares = float((estimate.value**2 - estimate.variance).sum()) + rest**2
-        floor = noise.floor + self.confusion * min(max(squares, 1 / self.size), 1.0)
-        noise = replace(noise, floor=floor, square=-self.confusion)
-        return replace(estimate, variance=np.maximum(noise.variance(estimate.value), 0.0), noise=noise)
-
     def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
         from hubbub.mechanisms.frequency.table_noise import TableNoise
 

@@ -144,7 +144,7 @@ class SupportMechanism(Mechanism):
 
     @property
     def confusion(self) -> float:
-        """How much variance, for good, another value of share f adds: this times f^2. 0 unless hash functions are few.
+        """Times f^2, the variance that another value of share f adds, whatever n is: 0 unless hash functions are few.
 
         Example:
             >>> from hubbub import FLH, OLH
@@ -152,6 +152,16 @@ class SupportMechanism(Mechanism):
             (0.0, 0.001953125)
         """
         return 0.0
+
+    @property
+    def values_held(self) -> int:
+        """The sum of all shares: how many values a person holds, as the reports count them."""
+        return 1
+
+    @property
+    def values_counted(self) -> int:
+        """How many values reports can support, whether they are estimated or not."""
+        return self.size
 
     def variance(self, n: int, share: float = 0.0) -> float:
         """The predicted variance of an estimated share (Eq 3.2; at share 0, Eq 3.3)."""
@@ -225,7 +235,8 @@ class SupportMechanism(Mechanism):
         moments = self.moments()
         value = (counts / n - moments.false_mean) / (moments.true_mean - moments.false_mean)
         noise = self.noise(n)
-        return Estimate(value, noise.variance(value), n, bias=self.bias, labels=labels, noise=noise)
+        estimate = Estimate(value, noise.variance(value), n, bias=self.bias, labels=labels, noise=noise)
+        return self._confused(estimate, float(self.values_held))
 
     # -- candidates and weights -------------------------------------------------------------------------------
 
@@ -275,6 +286,26 @@ class SupportMechanism(Mechanism):
             raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
         return Sketch(self._support_id(codes, array.ndim == 2), n, array)
 
+    def example_candidates(self, most: int) -> list[Any]:
+        """At most so many values of the domain, for checks.
+
+        Example:
+            >>> from hubbub import PSFO
+            >>> PSFO(epsilon=1.0, domain=["a", "b", "c"]).example_candidates(3)
+            ['a', 'b', 'c']
+        """
+        return self._domain.examples(most)
+
+    def places(self, candidates: Any) -> NDArray[np.int64]:
+        """Where candidates stand among the values of a domain that has a size.
+
+        Example:
+            >>> from hubbub import GRR
+            >>> GRR(epsilon=1.0, domain=["a", "b", "c"]).places(["c", "a"]).tolist()
+            [2, 0]
+        """
+        return self._codes(candidates).astype(np.int64)
+
     def _codes(self, candidates: Any) -> NDArray[np.uint64]:
         codes = self._domain.encode(candidates).astype(np.uint64)
         if np.unique(codes).size < codes.size:
@@ -296,7 +327,19 @@ class SupportMechanism(Mechanism):
         held = (squares - moments.false_mean * total_squares) / gap  # the holders' squared weights, estimated likewise
         variance = moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * held
         variance = variance / gap**2
-        return Estimate(value, np.maximum(variance, 0.0), sketch.n, bias=self.bias, kind="quantity", labels=labels)
+        variance = np.maximum(variance, 0.0)
+        estimate = Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", labels=labels)
+        most = math.sqrt(sketch.n * int(total_squares))  # the sum of the weights' sizes is no larger
+        return self._confused(estimate, self.values_held * most)
+
+    def _confused(self, estimate: Estimate, total: float) -> Estimate:
+        """The estimate with the error of confusion, where all values together come to `total`."""
+        if not self.confusion:
+            return estimate
+        from hubbub.mechanisms.frequency.confusion import add_confusion
+
+        listed = len(estimate) == self.values_counted
+        return add_confusion(estimate, confusion=self.confusion, total=total, listed=listed, size=self.values_counted)
 
 
 def _weights(weights: ArrayLike, n: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.event import Event
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
@@ -186,9 +186,16 @@ def memos_in(state: bytes) -> int:
         >>> from hubbub import BasicRappor
         >>> memos_in(BasicRappor(epsilon=2.0, domain=4).enroll(1, Random(seed=1)).to_bytes())
         0
+        >>> memos_in(b"cut off")
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.DecodeError: state: got b'cut off'; allowed: the state of a device with memos
     """
-    columns: dict[str, tuple[tuple[int, ...], bytes]] = msgspec.msgpack.decode(state)[3]
-    return columns["keys"][0][0]
+    try:
+        columns: dict[str, tuple[tuple[int, ...], bytes]] = msgspec.msgpack.decode(state)[3]
+        return int(columns["keys"][0][0])
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError):
+        raise DecodeError("state", state, "the state of a device with memos") from None
 
 
 def _place(states: States, keys: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -145,8 +145,16 @@ class PSFO(SetMechanism):
 
     @property
     def confusion(self) -> float:
-        """The oracle's, of shares that are multiplied."""
+        """The oracle's: shares and errors are both multiplied by the length."""
         return self.inner.confusion
+
+    @property
+    def values_held(self) -> int:
+        return self.length
+
+    @property
+    def values_counted(self) -> int:
+        return self.inner.size
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:

@@ -1,4 +1,4 @@
-"""The plan of a search by prefixes: how many groups of people, and how long a prefix each of them reports."""
+"""The plan of a search by prefixes: how many groups there are, and the length of the prefix that each reports."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from hubbub.core.bit_strings import BitStrings
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.mechanisms.frequency.local_hashing import OLH
-from hubbub.protocols.heavy_hitters.written import Written
+from hubbub.protocols.heavy_hitters.bit_encoding import BitEncoding
 
 QUERY_LIMIT = 1 << 20
-"""How many candidates are tested in all, unless given: the chapter's bound (section 4.4.1)."""
+"""The default for how many candidates are tested in all: the chapter's bound (section 4.4.1)."""
 MOST_FOUND = 1 << 12
 _MOST_QUERIES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixPlan:
-    """A search for the k most common values: who reports what.
+    """The groups of a search for the k most common values, and the length of the prefix that each group reports.
 
     Parameters
     ----------
-    written
-        How values are written as strings of bits.
+    encoding
+        How values are encoded as strings of bits.
     k
-        How many values are looked for.
+        How many values are searched for.
     epsilon
-        What one report spends: everyone makes one.
+        What one report spends; each device makes one.
     query_limit
         How many candidates may be tested in all groups together.
     branching
-        Whether prefixes are of any number of bits or of whole characters.
+        Whether prefixes have any number of bits, or whole characters.
     groups
-        How many groups; as few as the limit allows unless given (section 4.3.3).
+        How many groups; unless given, as few as the limit allows (section 4.3.3).
     threshold
-        Where it is given, only values whose share is estimated to be at least this are kept, at every step.
+        If given, only prefixes with an estimated share of at least this are extended.
 
     Example:
-        >>> from hubbub.protocols.heavy_hitters.written import Integers
-        >>> plan = PrefixPlan(written=Integers(64), k=32, epsilon=2.0)
+        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Integers
+        >>> plan = PrefixPlan(encoding=Integers(64), k=32, epsilon=2.0)
         >>> plan.lengths, plan.queries
         ((17, 29, 41, 53, 64), 589824)
     """
 
-    written: Written
+    encoding: BitEncoding
     k: int
     epsilon: float
     query_limit: int = QUERY_LIMIT
@@ -59,19 +59,19 @@ class PrefixPlan:
     def __post_init__(self) -> None:
         check_integer("k", self.k, 1, MOST_FOUND)
         check_integer("query_limit", self.query_limit, 2, _MOST_QUERIES)
-        check_integer("groups", self.groups, 0, self.written.bits)
+        check_integer("groups", self.groups, 0, self.encoding.bits)
         if self.branching not in ("bits", "characters"):
             raise InvalidValue("branching", self.branching, "bits or characters")
         if self.threshold is not None and not 0 < self.threshold < 1:
             raise InvalidValue("threshold", self.threshold, "a share between 0 and 1")
-        unit = self.written.unit if self.branching == "characters" else 1
+        unit = self.encoding.unit if self.branching == "characters" else 1
         fewest = self.groups or 1
-        for groups in range(fewest, (self.groups or self.written.bits) + 1):
-            lengths = prefix_lengths(self.written.bits, self.k, groups, unit)
+        for groups in range(fewest, (self.groups or self.encoding.bits) + 1):
+            lengths = prefix_lengths(self.encoding.bits, self.k, groups, unit)
             if queries(lengths, self.k) <= self.query_limit:
                 object.__setattr__(self, "lengths", lengths)
                 return
-        need = queries(prefix_lengths(self.written.bits, self.k, self.groups or self.written.bits, unit), self.k)
+        need = queries(prefix_lengths(self.encoding.bits, self.k, self.groups or self.encoding.bits, unit), self.k)
         raise InvalidValue("query_limit", self.query_limit, f"at least {need}, which so many values and groups need")
 
     @cached_property
@@ -81,12 +81,12 @@ class PrefixPlan:
 
     @property
     def queries(self) -> int:
-        """The most candidates that are tested in all groups together."""
+        """How many candidates are tested at most, in all groups together."""
         return queries(self.lengths, self.k)
 
 
 def prefix_lengths(bits: int, k: int, groups: int, unit: int = 1) -> tuple[int, ...]:
-    """The length of the prefixes of each group (Algorithm 1, line 5), in whole units; groups of equal length are one.
+    """The prefix length of each group (Algorithm 1, line 5), in whole units; groups of equal length are merged.
 
     Example:
         >>> prefix_lengths(128, 256, 6), prefix_lengths(32, 16, 2, unit=8)

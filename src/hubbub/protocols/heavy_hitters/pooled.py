@@ -1,11 +1,11 @@
-"""The shares of what was found, from all groups together.
+"""The shares of the values that were found, estimated from the reports of all groups.
 
-A group that reports prefixes tells of a value's share too, wherever hardly anyone else has the same prefix. How far up
-that is so is not known: the shares that the groups saw tell. The models are that the last j groups saw the value alone,
-j = 1, 2, ...; in all groups before, others have the prefix as well, with any share from 0 to `REST` standard errors
-alike. The estimate is the mean of what the models say (the mean of their j groups, weighted by 1/variance), weighted by
-how well each explains all groups. A group in which two values that were found share a prefix is not used for either,
-nor are those before it.
+A group that reports a prefix of a value also tells the value's share, if hardly anyone else has the same prefix. From
+which group on that is so is inferred from the estimated shares. Model j (j = 1, 2, ...) assumes that in the last j
+groups only people with the value have the prefix, and that in each earlier group others have it too, with a share
+uniform from 0 to `REST` standard errors. The estimate of a model is the mean of its j groups, weighted by 1/variance.
+The final estimate is the mean over the models, weighted by their likelihoods. Where two values that were found share a
+prefix in a group, this group and the earlier ones are used for neither.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 REST = 50.0
-"""How much more than the value a prefix may have, in standard errors: measured, 20 to 200 serve alike."""
+"""The most that other people may add to a prefix's share, in standard errors; measured, 20 to 200 do equally well."""
 _LEAST = 1e-12
 
 
 class Level(NamedTuple):
-    """What one group says: the share of each chosen prefix, and which prefix of the level before each extends."""
+    """The estimates of one group: the share of each chosen prefix, and the place of its parent in the level before."""
 
     shares: NDArray[np.float64]
     variance: float
@@ -31,33 +31,34 @@ class Level(NamedTuple):
 
 
 def pooled_shares(levels: Sequence[Level]) -> NDArray[np.float64]:
-    """The shares of the prefixes of the last level, from the shares that all levels saw; none is negative.
+    """The shares of the prefixes of the last level, from the estimates of all levels; none is negative.
 
     Example:
-        >>> first = Level(np.array([0.22, 0.5]), 1e-4, np.zeros(2, dtype=np.int64))  # others begin like the second, too
+        >>> first = Level(np.array([0.22, 0.5]), 1e-4, np.zeros(2, dtype=np.int64))  # others share the second prefix
         >>> last = Level(np.array([0.2, 0.1]), 1e-4, np.int64([0, 1]))
         >>> pooled_shares([first, last]).round(3).tolist()
         [0.208, 0.1]
     """
-    return np.array([max(_averaged(seen), 0.0) for seen in _alone(levels)])
+    return np.array([max(_model_average(estimates), 0.0) for estimates in _unshared(levels)])
 
 
-def _alone(levels: Sequence[Level]) -> Iterator[list[tuple[float, float]]]:
-    """Of each prefix of the last level, the shares and variances of the levels where it is alone, the last first."""
+def _unshared(levels: Sequence[Level]) -> Iterator[list[tuple[float, float]]]:
+    """For each prefix of the last level, the (share, variance) of its unshared ancestors, the last level first."""
     ancestors = np.arange(len(levels[-1].shares))
     chains: list[list[tuple[float, float]]] = [[] for _ in ancestors]
-    apart = np.ones(len(ancestors), dtype=bool)
+    unshared = np.ones(len(ancestors), dtype=bool)
     for level in reversed(levels):
-        apart &= np.bincount(ancestors, minlength=len(level.shares))[ancestors] == 1
-        for place in np.flatnonzero(apart):
+        unshared &= np.bincount(ancestors, minlength=len(level.shares))[ancestors] == 1
+        for place in np.flatnonzero(unshared):
             chains[place].append((float(level.shares[ancestors[place]]), level.variance))
         ancestors = level.parents[ancestors]
     yield from chains
 
 
-def _averaged(seen: Sequence[tuple[float, float]]) -> float:
-    """The mean over the models of how many of the last groups saw the value alone."""
-    shares, precisions = (np.array(column) for column in zip(*((x, 1 / variance) for x, variance in seen), strict=True))
+def _model_average(estimates: Sequence[tuple[float, float]]) -> float:
+    """The mean of the models' estimates, weighted by their likelihoods."""
+    shares, variances = (np.array(column) for column in zip(*estimates, strict=True))
+    precisions = 1 / variances
     means, fits = [], []
     for used in range(1, len(shares) + 1):
         weight = precisions[:used]

@@ -1,4 +1,4 @@
-"""A search among kept reports: the best supported of all strings that extend some prefixes."""
+"""A search among kept reports for the best supported strings that extend some prefixes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.core.bit_strings import prefix_codes
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.heavy_hitters.written import Written
+from hubbub.protocols.heavy_hitters.bit_encoding import BitEncoding
 from hubbub.protocols.prefix import Prefix
 
 if TYPE_CHECKING:
@@ -29,41 +29,42 @@ _ALL = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class PrefixSearch(Count):
-    """The `most` strings with the most support, of all that extend some prefixes to the length that an ask saw.
+    """A request for the `most` best supported strings among all that extend some prefixes to the length of an ask.
 
-    Strings that no value begins with are not tested. A candidate's place is its number in the order of the prefixes and
-    then of what extends them, tested or not; among equal supports the lower place is better.
+    Strings that are no prefix of a value are not tested. The place of a string is its number in the list of all
+    extensions of the first prefix, then of the second, and so on, tested or not. Of equal supports the lower place
+    wins.
 
     Parameters
     ----------
-    of
+    ask
         An ask of a `Prefix`, by a frequency oracle over `BitStrings`, with `kept`.
     candidates
-        The prefixes, as integers of `known` bits.
+        The prefixes that are extended, as integers of `known` bits.
     known
-        How many bits they have: 0 where all strings are searched, from the one prefix 0.
+        How many bits the prefixes have; 0 to search all strings, with the one prefix 0.
     most
-        How many are told.
-    written
-        How values are written.
+        How many strings are returned.
+    encoding
+        How values are encoded.
 
     Example:
         >>> from hubbub import OLH, Random
         >>> from hubbub.core.bit_strings import BitStrings
         >>> from hubbub.protocols.ask import Ask
-        >>> from hubbub.protocols.heavy_hitters.written import Integers
+        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Integers
         >>> olh = OLH(epsilon=4.0, domain=BitStrings(64))
         >>> ask = Ask(mechanism=olh, step=0, view=Prefix(bits=6, of=20), kept=True)
         >>> reports = olh.randomize(ask.view(np.array([0b110011 << 14] * 500)), Random(seed=1))
-        >>> search = PrefixSearch(ask, (0b00, 0b11), known=2, most=1, written=Integers(20))
-        >>> counted = search.among(lambda: [reports])
-        >>> [bin(string) for string in search.strings(counted)], counted.tested
+        >>> search = PrefixSearch(ask, (0b00, 0b11), known=2, most=1, encoding=Integers(20))
+        >>> result = search.among(lambda: [reports])
+        >>> [bin(string) for string in search.strings(result)], result.tested
         (['0b110011'], 32)
     """
 
     known: int
     most: int
-    written: Written
+    encoding: BitEncoding
 
     def __post_init__(self) -> None:
         if not self.ask.kept or not isinstance(self.ask.view, Prefix) or not self.known < self.ask.view.bits:
@@ -75,13 +76,13 @@ class PrefixSearch(Count):
 
     @property
     def bits(self) -> int:
-        """The length of what is found."""
+        """The length of the strings that are searched for."""
         assert isinstance(self.ask.view, Prefix)
         return self.ask.view.bits
 
     @property
     def extra(self) -> int:
-        """By how many bits prefixes are extended."""
+        """How many bits the prefixes are extended by."""
         return self.bits - self.known
 
     def among(self, batches: Callable[[], Iterable[Reports]]) -> CountResult:
@@ -90,7 +91,7 @@ class PrefixSearch(Count):
         for start in range(0, len(self.candidates) << self.extra, BLOCK):
             block, codes = self.block(start)
             counts = np.zeros(len(codes), dtype=np.int64)
-            for reports in _gathered(batches()) if len(codes) else ():
+            for reports in _larger_batches(batches()) if len(codes) else ():
                 counts += self.oracle.supports(reports, codes)
             tested += len(codes)
             places, support = np.append(places, block), np.append(support, counts)
@@ -99,18 +100,18 @@ class PrefixSearch(Count):
         return CountResult(n, support, tuple(places.tolist()), tested)
 
     def block(self, start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """The places from `start` on of at most `BLOCK` candidates that are tested, and their codes."""
+        """The places of the tested strings among the `BLOCK` places from `start` on, and the codes of these strings."""
         places = np.arange(start, min(start + BLOCK, len(self.candidates) << self.extra))
-        prefixes = string_words(self.candidates, self.known, self.written.bits)
+        prefixes = string_words(self.candidates, self.known, self.encoding.bits)
         words = extended(prefixes[places >> self.extra], self.known, places & (1 << self.extra) - 1, self.extra)
-        tested = self.written.possible(words, self.bits)
+        tested = self.encoding.possible(words, self.bits)
         return places[tested], prefix_codes(words[tested], self.bits)
 
-    def strings(self, counted: CountResult) -> tuple[int, ...]:
-        """The strings that were found, as integers of `bits` bits, the best first."""
-        rest = (1 << self.extra) - 1
-        prefixes = ((self.candidates[place >> self.extra], place & rest) for place in counted.places)
-        return tuple(int(prefix) << self.extra | more for prefix, more in prefixes)
+    def strings(self, result: CountResult) -> tuple[int, ...]:
+        """The strings of a result, as integers of `bits` bits, the best first."""
+        mask = (1 << self.extra) - 1
+        extensions = ((self.candidates[place >> self.extra], place & mask) for place in result.places)
+        return tuple(int(prefix) << self.extra | extension for prefix, extension in extensions)
 
     def work(self, n: int) -> int:
         return n * (len(self.candidates) << self.extra)
@@ -118,13 +119,13 @@ class PrefixSearch(Count):
     def candidates_json(self) -> Json:
         return {"prefixes": [hex(int(prefix)) for prefix in self.candidates], "known": self.known, "most": self.most}
 
-    def check(self, counted: CountResult) -> None:
-        if not len(counted.support) == len(counted.places) <= self.most:
-            raise InvalidValue("support", counted, f"at most {self.most} integers, and as many places")
+    def check(self, result: CountResult) -> None:
+        if not len(result.support) == len(result.places) <= self.most:
+            raise InvalidValue("support", result, f"at most {self.most} integers, and as many places")
 
 
-def _gathered(batches: Iterable[Reports]) -> Iterator[Reports]:
-    """The same reports in larger batches: each passes over all candidates, which takes some time whatever its size."""
+def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
+    """The same reports in larger batches: a pass over all candidates takes some time for a batch of any size."""
     from hubbub.core.reports import Reports
 
     waiting: list[Reports] = []
@@ -138,7 +139,7 @@ def _gathered(batches: Iterable[Reports]) -> Iterator[Reports]:
 
 
 def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Where the largest supports stand, the largest first and of equal ones the lower place.
+    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place first.
 
     Example:
         >>> best_places(np.int64([4, 2, 9]), np.int64([7, 7, 1]), 2).tolist()
@@ -151,7 +152,7 @@ def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int
 
 
 def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np.uint64]:
-    """Strings of so many bits, given as integers, as the first bits of words that hold `of`.
+    """Strings of so many bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits.
 
     Example:
         >>> [hex(int(word)) for word in string_words([0x6875], 16, 72)[0]]
@@ -165,7 +166,7 @@ def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np
 
 
 def extended(words: NDArray[np.uint64], known: int, more: NDArray[np.int64], extra: int) -> NDArray[np.uint64]:
-    """Words whose bits after the first `known` are those of `more`, `extra` of them; the rows of `words` are copies.
+    """Write the `extra` bits of `more` into `words` after the first `known` bits, in place; return `words`.
 
     Example:
         >>> [hex(int(word)) for word in extended(np.uint64([[0xFF << 56, 0]]), 60, np.int64([0xAB]), 8)[0]]

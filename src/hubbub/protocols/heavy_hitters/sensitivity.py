@@ -1,4 +1,4 @@
-"""What a search can find at all: the sensitivity threshold, and how many of what it finds are expected to be chance."""
+"""The limits of a search: the sensitivity threshold, and the expected number of false positives."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _NEGLIGIBLE = 1e-12
 
 
 def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positives: float = 1.0) -> float:
-    """The share Psi that so many candidates whom nobody holds are expected to pass by chance (Definition 4.3.1).
+    """The share Psi above which chance is expected to put `false_positives` candidates (Definition 4.3.1).
 
     Parameters
     ----------
     sigma
-        The standard deviation of one report's estimate: that of a share is sigma / sqrt(n).
+        The standard deviation of the estimate from one report; that from n reports is sigma / sqrt(n).
     candidates
-        How many are tested.
+        How many candidates are tested.
     n
         How many reports there are.
     false_positives
-        How many are expected to pass.
+        How many candidates that nobody has are expected above the share.
 
     Example:
         >>> sigma = math.sqrt(4 * math.exp(2) / (math.exp(2) - 1) ** 2)
@@ -44,7 +44,7 @@ def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positiv
 
 
 def expected_false_positives(sigma: float, candidates: float, n: int, share: float) -> float:
-    """How many candidates whom nobody holds are expected above a share by chance.
+    """The expected number of candidates above a share, of those that nobody has.
 
     Example:
         >>> round(expected_false_positives(1.7, 2**20, 10**4, sensitivity_threshold(1.7, 2**20, 10**4, 3.0)), 6)
@@ -54,7 +54,7 @@ def expected_false_positives(sigma: float, candidates: float, n: int, share: flo
 
 
 def supported_by_chance(rates: tuple[float, float], candidates: float, n: int, share: float) -> float:
-    """How many candidates whom nobody holds are expected at a share or above, from the exact law of their supports.
+    """The expected number of candidates at or above a share, of those that nobody has, by the exact law of supports.
 
     A support is Binomial(n, q), whose upper tail is heavier than a normal one: at epsilon 3 and 4,000 reports 2.2 times
     as heavy 4 standard errors out.
@@ -62,11 +62,11 @@ def supported_by_chance(rates: tuple[float, float], candidates: float, n: int, s
     Parameters
     ----------
     rates
-        How often a report supports a value that is held, and another: p and q.
+        The probabilities p and q that a report supports the device's own value, and another value.
     candidates, n
         As of `sensitivity_threshold`.
     share
-        The least estimated share that counts.
+        The smallest estimated share that counts.
 
     Example:
         >>> round(supported_by_chance((0.5, 0.25), 64, 3, 1.0), 6)  # by two or three of three reports
@@ -80,14 +80,14 @@ def supported_by_chance(rates: tuple[float, float], candidates: float, n: int, s
 
 
 def _tail(n: int, q: float, least: int) -> float:
-    """The chance that Binomial(n, q) is at least so many, more than it is on average."""
+    """The probability that Binomial(n, q) is at least `least`, which is above the mean."""
     if least > n:
         return 0.0
     ways = math.lgamma(n + 1) - math.lgamma(least + 1) - math.lgamma(n - least + 1)
     term, total = math.exp(ways + least * math.log(q) + (n - least) * math.log1p(-q)), 0.0
-    for many in range(least, n + 1):
+    for count in range(least, n + 1):
         total += term
-        term *= (n - many) / (many + 1) * q / (1 - q)
+        term *= (n - count) / (count + 1) * q / (1 - q)
         if term <= _NEGLIGIBLE * total:
             break
     return total

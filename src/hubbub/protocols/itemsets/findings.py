@@ -1,4 +1,4 @@
-"""What mining found: the most frequent items and itemsets, the rules they make, and what could not be found."""
+"""The results of mining: the most frequent items and itemsets, association rules, and the limits of the search."""
 
 from __future__ import annotations
 
@@ -11,105 +11,108 @@ import numpy as np
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives
 from hubbub.protocols.itemsets.guess import Itemset
-from hubbub.protocols.itemsets.mining import Mined
-from hubbub.protocols.itemsets.rules import Known, Rule, RuleNumber, association_rules
+from hubbub.protocols.itemsets.mining import CandidateShares
+from hubbub.protocols.itemsets.rules import KnownShare, Rule, RuleNumber, association_rules
 from hubbub.protocols.itemsets.selection import after_selection
 from hubbub.protocols.release import Release
 
 ITEMS, SETS = "items", "itemsets"
-"""The names of the estimates of a release: the items alone, and all that is frequent, items among it."""
+"""The names of a release's main estimate: of items alone, or of itemsets, items included."""
 RULES = ("Confidence", "Lift")
 SEARCH = "search"
-"""The name of what is told of the search: what could not be found, and what was found by chance."""
+"""The name of the estimate about the search: the smallest share found reliably, and expected false positives."""
 LEAST, FALSE = "smallest share found reliably, of what people name", "expected false positives"
 _REACH = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
-    """The outcome of a study of items and itemsets.
+    """The results of a study of items and itemsets.
 
     Parameters
     ----------
     k
-        How many are shown.
+        How many items and itemsets are shown.
     items, itemsets
-        The candidates with their shares; None where nothing is known.
-    named
-        The share of what people name, if each names one of their own items, below which an item is lost among the noise
-        of the first group; 0 where all items were candidates.
+        The candidates with their shares; None if there are no estimates.
+    smallest_named_share
+        If each person of the first group names one of their items at random: the share of the named items below which
+        an item cannot be told from noise. 0 if all items were candidates.
     heard, people
-        How many answered, and how many there are by that.
+        How many people answered, and the estimated size of the population.
     stopped
-        Why it ended early.
+        Why the study ended early.
     """
 
     k: int
-    items: Mined | None = None
-    itemsets: Mined | None = None
-    named: float = 0.0
+    items: CandidateShares | None = None
+    itemsets: CandidateShares | None = None
+    smallest_named_share: float = 0.0
     heard: int = 0
     people: float = 0.0
     stopped: str | None = None
 
     @property
-    def _mined(self) -> list[Mined]:
-        return [mined for mined in (self.items, self.itemsets) if mined is not None]
+    def _stages(self) -> list[CandidateShares]:
+        return [stage for stage in (self.items, self.itemsets) if stage is not None]
 
     @cached_property
     def sets(self) -> tuple[Itemset, ...]:
-        """What is shown: the k most frequent of all candidates, most frequent first."""
-        every = [items for mined in self._mined for items in mined.sets]
-        return tuple(every[place] for place in self._order)
+        """The k most frequent of all candidates, most frequent first."""
+        candidates = [items for stage in self._stages for items in stage.sets]
+        return tuple(candidates[place] for place in self._order)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Their shares; 95% intervals hold the truth after the selection too."""
-        if not self._mined:
+        """The shares of `sets`, with 95% intervals that hold the truth in spite of the selection."""
+        if not self._stages:
             return Estimate(np.zeros(0), np.zeros(0), 0)
-        return after_selection(self._joined, self._order)
+        return after_selection(self._all_candidates, self._order)
 
     @cached_property
-    def _joined(self) -> Estimate:
-        each = [mined.estimate for mined in self._mined]
-        value, variance = (np.concatenate([getattr(one, name) for one in each]) for name in ("value", "variance"))
-        biased = any(one.bias != "none" for one in each)
-        return Estimate(value, variance, min(one.n for one in each), bias="heuristic" if biased else "none")
+    def _all_candidates(self) -> Estimate:
+        estimates = [stage.estimate for stage in self._stages]
+        value = np.concatenate([estimate.value for estimate in estimates])
+        variance = np.concatenate([estimate.variance for estimate in estimates])
+        biased = any(estimate.bias != "none" for estimate in estimates)
+        n = min(estimate.n for estimate in estimates)
+        return Estimate(value, variance, n, bias="heuristic" if biased else "none")
 
     @cached_property
     def _order(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return self._joined.top(self.k) if self._mined else np.zeros(0, dtype=np.int64)
+        return self._all_candidates.top(self.k) if self._stages else np.zeros(0, dtype=np.int64)
 
     @property
     def false_positives(self) -> float:
-        """How many of those that are shown nobody need hold: as many candidates as chance raises above the last."""
+        """The expected number of `sets` that nobody has: candidates that chance raises above the last share shown."""
         if not len(self.estimate):
             return 0.0
         least = float(self.estimate.value[-1])
-        chance = (expected_false_positives(mined.deviation, len(mined.sets), 1, least) for mined in self._mined)
-        return min(sum(chance), float(self.k))
+        expected = (expected_false_positives(stage.deviation, len(stage.sets), 1, least) for stage in self._stages)
+        return min(sum(expected), float(self.k))
 
     @cached_property
     def rules(self) -> list[Rule]:
-        """The rules that the itemsets make which are shown, by the variances that are shown."""
+        """The association rules of `sets`, from variances that are widened as those of `estimate` are."""
         if not self.sets:
             return []
-        known = self._joined.variance[self._order] > 0
-        wider = (self.estimate.variance[known] / self._joined.variance[self._order][known]).max(initial=1.0)
+        before = self._all_candidates.variance[self._order]
+        noisy = before > 0
+        wider = (self.estimate.variance[noisy] / before[noisy]).max(initial=1.0)
         shares = {
-            items: Known(float(value), float(variance * wider), str(group))
-            for group, mined in enumerate(self._mined)
-            for items, value, variance in zip(mined.sets, mined.estimate.value, mined.estimate.variance, strict=True)
+            items: KnownShare(float(value), float(variance * wider), str(group))
+            for group, stage in enumerate(self._stages)
+            for items, value, variance in zip(stage.sets, stage.estimate.value, stage.estimate.variance, strict=True)
         }
         return association_rules(shares, self.sets)
 
     def release(self, names: Sequence[str] | None = None) -> Release:
-        """All of it as a study tells it.
+        """The release of the study.
 
         Parameters
         ----------
         names
-            What items are called; their codes unless given.
+            The names of the items, by code; their codes unless given.
         """
 
         def name(items: Itemset) -> str:
@@ -123,12 +126,13 @@ class Findings:
             estimates[main] = Estimate(shown.value, shown.variance, shown.n, bias=shown.bias, labels=labels)
         if rules := self.rules[: self.k]:
             arrows = tuple(f"{name(rule.given)} -> {name(rule.then)}" for rule in rules)
-            for label, numbers in zip(RULES, ([r.confidence for r in rules], [r.lift for r in rules]), strict=True):
-                estimates[label] = _ranged(numbers, arrows, self.estimate.n)
+            confidences, lifts = [rule.confidence for rule in rules], [rule.lift for rule in rules]
+            for label, rule_numbers in zip(RULES, (confidences, lifts), strict=True):
+                estimates[label] = _with_intervals(rule_numbers, arrows, self.estimate.n)
         if self.sets:
-            told = np.array([self.named, self.false_positives])
+            numbers = np.array([self.smallest_named_share, self.false_positives])
             estimates[SEARCH] = Estimate(
-                told, np.zeros(2), self.estimate.n, kind="quantity", labels=(LEAST, FALSE), bias="heuristic"
+                numbers, np.zeros(2), self.estimate.n, kind="quantity", labels=(LEAST, FALSE), bias="heuristic"
             )
         return Release(
             step=0,
@@ -140,10 +144,10 @@ class Findings:
         )
 
 
-def _ranged(numbers: list[RuleNumber], labels: tuple[str, ...], n: int) -> Estimate:
-    """Numbers with intervals of their own: around its middle each, half as wide as 1.96 standard errors."""
+def _with_intervals(numbers: list[RuleNumber], labels: tuple[str, ...], n: int) -> Estimate:
+    """An estimate whose 95% intervals are those of the numbers: 1.96 standard errors are half of an interval."""
     value, low, high = (np.array(ends, dtype=np.float64) for ends in zip(*numbers, strict=True))
-    known = np.isfinite(high)
-    reach = np.where(known, (np.where(known, high, 0.0) - low) / 2, np.inf)
-    middle = np.where(known, low + reach, value)
+    bounded = np.isfinite(high)
+    reach = np.where(bounded, (np.where(bounded, high, 0.0) - low) / 2, np.inf)
+    middle = np.where(bounded, low + reach, value)
     return Estimate(value, (reach / _REACH) ** 2, n, bias="heuristic", kind="quantity", labels=labels, centre=middle)

@@ -1,4 +1,4 @@
-"""Candidate itemsets, by a guess of how frequent they are."""
+"""Candidate itemsets: those that would be most frequent if people had their items independently."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator, Mapping
 
 Itemset = tuple[int, ...]
-"""The codes of its items, rising."""
+"""The codes of its items, in ascending order."""
 
 LOWERED = 0.9
-"""The normalised share of the most frequent item: at 1, adding it to a set would not lower the guess."""
+"""The normalised share of the most frequent item: if it were 1, adding this item to a set would not lower the guess."""
 
 
 def largest_guess(k: int) -> int:
-    """How many items a candidate has at most: fewer than log2 k, and no fewer than two.
+    """The most items that a candidate may have: fewer than log2 k, but at least two.
 
-    k itemsets that are frequent hold their subsets too, and a set of s items has 2^s of them.
+    The subsets of a frequent itemset are as frequent, and a set of s items has 2^s subsets.
 
     Example:
         >>> [largest_guess(k) for k in (2, 8, 9, 64, 65)]
@@ -28,17 +28,17 @@ def largest_guess(k: int) -> int:
 def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> list[Itemset]:
     """The itemsets of two items or more with the largest guessed shares, the largest first.
 
-    The guess is the product of the items' normalised shares, 0.9 f(x) / max f: as if items were held independently.
-    Items with no share above 0 are in none.
+    The guess is the product of the items' normalised shares, 0.9 f(x) / max f, as if items were independent. Items
+    without a positive share are in no candidate.
 
     Parameters
     ----------
     shares
         The estimated share of each item, by its code.
     most
-        How many itemsets; fewer where the items make fewer.
+        How many itemsets to return, if there are so many.
     largest
-        How many items one has at most.
+        The most items that an itemset may have.
 
     Example:
         >>> guess_itemsets({3: 0.5, 8: 0.4, 9: 0.1, 7: -0.1}, most=3, largest=3)
@@ -53,13 +53,13 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> l
         return []
     highest = max(positive.values())
     ranked = sorted(((LOWERED * share / highest, code) for code, share in positive.items()), key=_by_share)
-    found: list[Itemset] = []
+    itemsets: list[Itemset] = []
     for places in _by_product([share for share, _ in ranked], largest):
-        if len(found) == most:
+        if len(itemsets) == most:
             break
         if len(places) > 1:
-            found.append(tuple(sorted(ranked[place][1] for place in places)))
-    return found
+            itemsets.append(tuple(sorted(ranked[place][1] for place in places)))
+    return itemsets
 
 
 def _by_share(item: tuple[float, int]) -> tuple[float, int]:
@@ -67,10 +67,10 @@ def _by_share(item: tuple[float, int]) -> tuple[float, int]:
 
 
 def _by_product(factors: list[float], largest: int) -> Iterator[tuple[int, ...]]:
-    """Sets of places of factors that fall and are below 1, the largest product first; of equal ones the first places.
+    """Sets of places in a list of descending factors below 1, by descending product; equal products by first place.
 
-    Best first: a set's last place moves on by one, or the next place is added. Every set has one parent, and no parent
-    a smaller product than its child.
+    A best-first search: the children of a set have its last place moved on by one, or the next place added. Every set
+    has one parent, whose product is at least as large.
     """
     queue: list[tuple[float, Itemset]] = [(-factors[0], (0,))]
     while queue:

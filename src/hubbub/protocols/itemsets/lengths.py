@@ -1,4 +1,4 @@
-"""How many candidates people hold: the length to pad to, and the factor that makes up for longer sets."""
+"""The distribution of set sizes ("lengths"): the length to pad sets to, and the correction for longer sets."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hubbub.core.estimate import Estimate
 
 PERCENTILE = 0.9
 ALPHA, RARELY = 0.05, 1e-6
-"""How often chance passes the threshold in a study, and that of lengths beyond a gap."""
+"""The probability that any length passes its threshold by chance in a study; and the same for lengths beyond a gap."""
 _UNSURE = 1.645
-"""How many standard errors of the sum of all shares chance explains."""
+"""A sum of shares that is below 1 by fewer standard errors than this may be below 1 by chance."""
 
 
 @dataclass(frozen=True, eq=False)
 class LengthShares:
-    """The shares of people whose sets are of each length, from 0 on.
+    """The share of people whose set has each length, from 0 on.
 
     Parameters
     ----------
     shares
         The share of each length.
     estimate, known
-        What they were estimated as, and which of them were taken from there; any others share what is left of 1.
+        The estimate that the shares come from, and which shares were taken from it; the others were extrapolated.
 
     Example:
         >>> lengths = LengthShares(np.array([0.1, 0.5, 0.3, 0.0, 0.1]))
@@ -45,7 +45,7 @@ class LengthShares:
     known: NDArray[np.bool_] | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
-        """The shortest length that more than this part of the sets that are not empty do not pass; 1 if none is known.
+        """The smallest length such that more than this part of the non-empty sets are no longer; 1 if all are empty.
 
         Example:
             >>> LengthShares(np.array([0.5, 0.25, 0.22, 0.03])).percentile()
@@ -57,11 +57,11 @@ class LengthShares:
         return int(np.argmax(within > part * within[-1])) + 1
 
     def update_factor(self, length: int, *, rest: bool = False) -> tuple[float, float]:
-        """How many times too small an estimate is that pads to this length, and the variance of that (Eq 5.5).
+        """The factor by which estimates are too small if sets are padded to this length, and its variance (Eq 5.5).
 
-        All items against those that are left: of a set longer than `length`, that many. As if the items of longer sets
-        were those of shorter ones. Those that share what is left of 1 count only with `rest`: what many people hold is
-        in short sets too, and a factor of all lengths is too large for it.
+        It is the number of all items divided by the number of items left if longer sets are cut to `length` items. It
+        assumes that longer sets have the same items as shorter ones. Extrapolated lengths count only with `rest`:
+        frequent items are in short sets too, and the factor of all lengths would be too large for them.
 
         Example:
             >>> [round(number, 2) for number in LengthShares(np.array([0.0, 0.5, 0.0, 0.5])).update_factor(1)]
@@ -69,42 +69,44 @@ class LengthShares:
         """
         lengths = np.arange(self.shares.size)
         shares = self.shares if rest or self.known is None else np.where(self.known, self.shares, 0.0)
-        kept = float(np.minimum(lengths, length) @ shares)
-        if not kept > 0:
+        remaining = float(np.minimum(lengths, length) @ shares)
+        if not remaining > 0:
             return 1.0, 0.0
-        factor = float(lengths @ shares) / kept
+        factor = float(lengths @ shares) / remaining
         if self.estimate is None or self.known is None:
             return factor, 0.0
-        missed = lengths - factor * np.minimum(lengths, length)
-        left = np.where(self.known, 0.0, self.shares)
-        if rest and left.any():  # what a share gains, the rest loses
-            missed = missed - left @ missed / left.sum()
-        return factor, float(self.estimate.linear(np.where(self.known, missed, 0.0) / kept).variance[0])
+        gradient = lengths - factor * np.minimum(lengths, length)
+        extrapolated = np.where(self.known, 0.0, self.shares)
+        if rest and extrapolated.any():  # if an estimated share rises, the extrapolated ones fall
+            gradient = gradient - extrapolated @ gradient / extrapolated.sum()
+        return factor, float(self.estimate.linear(np.where(self.known, gradient, 0.0) / remaining).variance[0])
 
 
 def significant_lengths(
     estimate: Estimate, variance: float, longest: int | None = None, *, published: bool = False
 ) -> LengthShares:
-    """The estimated shares of lengths, without what chance explains, and with what is missing of all people.
+    """The shares of lengths that are significantly above 0, and an extrapolated share of longer sets.
 
     As published, a share counts as 0 unless it passes T = Phi^-1(1 - 0.05/m) sqrt(variance), with m lengths above 0:
-    chance alone passes it once in twenty studies. That has two faults. A long length that chance raised multiplies
-    every share. And long lengths are too rare to pass one by one, so that sets of them are forgotten. Therefore here
+    chance alone passes it once in twenty studies. That has two faults. If chance raises the share of a long length, all
+    estimates are multiplied by too large a factor. And long lengths are too rare to pass one by one, so that long sets
+    are ignored. Therefore
 
-    - lengths beyond a gap, of two in a row that do not pass, must pass a threshold of one study in a million;
-    - what the shares lack of 1, where chance does not explain it, is laid beyond the last length that passed, each
-      length having the same part of what is left: half as long again on average.
+    - lengths beyond a gap (two consecutive lengths that do not pass) must pass a threshold that chance passes in one
+      study in a million;
+    - if the shares sum to significantly less than 1, the rest is distributed over the lengths beyond the last that
+      passed, each having the same part of what is left: these sets are half as long again on average.
 
     Parameters
     ----------
     estimate
         The share of each length, from 0 on.
     variance
-        Of the estimate of a share that is 0.
+        The variance of the estimate of a share that is 0.
     longest
-        The longest that a set can be, where that is known.
+        The length of the longest possible set, if known.
     published
-        Whether to leave it at the threshold, as the text does.
+        Whether to use the threshold alone, as published.
 
     Example:
         >>> estimate = Estimate([0.3, 0.48, 0.02, 0.15, -0.01, 0.01, 0.0, 0.035], [1e-4] * 8, 1000)

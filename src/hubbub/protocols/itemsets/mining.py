@@ -1,4 +1,4 @@
-"""Mining items and itemsets: who is asked what, and what is made of the answers. SVIM and SVSM, step by step."""
+"""The steps of mining items and itemsets (SVIM and SVSM): what each group is asked, and the resulting estimates."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
 
-class Vanished(Exception):
-    """Nobody answered in a round: what depends on it is not known."""
+class NobodyAnswered(Exception):
+    """Nobody answered in a round, so that the study cannot go on."""
 
     def __init__(self, round: int) -> None:
         self.round = round
@@ -35,14 +35,14 @@ class Vanished(Exception):
 
 
 class Groups:
-    """The groups of people, each on an arc of its own, asked one after another; everyone is in one of them.
+    """Groups of people on disjoint arcs, which are asked one after another; everyone is in one group.
 
     Parameters
     ----------
     percents
-        How much of the people each group is, in the order in which they are asked.
+        The size of each group in percent of the people, in the order in which the groups are asked.
     turn, turns
-        Which part of the circle is asked, of how many: the others are asked in other runs.
+        If the circle is divided into `turns` equal parts, the number of the part that is asked in this run.
 
     Example:
         >>> groups = Groups((50, 10, 40))
@@ -59,40 +59,40 @@ class Groups:
         self.round, self.heard, self.asked = 0, 0, 0.0
 
     def skip(self) -> None:
-        """Leave the next group out: it has nothing to tell."""
+        """Leave the next group out."""
         self._left.pop(0)
 
     def ask(self, mechanism: ReportFormat, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
-        """Ask the next group; its sketch, and how many people there are in all by how many answered."""
+        """Ask the next group. Returns its sketch and the estimated size of the population."""
         arc = self._left.pop(0)
         self.round, self.asked = self.round + 1, self.asked + arc.share
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
         self.heard += sketch.n
         if not sketch.n:
-            raise Vanished(self.round)
+            raise NobodyAnswered(self.round)
         return sketch, max(sketch.n, round(sketch.n / arc.share))
 
 
 @dataclass(frozen=True, eq=False)
-class Mined:
-    """Candidates, and the share of people who hold each.
+class CandidateShares:
+    """Candidates, and the estimated share of people who have each.
 
     Parameters
     ----------
     sets
-        The candidates, each the rising codes of its items.
+        The candidates, each as the ascending codes of its items.
     estimate
-        Their shares, in the same order.
+        The shares of the candidates, in the same order.
     length
-        What people's sets of candidates were padded to.
+        The length that people's sets of candidates were padded to.
     factor
-        By what estimates were multiplied, for those who hold more (Eq 5.5).
+        The factor that corrects estimates for people with more candidates (Eq 5.5).
     deviation
-        The standard error of the share of a candidate that nobody holds.
+        The standard error of the share of a candidate that nobody has.
 
     Example:
         >>> shares = Estimate([0.1, 0.4], [1e-4, 1e-4], 500)
-        >>> Mined(((3,), (8,)), shares, length=2, factor=1.0, deviation=0.01).shares(1)
+        >>> CandidateShares(((3,), (8,)), shares, length=2, factor=1.0, deviation=0.01).shares(1)
         {(8,): 0.4}
     """
 
@@ -110,10 +110,10 @@ class Mined:
 def prune_items(
     groups: Groups, domain: Sets, *, units: int, keep: int
 ) -> Generator[Message, Reply, tuple[list[Itemset], float]]:
-    """Step 1 of SVIM: everyone names one item of their own, and the items that are named most are kept.
+    """Step 1 of SVIM: each person of the first group names one of their items; the `keep` items named most are kept.
 
-    Sets are padded to one element, so that who holds any item names one. Returns the items kept, as sets of one, and
-    the share of what is named that tells an item from noise.
+    Sets are padded to one element, so that everyone with an item names one. Returns the items kept, as sets of one
+    item, and the smallest share of the named items that can be told from noise.
 
     Example:
         >>> from hubbub import Ordinal
@@ -127,33 +127,32 @@ def prune_items(
     """
     psfo: Any = PSFO(epsilon=epsilon_of(units), domain=domain, length=1)
     sketch, _ = yield from groups.ask(psfo, Whole())
-    named = psfo.estimate(sketch)
-    best = np.sort(named.top(keep))
-    least = sensitivity_threshold(psfo.variance(1) ** 0.5, len(named), sketch.n, keep)
+    shares = psfo.estimate(sketch)
+    best = np.sort(shares.top(keep))
+    least = sensitivity_threshold(psfo.variance(1) ** 0.5, len(shares), sketch.n, keep)
     return [(int(item),) for item in best], least
 
 
 def estimate_candidates(
     groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None, published: bool = False
-) -> Generator[Message, Reply, Mined]:
-    """Steps 2 to 4 of SVIM: of one group how many candidates they hold, of the next which, and the correction.
+) -> Generator[Message, Reply, CandidateShares]:
+    """Steps 2 to 4 of SVIM: ask one group how many candidates they have, the next group which, and correct estimates.
 
-    Shares of numbers below the significance threshold count as 0. Sets are padded to the 90th percentile, and the
-    estimates multiplied by the update factor, whose own variance is in theirs. The factor is right on the whole, and
-    not for each candidate, as those who hold many may hold others: half of what it adds, over all lengths, counts as a
-    standard error. A single candidate needs no factor: then the one question is whether it is held. Where it is known
-    that nobody holds more than `longest` candidates, larger numbers count as noise; `published` is as of
-    `significant_lengths`.
+    The counts of candidates give the distribution of lengths (`significant_lengths`, also for `longest` and
+    `published`). Sets are padded to its 90th percentile, and the estimates are multiplied by the update factor; their
+    variance includes that of the factor. The factor is right on average but not for each candidate, as people with many
+    candidates may have others: half of what it adds, over all lengths, counts as a standard error. With a single
+    candidate no factor is needed: people are only asked whether they have it.
 
     Example:
         >>> from hubbub import Random
         >>> def answer(ask):
         ...     people = [(3, 8), (3,)] * 2_000
         ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), Random(seed=2)))
-        >>> asking = estimate_candidates(Groups((20, 80)), [(3,), (8,), (3, 8)], units=4 * 10**12)
-        >>> which = asking.send(answer(next(asking)))
+        >>> steps = estimate_candidates(Groups((20, 80)), [(3,), (8,), (3, 8)], units=4 * 10**12)
+        >>> second_ask = steps.send(answer(next(steps)))
         >>> try:
-        ...     _ = asking.send(answer(which))
+        ...     _ = steps.send(answer(second_ask))
         ... except StopIteration as end:
         ...     end.value.length, end.value.estimate.value.round(1).tolist()
         (3, [1.0, 0.5, 0.5])
@@ -168,17 +167,17 @@ def estimate_candidates(
     if len(sets) == 1:
         groups.skip()
     sketch, people = yield from groups.ask(sizes, count)
-    counted = sizes.estimate(sketch)
+    size_shares = sizes.estimate(sketch)
     if len(sets) == 1:
-        held = Estimate(counted.value[1:], counted.variance[1:], sketch.n).of_population(people)
-        return Mined(sets, held, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
-    lengths = significant_lengths(counted, sizes.variance(sketch.n), longest, published=published)
+        share = Estimate(size_shares.value[1:], size_shares.variance[1:], sketch.n).of_population(people)
+        return CandidateShares(sets, share, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
+    lengths = significant_lengths(size_shares, sizes.variance(sketch.n), longest, published=published)
     length = lengths.percentile()
-    factor, spread = lengths.update_factor(length)
-    whole, _ = lengths.update_factor(length, rest=True)
+    factor, factor_variance = lengths.update_factor(length)
+    factor_of_all, _ = lengths.update_factor(length, rest=True)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + (spread + (whole - 1) ** 2 / 4) * raw.value**2
+    variance = factor**2 * raw.variance + (factor_variance + (factor_of_all - 1) ** 2 / 4) * raw.value**2
     shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
-    return Mined(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)
+    return CandidateShares(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)

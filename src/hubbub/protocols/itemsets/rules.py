@@ -1,4 +1,4 @@
-"""Association rules: who holds these items, how likely do they hold those too?"""
+"""Association rules: of the people who have some items, the part that has some other items too."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.selection import normal_reach
 
 
-class Known(NamedTuple):
-    """An estimated share and its variance; errors of shares of different groups of people are independent."""
+class KnownShare(NamedTuple):
+    """An estimated share and its variance; the errors of estimates from different groups of people are independent."""
 
     share: float
     variance: float
@@ -29,9 +29,10 @@ class RuleNumber(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Of people who hold the items `given`, a part `confidence` holds the items `then` too: `lift` times that of all.
+    """Of the people who have the items `given`, the part `confidence` has the items `then` too.
 
-    `support` is the share of all people who hold both.
+    `lift` is that part divided by the share of all people who have the items `then`; `support` is the share of all
+    people who have both.
     """
 
     given: Itemset
@@ -41,25 +42,28 @@ class Rule(NamedTuple):
     lift: RuleNumber
 
 
-def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], *, level: float = 0.95) -> list[Rule]:
-    """The rules that some itemsets make, those that are surest to have a large confidence first.
+def association_rules(
+    shares: Mapping[Itemset, KnownShare], sets: Iterable[Itemset], *, level: float = 0.95
+) -> list[Rule]:
+    """The association rules from some itemsets, sorted by the lower end of the interval of their confidence.
 
-    Each itemset is divided in two wherever the shares of both parts are known, and that of the first can be told from
-    zero. Confidence is the ratio of two estimates: its interval is Fieller's, which stays true where the divisor is
-    small. Lift is that ratio divided by a third estimate: its interval combines theirs, at half the error each.
+    Each itemset is divided into two parts in all ways for which the shares of both parts are known and that of the
+    first part is significantly above 0. Confidence is the ratio of two estimates: its interval is Fieller's, which is
+    valid even if the divisor is small. Lift is the confidence divided by a third estimate: its interval combines the
+    intervals of both, each with half the error probability.
 
     Parameters
     ----------
     shares
-        What is known, of the itemsets and of their parts.
+        The known shares, of the itemsets and of their parts.
     sets
-        The itemsets to make rules of; a set of one item makes none.
+        The itemsets to divide; a set of one item gives no rule.
     level
-        How often each interval holds the truth.
+        The confidence level of each interval.
 
     Example:
-        >>> shares = {(1,): Known(0.4, 1e-5, "items"), (2,): Known(0.2, 1e-5, "items")}
-        >>> shares[(1, 2)] = Known(0.16, 1e-5, "itemsets")
+        >>> shares = {(1,): KnownShare(0.4, 1e-5, "items"), (2,): KnownShare(0.2, 1e-5, "items")}
+        >>> shares[(1, 2)] = KnownShare(0.16, 1e-5, "itemsets")
         >>> rule = association_rules(shares, [(1, 2)])[0]
         >>> rule.given, rule.then, [round(end, 2) for end in rule.confidence], [round(end, 1) for end in rule.lift]
         ((2,), (1,), [0.8, 0.76, 0.84], [2.0, 1.9, 2.2])
@@ -74,7 +78,7 @@ def association_rules(shares: Mapping[Itemset, Known], sets: Iterable[Itemset], 
     return sorted(rules, key=lambda rule: (-rule.confidence.low, rule.given, rule.then))
 
 
-def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> Iterator[Rule]:
+def _rules_of(items: Itemset, shares: Mapping[Itemset, KnownShare], level: float) -> Iterator[Rule]:
     both = shares.get(items)
     if both is None:
         return
@@ -85,31 +89,31 @@ def _rules_of(items: Itemset, shares: Mapping[Itemset, Known], level: float) -> 
             if first is None or second is None or not _share(first, level).low > 0:
                 continue
             confidence = _ratio(both, first, level)
-            half = (1 + level) / 2
-            part, other = _ratio(both, first, half), _share(second, half)
+            half_error = (1 + level) / 2
+            ratio, divisor = _ratio(both, first, half_error), _share(second, half_error)
             lift = RuleNumber(
-                confidence.value / other.value if other.value > 0 else math.inf,
-                part.low / other.high if other.high > 0 else 0.0,
-                part.high / other.low if other.low > 0 else math.inf,
+                confidence.value / divisor.value if divisor.value > 0 else math.inf,
+                ratio.low / divisor.high if divisor.high > 0 else 0.0,
+                ratio.high / divisor.low if divisor.low > 0 else math.inf,
             )
             yield Rule(given, then, _share(both, level), confidence, lift)
 
 
-def _share(known: Known, level: float) -> RuleNumber:
+def _share(known: KnownShare, level: float) -> RuleNumber:
     reach = normal_reach(level) * math.sqrt(known.variance)
     value, low, high = (min(max(end, 0.0), 1.0) for end in (known.share, known.share - reach, known.share + reach))
     return RuleNumber(value, low, high)
 
 
-def _ratio(over: Known, under: Known, level: float) -> RuleNumber:
-    """The part `over` of `under`: all r for which over - r under is within reach of 0, cut to [0, 1].
+def _ratio(over: KnownShare, under: KnownShare, level: float) -> RuleNumber:
+    """The ratio over/under; its interval has all r in [0, 1] for which over - r under may be 0 at this level.
 
-    Where both are of one group their covariance is not known, and the least favourable stands for it.
+    If both shares are from one group, their covariance is not known, and the least favourable is assumed.
     """
     square = normal_reach(level) ** 2
-    together = -math.sqrt(over.variance * under.variance) if over.group == under.group else 0.0
+    covariance = -math.sqrt(over.variance * under.variance) if over.group == under.group else 0.0
     a = under.share**2 - square * under.variance
-    b = over.share * under.share - square * together
+    b = over.share * under.share - square * covariance
     c = over.share**2 - square * over.variance
     value = min(max(over.share / under.share, 0.0), 1.0)
     if a <= 0:

@@ -1,4 +1,4 @@
-"""What was chosen for being large: intervals that allow for it."""
+"""Intervals for estimates that were selected because they are large."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ LEVEL = 0.95
 
 
 def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
-    """The chosen values of an estimate, with variances for intervals that hold the truth after having been chosen.
+    """The chosen values of an estimate, with variances large enough that intervals are valid after the selection.
 
-    Of m candidates those that stand out are those that noise raised. Let r be how many of the chosen can still be told
-    from zero by intervals of level 1 - 0.05 r/m, the largest such number, and at least 1. Of those r intervals at most
-    one in twenty misses the truth, on average; of the others fewer. So variances are multiplied by the square of the
-    ratio of that level's reach to 1.96: the 95% intervals of the result are those.
+    The largest of m estimates tend to be those that noise raised. Let r be the largest number such that r of the chosen
+    values are above 0 by intervals of level 1 - 0.05 r/m, and at least 1. Of these r intervals at most one in twenty
+    misses the truth on average; of the other intervals fewer do. Variances are multiplied such that the 95% intervals
+    of the result are these intervals.
 
     Parameters
     ----------
     estimate
-        Of all candidates.
+        The estimate of all candidates.
     chosen
-        The places of those that are shown: those with the largest values, largest first.
+        The places of the chosen candidates, which have the largest values, largest first.
 
     Example:
         >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000, labels=("a", "b", "c", "d"))
@@ -48,7 +48,7 @@ def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
 
 
 def normal_reach(level: float) -> float:
-    """How many standard errors an interval of this level reaches to either side.
+    """Half the width of a normal interval of this level, in standard errors.
 
     Example:
         >>> round(normal_reach(0.95), 2)

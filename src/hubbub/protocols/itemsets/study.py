@@ -1,4 +1,4 @@
-"""The studies: SVIM finds the most frequent items, SVSM the most frequent itemsets. Each device answers once."""
+"""Studies of frequent items (SVIM) and of frequent itemsets (SVSM). Each device answers once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hubbub.core.event import units_of
 from hubbub.protocols.driver import Message, Protocol, Reply
 from hubbub.protocols.itemsets.findings import Findings
 from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
-from hubbub.protocols.itemsets.mining import Groups, Mined, Vanished, estimate_candidates, prune_items
+from hubbub.protocols.itemsets.mining import CandidateShares, Groups, NobodyAnswered, estimate_candidates, prune_items
 
 ARITHMETIC = 1
-"""Goes up with every change of what is asked or released."""
+"""The version of the protocol: it rises with every change of what is asked or released."""
 MOST_CANDIDATES = 1 << 12
 MOST_ITEMS = 1 << 20
 
 
 def group_percents(items: int, k: int, *, itemsets: bool) -> tuple[int, ...]:
-    """How many of a hundred people are in each group: of SVIM, and for itemsets half for it and half for the rest.
+    """The size of each group in percent of the people.
 
-    SVIM: half name one item each, a tenth say how many candidates they hold, the others which. Where all items are
-    candidates nobody need name any.
+    SVIM: half of the people name one item each, a tenth report how many candidates they have, the others which. If all
+    items are candidates, nobody has to name items. For itemsets, half of the people are for SVIM, half for SVSM.
 
     Example:
         >>> group_percents(1000, 64, itemsets=True), group_percents(1000, 64, itemsets=False)
@@ -43,24 +43,24 @@ def group_percents(items: int, k: int, *, itemsets: bool) -> tuple[int, ...]:
 def mine(
     domain: Domain, *, epsilon: float, k: int, itemsets: bool = True, turn: int = 0, turns: int = 1
 ) -> Generator[Message, Reply, Findings]:
-    """Find the k most frequent itemsets, or items: a part of a protocol, which ends with what was found.
+    """Find the k most frequent itemsets, or items: a part of a protocol that returns its findings.
 
-    First the items: 2k candidates by what people name, of which the shares are estimated (SVIM). Then 2k candidate
-    itemsets by the product of the shares of their items, estimated in the same way by others (SVSM). A round that
-    nobody answered ends it, with what was known by then.
+    SVIM: the 2k items that people name most are candidates, whose shares are estimated. SVSM: the 2k itemsets with the
+    largest product of their items' shares are candidates, whose shares are estimated in the same way from other people.
+    A round that nobody answered ends the search, with the findings so far.
 
     Parameters
     ----------
     domain
         The sets that people hold: a `Sets`.
     epsilon
-        What one report spends: all that a device is asked in a run.
+        What one report spends; a device makes one in a run.
     k
-        How many are wanted; fewer are found where there are fewer candidates.
+        How many itemsets or items to find; fewer are found if there are fewer candidates.
     itemsets
-        Whether sets of several items are looked for, or items alone.
+        Whether to search for sets of several items, or for single items only.
     turn, turns
-        Which part of the people is asked, of how many.
+        As of `Groups`.
 
     Example:
         >>> from hubbub.protocols.ask import Ask
@@ -76,28 +76,29 @@ def mine(
     size, units = sets.items.size, units_of(epsilon)
     codes = Sets(Ordinal(size), sets.most)
     groups = Groups(group_percents(size, k, itemsets=itemsets), turn=turn, turns=turns)
-    items: Mined | None = None
-    found: Mined | None = None
-    named, stopped = 0.0, None
+    item_shares: CandidateShares | None = None
+    set_shares: CandidateShares | None = None
+    smallest_named_share, stopped = 0.0, None
     try:
         candidates: list[Itemset] = [(item,) for item in range(size)]
         if size > 2 * k:
-            candidates, named = yield from prune_items(groups, codes, units=units, keep=2 * k)
-        items = yield from estimate_candidates(groups, candidates, units=units, longest=sets.most)
+            pruned = yield from prune_items(groups, codes, units=units, keep=2 * k)
+            candidates, smallest_named_share = pruned
+        item_shares = yield from estimate_candidates(groups, candidates, units=units, longest=sets.most)
         if itemsets:
-            shares = {item: share for (item,), share in items.shares(k).items()}
-            guessed = guess_itemsets(shares, most=2 * k, largest=largest_guess(k))
-            if guessed:
-                found = yield from estimate_candidates(groups, guessed, units=units)
+            shares = {item: share for (item,), share in item_shares.shares(k).items()}
+            candidates = guess_itemsets(shares, most=2 * k, largest=largest_guess(k))
+            if candidates:
+                set_shares = yield from estimate_candidates(groups, candidates, units=units)
             else:
                 stopped = "fewer than two items can be told from none: there are no candidate itemsets"
-    except Vanished as error:
+    except NobodyAnswered as error:
         stopped = str(error)
     return Findings(
         k=k,
-        items=items,
-        itemsets=found,
-        named=named,
+        items=item_shares,
+        itemsets=set_shares,
+        smallest_named_share=smallest_named_share,
         heard=groups.heard,
         people=groups.heard / groups.asked,
         stopped=stopped,
@@ -114,14 +115,14 @@ def itemset_study(
     turn: int = 0,
     turns: int = 1,
 ) -> Protocol:
-    """The same as a study: one release at its end.
+    """The study of `mine`, with one release at its end.
 
     Parameters
     ----------
     domain, epsilon, k, itemsets, turn, turns
         As of `mine`.
     names
-        What items are called; their codes unless given.
+        The names of the items, by code; their codes unless given.
 
     Example:
         >>> from hubbub import Random

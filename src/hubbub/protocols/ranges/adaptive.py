@@ -1,4 +1,4 @@
-"""An adaptive hierarchy of one dimension: intervals are cut, round by round, where many people are."""
+"""An adaptive hierarchy of one dimension: in each round, intervals that hold many people are cut into smaller ones."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports, cell_o
 from hubbub.protocols.ranges.partition import Partition
 
 FIRST_CELLS = 4
-"""The first round asks for the first level of at least so many intervals: coarser ones tell next to nothing."""
+"""The first round asks for the first level with at least so many intervals: coarser levels tell next to nothing."""
 
 
 @dataclass(frozen=True)
 class AdaptiveHierarchy:
-    """People are divided into rounds; the reports of a round decide which intervals the next one cuts.
+    """People are divided into rounds; the reports of a round decide which intervals are cut for the next round.
 
     **Which intervals are cut.** Let V be the variance of an interval's share from the reports of all n people, and let
     a query be the values between two of the d+1 borders, drawn at random. Cutting an interval of share f and width w
     into b adds b - 1 noisy shares. With the total known, a range of the part p of the intervals has the variance
     p (1 - p) V for each of them, on average V/6: the cut costs (b - 1) V/6. A border of the query falls into the
-    interval with chance w/d. If its people are all at one of its values, spreading them evenly is then wrong by
-    f (u - 1[a < u]), with u and a uniform: on average of the square f^2/6, for two borders 2 (w/d) f^2/6, of which
-    1/b is left after the cut. It saves more than it costs where
+    interval with chance w/d. If the people of the interval are all at one of its values, then spreading them evenly is
+    wrong by f (u - 1[a < u]), with u and a uniform: the mean square is f^2/6, for two borders 2 (w/d) f^2/6, and a b-th
+    of it is left after the cut. The cut saves more than it costs where
 
         f^2 > V b d / (2 w).
 
-    The estimate's square is too large by its own variance, which is subtracted. The rule of AHEAD's authors asks for
-    f > sqrt(b + 1) times an error, whatever the width; people all at one value are the worst case in both.
+    The square of an estimated share is too large by its variance, which is subtracted. AHEAD's own rule is f > sqrt(b +
+    1) times an error, whatever the width. Both assume the worst case, in which people are all at one value.
 
     Parameters
     ----------
@@ -75,14 +75,14 @@ class AdaptiveHierarchy:
 
     @property
     def first(self) -> Partition:
-        """What the first round is asked."""
+        """The intervals that the first round reports on."""
         dimension = self.dimensions[0]
-        enough = (level for level in range(1, dimension.levels) if dimension.nodes(level) >= FIRST_CELLS)
-        return Partition.at_level(dimension, next(enough, dimension.levels - 1))
+        fine_enough = (level for level in range(1, dimension.levels) if dimension.nodes(level) >= FIRST_CELLS)
+        return Partition.at_level(dimension, next(fine_enough, dimension.levels - 1))
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are: one for each level from the first that is asked."""
+        """How many rounds there are: one for each level from that of `first` on."""
         return self.dimensions[0].levels - int(self.first.levels[0])
 
     def oracle(self, partition: Partition) -> FrequencyOracle:
@@ -90,7 +90,7 @@ class AdaptiveHierarchy:
         return cell_oracle(self.epsilon, len(partition))
 
     def thresholds(self, partition: Partition) -> Floats:
-        """The share above which cutting each interval saves more than it costs.
+        """For each interval, the share above which cutting it saves more than it costs.
 
         Example:
             >>> adaptive = AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 300_000)
@@ -102,12 +102,12 @@ class AdaptiveHierarchy:
         return np.asarray(np.sqrt(variance * partition.children() / (2 * parts)))
 
     def worth_cutting(self, partition: Partition, shares: Floats, variances: Floats) -> NDArray[np.bool_]:
-        """Which intervals the next round cuts, from the estimates of their shares."""
+        """Whether each interval is cut for the next round, from the estimates of the shares."""
         squares = shares**2 - variances
         return np.asarray((shares > 0) & (squares > self.thresholds(partition) ** 2) & (partition.children() > 1))
 
     def randomize(self, records: ArrayLike, rng: Random) -> tuple[GrownHierarchy, RangeReports]:
-        """The whole conversation with people whose records (rows) hold one code: what it grew, and all reports."""
+        """Run all rounds with people whose records (rows) hold one code; return the hierarchy and all reports."""
         codes = check_records(self.dimensions, records)
         groups = rng.below(self.rounds, len(codes))
         growth = Growth(self)
@@ -117,11 +117,12 @@ class AdaptiveHierarchy:
             reports = self.oracle(growth.partition).randomize(growth.partition.cell_of(codes[rows, 0]), rng)
             if rows.size:
                 levels[(number,)] = LevelReports(rows, reports)
-            growth.add(self.oracle(growth.partition).supports(reports, _every(growth.partition)), rows.size)
+            cells = np.arange(len(growth.partition), dtype=np.uint64)
+            growth.add(self.oracle(growth.partition).supports(reports, cells), rows.size)
         return growth.grown(), RangeReports(len(codes), levels)
 
     def expected(self) -> GrownHierarchy:
-        """The hierarchy that would grow if people were spread evenly and reports told their shares without noise.
+        """The hierarchy that would result if people were spread evenly and estimates had no noise.
 
         Example:
             >>> AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 300_000).expected().leaves.widths[0]
@@ -136,7 +137,7 @@ class AdaptiveHierarchy:
 
 
 class Growth:
-    """The server's side of an adaptive hierarchy: it is told the supports of each round, and says what to ask next.
+    """The server's side of an adaptive hierarchy: it takes the supports of each round and decides what to ask next.
 
     Example:
         >>> growth = Growth(AdaptiveHierarchy(1.0, (Dimension.ordinal(16, fanout=4),), 3000))
@@ -149,31 +150,27 @@ class Growth:
         self._mechanism = mechanism
         self._asked: list[Partition] = []
         self.partition = mechanism.first
-        """What the next round is asked."""
+        """The intervals that the next round reports on."""
         self._sums = np.zeros(len(self.partition))
         self._people = np.zeros(len(self.partition))
 
     def add(self, supports: Codes, n: int) -> None:
-        """Take the supports of the intervals among the n reports of a round, and cut those that are worth it."""
+        """Add the supports of the intervals among the n reports of a round, and cut the intervals that are worth it."""
         partition = self.partition
         self._asked.append(partition)
         if n == 0 or len(self._asked) == self._mechanism.rounds:
             return
         oracle = self._mechanism.oracle(partition)
         moments = oracle.moments()
-        held = (supports - n * moments.false_mean) / (moments.true_mean - moments.false_mean)
-        # intervals that were not cut are heard of again: the mean of all rounds decides
-        self._sums, self._people = self._sums + held, self._people + n
+        estimates = (supports - n * moments.false_mean) / (moments.true_mean - moments.false_mean)
+        # an interval that was not cut is reported again: the mean of all rounds decides
+        self._sums, self._people = self._sums + estimates, self._people + n
         variances = oracle.variance(1) / self._people
         chosen = self._mechanism.worth_cutting(partition, self._sums / self._people, variances)
         self.partition = partition.split(chosen)
         before = partition.cell_of(self.partition.starts)
-        self._sums, self._people = (np.where(chosen, 0.0, known)[before] for known in (self._sums, self._people))
+        self._sums, self._people = (np.where(chosen, 0.0, totals)[before] for totals in (self._sums, self._people))
 
     def grown(self) -> GrownHierarchy:
-        """The partitions that were asked for so far."""
+        """The hierarchy of the partitions that were asked for so far."""
         return GrownHierarchy(self._mechanism.epsilon, self._mechanism.dimensions, tuple(self._asked))
-
-
-def _every(partition: Partition) -> NDArray[np.uint64]:
-    return np.arange(len(partition), dtype=np.uint64)

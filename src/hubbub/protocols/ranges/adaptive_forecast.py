@@ -1,4 +1,4 @@
-"""The error that answers from an adaptive hierarchy are expected to have."""
+"""The expected error of answers from an adaptive hierarchy."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hubbub.protocols.ranges.query import RangeQuery
 
 
 def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_square: float = 1.0) -> float:
-    """The standard error of an answer, with the hierarchy that people spread evenly over the values would let grow.
+    """The standard error of an answer, from the hierarchy that results if people are spread evenly over the values.
 
-    It counts in what `AdaptiveTable` allows for unevenness. Where people are not spread evenly, intervals of many are
-    finer and those of few coarser; then this is a guess.
+    It includes what `AdaptiveTable` adds for people who are not spread evenly. If they are not, intervals with many
+    people are finer and intervals with few are coarser, and this is only a guess.
 
     Parameters
     ----------
     mechanism, query
-        How people report, and what is asked.
+        How people report, and the query.
     mean_square
-        Of the measure that is added up; 1 for counts.
+        The mean square of the measure that is added up; 1 for counts.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -36,9 +36,9 @@ def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_squa
     terms = grown.weigh(covered)
     variance = SumVariance(n, n * mean_square, terms.known, divided=True)
     for term in terms.terms:
-        held = n * grown.partitions[term.level[0]].widths / grown.dimension.size
-        size = n // mechanism.rounds
-        variance.add(grown.oracle(term.level), size, term.weights, held * math.sqrt(mean_square), held * mean_square)
-    leaves = n * grown.leaves.widths / grown.dimension.size
-    uneven = float(np.sum(covered * (1 - covered) * leaves**2)) * mean_square
+        people = n * grown.partitions[term.level[0]].widths / grown.dimension.size
+        sums, squares = people * math.sqrt(mean_square), people * mean_square
+        variance.add(grown.oracle(term.level), n // mechanism.rounds, term.weights, sums, squares)
+    in_leaves = n * grown.leaves.widths / grown.dimension.size
+    uneven = float(np.sum(covered * (1 - covered) * in_leaves**2)) * mean_square
     return math.sqrt(variance.total() + uneven)

@@ -1,4 +1,4 @@
-"""Answers from the reports of an adaptive hierarchy, with an error that allows for people who are not spread evenly."""
+"""Answers from the reports of an adaptive hierarchy, with an error that allows for an uneven spread of people."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hubbub.protocols.ranges.table import RangeTable
 
 
 class AdaptiveTable:
-    """The reports of n people on a grown hierarchy, and numbers that the server knows of each: answers over ranges.
+    """The reports of n people on a grown hierarchy, and public measures of them: answers queries over ranges.
 
-    The variance is that of the reports, given the hierarchy, by the exact formula of `SumVariance`; and of every leaf
-    of which the part c is wanted, c (1 - c) times the square of what it holds: the mean square of what evenness is
-    wrong by if its people are all at one of its values. That the hierarchy was grown from the same reports is not in
-    it. Both are why `bias` is "heuristic".
+    The variance has two parts: that of the reports, given the hierarchy, by the exact formula of `SumVariance`; and for
+    every leaf of which the query wants a part c, c (1 - c) times the square of its estimated sum. The latter is the
+    mean squared error of spreading the leaf's people evenly if they are all at one of its values. The variance does not
+    include that the hierarchy depends on the same reports. For both reasons `bias` is "heuristic".
 
     Parameters
     ----------
     mechanism, reports
-        What `AdaptiveHierarchy.randomize` gave back.
+        The results of `AdaptiveHierarchy.randomize`.
     measures
-        Numbers of at least 0 by name, each with one a person (row).
+        Measures by name: numbers of at least 0, one for each person (row).
 
     Example:
         >>> from hubbub import Random
@@ -60,8 +60,8 @@ class AdaptiveTable:
         answer = self._table.weigh(self.mechanism.weigh(covered), query.measure)
         variance = answer.variance.copy()
         for leaf in np.flatnonzero((covered > 0) & (covered < 1)):
-            alone = np.zeros(covered.size)
-            alone[leaf] = 1.0
-            held = self._table.weigh(self.mechanism.weigh(alone), query.measure).value[0]
-            variance += covered[leaf] * (1 - covered[leaf]) * max(held, 0.0) ** 2
+            only_leaf = np.zeros(covered.size)
+            only_leaf[leaf] = 1.0
+            leaf_sum = self._table.weigh(self.mechanism.weigh(only_leaf), query.measure).value[0]
+            variance += covered[leaf] * (1 - covered[leaf]) * max(leaf_sum, 0.0) ** 2
         return Estimate(answer.value, variance, answer.n, bias="heuristic", kind="quantity", bounds=answer.bounds)

@@ -1,4 +1,4 @@
-"""A query as weighted sums over intervals of several dimensions."""
+"""A query as a weighted sum of cells, which are products of intervals of several dimensions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, S
 from hubbub.protocols.ranges.least_squares import least_squares
 
 Level = tuple[int, ...]
-"""A level of each dimension: its cells are the products of their intervals."""
+"""A level of each dimension. The cells of the combined level are the products of the dimensions' intervals."""
 MOST_CELLS = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """What a query takes of one level: some of its cells, and what each is multiplied with."""
+    """The cells of one level that a query uses, and the weight of each."""
 
     level: Level
     cells: Codes
@@ -29,7 +29,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class CellSum:
-    """A query over all levels, and the multiple of the total of all people, which is known, that is added.
+    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is known.
 
     Example:
         >>> terms = decomposition([Dimension.ordinal(8, fanout=2), Dimension.categorical(3)], ((1, 4), frozenset({2})))
@@ -42,7 +42,7 @@ class CellSum:
 
     @property
     def cells(self) -> int:
-        """How many cells are added up."""
+        """How many cells the sum has."""
         return sum(term.cells.size for term in self.terms)
 
 
@@ -71,18 +71,18 @@ def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Co
 
 
 def decomposition(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """The fewest intervals of each dimension, multiplied out (Eq 7.19).
+    """A box as the products of the fewest intervals of each dimension (Eq 7.19).
 
     Example:
         >>> decomposition([Dimension.ordinal(8, fanout=2)] * 2, ((1, 6), (2, 7))).cells
         8
     """
-    covers = [dimension.decompose(wanted) for dimension, wanted in zip(dimensions, box, strict=True)]
-    return _multiplied(dimensions, [covers], [1.0])
+    covers = [dimension.decompose(selection) for dimension, selection in zip(dimensions, box, strict=True)]
+    return _products(dimensions, [covers], [1.0])
 
 
 def single_values(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """All cells of the last level that are in a box (Eq 7.9).
+    """A box as the sum of all cells of the last level in it (Eq 7.9).
 
     Example:
         >>> single_values([Dimension.categorical(8)], ((1, 4),)).cells
@@ -90,31 +90,32 @@ def single_values(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> 
     """
     empty: Codes = np.zeros(0, dtype=np.int64)
     covers: list[Cover] = []
-    for dimension, wanted in zip(dimensions, box, strict=True):
-        values = np.concatenate([np.arange(low, high + 1) for low, high in dimension.runs(wanted)])
+    for dimension, selection in zip(dimensions, box, strict=True):
+        values = np.concatenate([np.arange(low, high + 1) for low, high in dimension.runs(selection)])
         covers.append([(empty, np.zeros(0))] * (dimension.levels - 1) + [(values, np.ones(values.size))])
-    return _multiplied(dimensions, [covers], [1.0])
+    return _products(dimensions, [covers], [1.0])
 
 
 def consistent_terms(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """The weights of least squares, given the total of all people: all cells of all levels.
+    """A box as the least-squares combination of all cells of all levels, given the total of all people.
 
-    Subtracting so much of the whole domain's weights that the root is left with none is what knowing the total does.
+    That the total is known is used by subtracting a multiple of the whole domain's weights that makes the root's weight
+    0.
 
     Example:
         >>> terms = consistent_terms([Dimension.ordinal(4, fanout=2)], ((0, 1),))
         >>> [term.weights.round(3).tolist() for term in terms.terms], terms.known
         ([[0.333, -0.333], [0.167, 0.167, -0.167, -0.167]], 0.5)
     """
-    wanted = [least_squares(dimension, part) for dimension, part in zip(dimensions, box, strict=True)]
-    whole = [least_squares(dimension, None) for dimension in dimensions]
-    share = prod(float(part[0][1][0] / every[0][1][0]) for part, every in zip(wanted, whole, strict=True))
-    terms = _multiplied(dimensions, [wanted, whole], [1.0, -share])
+    box_covers = [least_squares(dimension, selection) for dimension, selection in zip(dimensions, box, strict=True)]
+    whole_covers = [least_squares(dimension, None) for dimension in dimensions]
+    share = prod(float(part[0][1][0] / whole[0][1][0]) for part, whole in zip(box_covers, whole_covers, strict=True))
+    terms = _products(dimensions, [box_covers, whole_covers], [1.0, -share])
     return CellSum(terms.terms, share)
 
 
-def _multiplied(dimensions: Sequence[Dimension], covers: list[list[Cover]], factors: list[float]) -> CellSum:
-    """The sum of several products of covers, all of which take the same intervals."""
+def _products(dimensions: Sequence[Dimension], covers: list[list[Cover]], factors: list[float]) -> CellSum:
+    """The sum of several products of covers, each times its factor; all covers have the same intervals."""
     terms, known = [], 0.0
     for level in product(*(range(dimension.levels) for dimension in dimensions)):
         nodes = [covers[0][column][depth][0] for column, depth in enumerate(level)]
@@ -127,10 +128,10 @@ def _multiplied(dimensions: Sequence[Dimension], covers: list[list[Cover]], fact
         for dimension, codes, depth in zip(dimensions, nodes, level, strict=True):
             cells = (cells[:, None] * dimension.nodes(depth) + codes).reshape(-1)
         for cover, factor in zip(covers, factors, strict=True):
-            multiple = np.full(1, factor)
+            product_weights = np.full(1, factor)
             for column, depth in enumerate(level):
-                multiple = np.multiply.outer(multiple, cover[column][depth][1]).reshape(-1)
-            weights += multiple
+                product_weights = np.multiply.outer(product_weights, cover[column][depth][1]).reshape(-1)
+            weights += product_weights
         if any(level):
             terms.append(LevelCells(level, cells, weights))
         else:

@@ -1,4 +1,4 @@
-"""Which mechanism to use, from the queries that will be asked and the number of people."""
+"""Choosing a mechanism for range queries, from the expected queries and the number of people."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.split import SC
 
 MOST_COUNTED = 1 << 22
-"""Least squares counts every cell of every level: not more than this many."""
+"""Least squares counts every cell of every level: with more cells than this it is not offered."""
 
 
 @dataclass(frozen=True)
 class RangeChoice:
-    """A mechanism, how it answers, and the error it is expected to have.
+    """A mechanism, how it answers, and its expected error.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class RangeChoice:
     stderr
         The root of the mean squared error of the queries.
     unbiased
-        Whether answers rest on the reports alone; otherwise people are taken to be spread evenly inside cells. Then the
-        error counts in how uneven the authors of the grids found people to be; of an adaptive hierarchy, that the
-        people of an interval may all be at one of its values.
+        Whether answers rest on the reports alone. Otherwise they assume that people are spread evenly inside cells, and
+        the error includes a guess of what that costs: with grids, the unevenness that their authors found; with an
+        adaptive hierarchy, that the people of an interval are all at one of its values.
     """
 
     mechanism: IntervalMechanism | AdaptiveHierarchy | SC | HDG
@@ -65,25 +65,25 @@ def choose_ranges(
     mean_square: float = 1.0,
     unbiased: bool = False,
 ) -> list[RangeChoice]:
-    """What could be used, the smallest expected error first.
+    """The mechanisms that can be used, smallest expected error first.
 
     Parameters
     ----------
     epsilon, dimensions
         What a person may spend, and the private dimensions.
     queries
-        Some of the queries that will be asked, of each class one or more.
+        Examples of the queries that will be asked, at least one of each kind.
     n
         How many people are expected.
     mean_square
-        Of the measure that is added up; 1 for counts.
+        The mean square of the measure that is added up; 1 for counts.
     unbiased
-        Whether only unbiased answers will do.
+        Whether only unbiased answers are acceptable.
 
     Example:
-        >>> one = choose_ranges(epsilon=2.0, dimensions=[Dimension.ordinal(1024)], queries=[RangeQuery([(130, 720)])],
-        ...                     n=1_000_000, unbiased=True)
-        >>> [(way.name, round(way.stderr)) for way in one]
+        >>> choices = choose_ranges(epsilon=2.0, dimensions=[Dimension.ordinal(1024)], n=1_000_000, unbiased=True,
+        ...                         queries=[RangeQuery([(130, 720)])])
+        >>> [(choice.name, round(choice.stderr)) for choice in choices]
         [('HIO, consistent', 3586), ('HIO', 8127), ('MG', 20707), ('SC', 21915)]
         >>> four = [Dimension.ordinal(64)] * 4
         >>> choose_ranges(epsilon=1.0, dimensions=four, queries=[RangeQuery([(0, 31)] * 4)], n=300_000)[0].name
@@ -91,29 +91,28 @@ def choose_ranges(
     """
     if not queries:
         raise InvalidValue("queries", queries, "at least one")
-    every = tuple(dimensions)
     for query in queries:
-        query.check(every)
+        query.check(dimensions)
     choices = []
-    for mechanism, consistent, error in _ways(epsilon, every, n, mean_square, unbiased):
+    for mechanism, consistent, error in _candidates(epsilon, tuple(dimensions), n, mean_square, unbiased):
         mean = sum(error(query) ** 2 for query in queries) / len(queries)
-        sure = not isinstance(mechanism, HDG | AdaptiveHierarchy)
-        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), sure))
+        is_unbiased = not isinstance(mechanism, HDG | AdaptiveHierarchy)
+        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), is_unbiased))
     return sorted(choices, key=lambda choice: choice.stderr)
 
 
-Way = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]
+_Candidate = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]
 
 
-def _ways(
+def _candidates(
     epsilon: float, dimensions: tuple[Dimension, ...], n: int, mean_square: float, unbiased: bool
-) -> Iterator[Way]:
-    """The mechanisms that these dimensions allow, and the error of a query by each."""
+) -> Iterator[_Candidate]:
+    """The mechanisms that these dimensions allow; for each, whether it is `consistent`, and the error of a query."""
     split = SC(epsilon, dimensions)
     yield split, False, lambda query: split.expected_stderr(query, n, mean_square=mean_square)
     for kind in (HIO, MG):
         if kind is HIO and math.prod(dimension.levels for dimension in dimensions) > n:
-            continue  # some levels would hear of nobody
+            continue  # nobody would report on some of the levels
         try:
             mechanism = kind(epsilon, dimensions)
         except InvalidValue:  # too many levels or cells

@@ -14,22 +14,22 @@ from hubbub.core.errors import InvalidValue, check_integer
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Selection = tuple[int, int] | frozenset[int] | None
-"""What a query wants of a dimension: the values from one to another, some values, or anything."""
+"""The values of a dimension that a query selects: a first and a last value, a set of values, or None for all."""
 Cover = list[tuple[Codes, Floats]]
-"""For each level, root first, some nodes and what each is multiplied with: together the values that are wanted."""
+"""A selection as a weighted sum of intervals: for each level, root first, the intervals used and their weights."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """The values 0 to size-1, and levels of intervals of them: the root holds all, the last level single values.
+    """The values 0 to size-1 and a hierarchy of intervals: the root holds all values, the last level single values.
 
     Parameters
     ----------
     size
         How many values there are.
     widths
-        How many values an interval of each level holds, root first. Each width divides the one before it; that of the
-        root is the size, and the last interval of a level may be shorter.
+        How many values an interval of each level holds, root first. The root's width is the size. Each further width
+        divides the width before it; the last interval of a level may be shorter.
 
     Example:
         >>> Dimension.ordinal(1024).widths, Dimension.categorical(7).widths
@@ -70,7 +70,7 @@ class Dimension:
 
     @classmethod
     def categorical(cls, size: int) -> Dimension:
-        """Values without an order: the root, and every value for itself.
+        """Values without an order: the root and the single values are the only levels.
 
         Example:
             >>> Dimension.categorical(3).levels
@@ -80,7 +80,7 @@ class Dimension:
 
     @property
     def levels(self) -> int:
-        """How many levels there are, the root's among them."""
+        """How many levels there are, including the root."""
         return len(self.widths)
 
     def nodes(self, level: int) -> int:
@@ -97,7 +97,7 @@ class Dimension:
         return codes // self.widths[level]
 
     def runs(self, selection: Selection) -> list[tuple[int, int]]:
-        """The wanted values as runs of neighbours, each from its first value to its last.
+        """The selected values as runs of consecutive values, each as its first and last value.
 
         Example:
             >>> Dimension.ordinal(9).runs(frozenset({1, 2, 7})), Dimension.ordinal(9).runs(None)
@@ -117,9 +117,9 @@ class Dimension:
         return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
     def decompose(self, selection: Selection) -> Cover:
-        """The fewest intervals whose union is what is wanted (Eq 7.11).
+        """The selected values as the union of the fewest intervals (Eq 7.11).
 
-        Without levels between, the root minus the values that are not wanted may be fewer.
+        If there are only the root and the single values, it may be the root minus the values that are not selected.
 
         Example:
             >>> [nodes.tolist() for nodes, _ in Dimension.ordinal(8, fanout=2).decompose((1, 6))]
@@ -130,29 +130,29 @@ class Dimension:
         """
         runs = self.runs(selection)
         if self.levels == 2 and self.size + 1 < 2 * sum(high - low + 1 for low, high in runs) < 2 * self.size:
-            wanted = np.zeros(self.size, dtype=bool)
+            selected = np.zeros(self.size, dtype=bool)
             for low, high in runs:
-                wanted[low : high + 1] = True
-            missing = np.flatnonzero(~wanted)
+                selected[low : high + 1] = True
+            missing = np.flatnonzero(~selected)
             return [(np.zeros(1, dtype=np.int64), np.ones(1)), (missing, -np.ones(missing.size))]
-        taken: list[list[Codes]] = [[np.zeros(0, dtype=np.int64)] for _ in self.widths]
+        pieces: list[list[Codes]] = [[np.zeros(0, dtype=np.int64)] for _ in self.widths]
         for low, high in runs:
             for level, first, stop in self._intervals(low, high + 1):
-                taken[level].append(np.arange(first, stop))
-        nodes = [np.concatenate(pieces) for pieces in taken]
+                pieces[level].append(np.arange(first, stop))
+        nodes = [np.concatenate(level_pieces) for level_pieces in pieces]
         return [(codes, np.ones(codes.size)) for codes in nodes]
 
     def _intervals(self, first: int, stop: int) -> Iterable[tuple[int, int, int]]:
-        """The intervals of a run: its level, the first of its neighbours and the one after the last."""
+        """The fewest intervals of a run of values: their level, the first of them, and the one after the last."""
         for level in range(self.levels - 1, 0, -1):
             children = self.nodes(level) if level == 1 else self.widths[level - 1] // self.widths[level]
-            inside = -(-first // children)
-            # the last interval of a level may have fewer children than the others: it is whole where the level ends
-            beyond = self.nodes(level - 1) if stop == self.nodes(level) else stop // children
-            if inside >= beyond:
+            first_parent = -(-first // children)
+            # the last parent may have fewer children than the others: it is covered if the run ends with the level
+            stop_parent = self.nodes(level - 1) if stop == self.nodes(level) else stop // children
+            if first_parent >= stop_parent:
                 yield level, first, stop
                 return
-            yield level, first, inside * children
-            yield level, beyond * children, stop
-            first, stop = inside, beyond
+            yield level, first, first_parent * children
+            yield level, stop_parent * children, stop
+            first, stop = first_parent, stop_parent
         yield 0, first, stop

@@ -1,4 +1,4 @@
-"""The exact variance of a sum over intervals, whose people are divided by level or report on every level."""
+"""The exact variance of a weighted sum of cells, for people who report on one level each or on every level."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hubbub.protocols.ranges.dimension import Floats
 
 
 class SumVariance:
-    """Adds up the variance of a weighted sum of cells, level by level, given what people hold (or an estimate of it).
+    """Adds up the variance of a weighted sum of cells, level by level, given the true or estimated sums of the cells.
 
-    A person of measure w adds (n/n_l) w sum_v c_v (s(v)-q)/(p-q) if they report on level l, c being the weights of its
-    cells. The randomisation makes of it the variance (n/n_l) sum_i w_i^2 N_l(c_i), where c_i is the weight of the cell
-    that person i is in and N_l(c) = A + B c + C c^2 is that of one report. Dividing n people at random into groups of
-    sizes n_l adds n (sum_l (n/n_l) S_l - S): S_l is the variance among people of w_i c_i, and S that of the sum over
-    levels, which is w_i times (1 if in the box) less the multiple of the known total. For one cell, OLH's p = 1/2 and
-    groups drawn person by person this becomes Prop 7.2.2: of its 2k-1, k is of the oracle, k-1 of the division.
+    A person of measure w adds (n/n_l) w sum_v c_v (s(v)-q)/(p-q) if they report on level l, where c are the weights of
+    its cells. The randomisation has the variance (n/n_l) sum_i w_i^2 N_l(c_i), where c_i is the weight of person i's
+    cell and N_l(c) = A + B c + C c^2 is the variance of one report. Dividing n people at random into groups of sizes
+    n_l adds n (sum_l (n/n_l) S_l - S): S_l is the variance among people of w_i c_i, and S that of the sum over levels,
+    which is w_i times (1 if in the box, else 0, minus the multiple of the known total). For one cell, OLH's p = 1/2 and
+    groups drawn person by person this is Prop 7.2.2: of its 2k-1, k is due to the oracle and k-1 to the division.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class SumVariance:
     squares
         The sum of their squared measures.
     known
-        The multiple of the total that the query adds.
+        The multiple of the known total that the query adds.
     divided
         Whether a person reports on one level only.
 
@@ -44,22 +44,22 @@ class SumVariance:
         self._sum = 0.0
         self._sum_squares = 0.0
 
-    def add(self, oracle: FrequencyOracle, size: int, weights: Floats, held: Floats, held_squares: Floats) -> None:
-        """Add a level: how many reported, the cells' weights, and the sums of w and of w^2 over those in each cell."""
+    def add(self, oracle: FrequencyOracle, size: int, weights: Floats, sums: Floats, squares: Floats) -> None:
+        """Add a level: how many reported, the weights of the cells, and each cell's sums of w and w^2."""
         if size == 0:
             self._noise = np.inf
             return
         scale = self._n / size if self._divided else 1.0
         constant, slope, curve = report_variance(oracle, weights)
-        first, second = float(weights @ held_squares), float(weights**2 @ held_squares)
-        self._noise += scale * (constant * self._squares + slope * first + curve * second)
-        own = float(weights @ held)
-        self._spread += scale * (second - own**2 / self._n)
-        self._sum += own
-        self._sum_squares += first
+        weighted, twice_weighted = float(weights @ squares), float(weights**2 @ squares)
+        self._noise += scale * (constant * self._squares + slope * weighted + curve * twice_weighted)
+        level_sum = float(weights @ sums)
+        self._spread += scale * (twice_weighted - level_sum**2 / self._n)
+        self._sum += level_sum
+        self._sum_squares += weighted
 
     def total(self) -> float:
-        """The variance of what was added."""
+        """The variance of the sum over all levels that were added."""
         if not self._divided or self._n < 2:
             return max(self._noise, 0.0)
         known = self._known

@@ -1,4 +1,4 @@
-"""What error an answer will have, before anybody has reported."""
+"""The expected error of answers from interval mechanisms, before anybody has reported."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from hubbub.protocols.ranges.query import RangeQuery
 def expected_stderr(
     mechanism: IntervalMechanism, query: RangeQuery, n: int, *, mean_square: float = 1.0, consistent: bool = False
 ) -> float:
-    """The standard error of an answer from n people, as if they were spread evenly over the values.
+    """The standard error of an answer from n people, if they are spread evenly over the values.
 
-    Where a level's cells are many, the shares of people in them hardly matter.
+    On levels with many cells the shares of the cells hardly matter.
 
     Parameters
     ----------
     mechanism, query
-        How people report, and what is asked.
+        How people report, and the query.
     n
         How many people there will be.
     mean_square
-        Of the measure that is added up; 1 for counts.
+        The mean square of the measure that is added up; 1 for counts.
     consistent
         As of `RangeTable.answer`.
 
@@ -35,7 +35,7 @@ def expected_stderr(
         >>> from hubbub.protocols.ranges.hierarchy import HIO, MG
         >>> hio, mg = (kind(2.0, (Dimension.ordinal(1024),)) for kind in (HIO, MG))
         >>> half = RangeQuery([(130, 720)])
-        >>> [round(expected_stderr(way, half, 1_000_000)) for way in (hio, mg)]
+        >>> [round(expected_stderr(mechanism, half, 1_000_000)) for mechanism in (hio, mg)]
         [8127, 20707]
         >>> round(expected_stderr(hio, half, 1_000_000, consistent=True))
         3586
@@ -45,7 +45,7 @@ def expected_stderr(
 
 
 def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_square: float = 1.0) -> float:
-    """The same of any weighted sum of cells.
+    """The standard error of any weighted sum of cells; parameters as of `expected_stderr`.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -57,8 +57,7 @@ def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_s
     variance = SumVariance(n, n * mean_square, terms.known, divided=mechanism.divided)
     size = n // len(mechanism.levels) if mechanism.divided else n
     for term in terms.terms:
-        held = np.full(term.cells.size, n / cells_of(mechanism.dimensions, term.level))
-        variance.add(
-            mechanism.oracle(term.level), size, term.weights, held * math.sqrt(mean_square), held * mean_square
-        )
+        people = np.full(term.cells.size, n / cells_of(mechanism.dimensions, term.level))
+        sums, squares = people * math.sqrt(mean_square), people * mean_square
+        variance.add(mechanism.oracle(term.level), size, term.weights, sums, squares)
     return math.sqrt(variance.total())

@@ -1,4 +1,4 @@
-"""The error that answers from grids (HDG) are expected to have."""
+"""The expected error of answers from grids (HDG)."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from hubbub.protocols.ranges.query import RangeQuery
 
 
 def grid_error(grids: HDG, query: RangeQuery) -> float:
-    """The error of a share by HDG: the noise of the cells in a box, and people who are not spread evenly in a cell.
+    """The error of a share by HDG: the noise of the cells in a box, and the uneven spread of people within cells.
 
-    Of several dimensions it is that of the pair that errs most.
+    Where the box restricts several dimensions it is the error of the worst pair.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
         >>> round(grid_error(HDG(1.0, (Dimension.ordinal(64),) * 4, 300_000), RangeQuery([(0, 31)] * 4)), 4)
         0.0268
     """
-    asked = [column for column, wanted in enumerate(query.box) if wanted is not None]
+    restricted = [column for column, selection in enumerate(query.box) if selection is not None]
     parts = {
         column: sum(high - low + 1 for low, high in grids.dimensions[column].runs(query.box[column]))
         / grids.dimensions[column].size
-        for column in asked
+        for column in restricted
     }
-    if not asked:
+    if not restricted:
         return 0.0
-    if len(asked) == 1:
-        cells, uneven = grids.line_cells(asked[0]) * parts[asked[0]], LINE_ALPHA / grids.line_cells(asked[0])
-        return math.hypot(math.sqrt(4 * grids.unit * cells), _uneven(grids, asked[0], uneven))
+    if len(restricted) == 1:
+        (column,) = restricted
+        cells, uneven = grids.line_cells(column) * parts[column], LINE_ALPHA / grids.line_cells(column)
+        return math.hypot(math.sqrt(4 * grids.unit * cells), _uneven(grids, column, uneven))
     errors = []
-    for first, second in combinations(asked, 2):
+    for first, second in combinations(restricted, 2):
         cells = math.prod(grids.plane_cells(column) * parts[column] for column in (first, second))
         uneven = sum(_uneven(grids, column, PLANE_ALPHA / grids.plane_cells(column)) for column in (first, second))
         errors.append(math.hypot(math.sqrt(4 * grids.unit * cells), uneven))
@@ -39,5 +40,5 @@ def grid_error(grids: HDG, query: RangeQuery) -> float:
 
 
 def _uneven(grids: HDG, column: int, error: float) -> float:
-    """What unevenness costs along a dimension: nothing where cells are single values."""
+    """The error of an uneven spread along a dimension: none where cells are single values."""
     return 0.0 if grids.line_width(column) == 1 and grids.plane_width(column) == 1 else error

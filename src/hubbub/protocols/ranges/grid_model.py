@@ -1,4 +1,4 @@
-"""From estimated cells of grids to the shares of any box: consistency, response matrices, and several dimensions."""
+"""The share of any box from the estimated cells of grids: consistency, response matrices, and several dimensions."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from hubbub.protocols.ranges.dimension import Codes, Floats, Selection
 from hubbub.protocols.ranges.grids import HDG, Grid
 
 ROUNDS = 100
-"""The most rounds of consistency, and of fitting."""
+"""The most iterations of consistency, and of fitting."""
 CLOSE = 1e-6
-"""Shares that move less than this in a round have settled."""
+"""Iteration ends when shares change by less than this."""
 
 
 class GridModel:
-    """The shares of all cells, made to agree, and what they say of pairs of dimensions.
+    """The shares of all cells, made consistent, and the joint distribution of each pair of dimensions.
 
-    Grids with a dimension in common get its shares from all of them, weighted by their variances; in turns with that,
-    negative shares are taken away (Norm-Sub). A pair's response matrix then has the shares of both finer grids and of
-    its own, and is as even as that allows.
+    Grids that share a dimension are given the same marginal of it, the mean weighted by precision; in alternation with
+    that, negative shares are removed (Norm-Sub). The response matrix of a pair then is the evenest table with the
+    shares of both finer grids and of the pair's own grid.
 
     Parameters
     ----------
     grids
-        Which grids there are.
+        The mechanism that defines the grids.
     shares
-        The estimated shares of the cells of each.
+        The estimated shares of the cells of each grid.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -48,19 +48,19 @@ class GridModel:
 
     def share(self, box: tuple[Selection, ...]) -> float:
         """The share of people in a box."""
-        asked = [column for column, wanted in enumerate(box) if wanted is not None]
-        parts = {column: self._part(column, box[column]) for column in asked}
-        if not asked:
+        columns = [column for column, selection in enumerate(box) if selection is not None]
+        parts = {column: self._part(column, box[column]) for column in columns}
+        if not columns:
             return 1.0
-        if len(asked) == 1:
-            return float(parts[asked[0]] @ self._shares[asked[0],])
-        quadrants: dict[Grid, Floats] = {pair: self._quadrants(pair, parts) for pair in combinations(asked, 2)}
-        if len(asked) == 2:
-            return float(quadrants[asked[0], asked[1]][0, 0])
-        return _conjunction(asked, quadrants)
+        if len(columns) == 1:
+            return float(parts[columns[0]] @ self._shares[columns[0],])
+        quadrants: dict[Grid, Floats] = {pair: self._quadrants(pair, parts) for pair in combinations(columns, 2)}
+        if len(columns) == 2:
+            return float(quadrants[columns[0], columns[1]][0, 0])
+        return _conjunction(columns, quadrants)
 
     def _edges(self, column: int) -> tuple[Codes, Codes]:
-        """Where the coarse cells begin among a dimension's fine ones, and how many fine ones each has."""
+        """For each coarse cell of a dimension, the number of its first fine cell, and how many fine cells it has."""
         ratio = self._grids.plane_width(column) // self._grids.line_width(column)
         fine = self._grids.line_cells(column)
         starts = np.arange(0, fine, ratio)
@@ -77,7 +77,7 @@ class GridModel:
                 return
 
     def _agree_on(self, column: int) -> None:
-        """Give all grids of a dimension the same shares of its coarse cells: the mean of least variance."""
+        """Give all grids of a dimension the same shares of its coarse cells: the weighted mean of least variance."""
         starts, counts = self._edges(column)
         sums: dict[Grid, Floats] = {}
         members: dict[Grid, Codes] = {}
@@ -115,40 +115,40 @@ class GridModel:
         return matrix
 
     def _volumes(self, column: int) -> Floats:
-        """What part of a dimension's values each fine cell holds."""
+        """The part of a dimension's values that is in each fine cell."""
         size, width = self._grids.dimensions[column].size, self._grids.line_width(column)
         return np.diff(np.append(np.arange(0, size, width), size)) / size
 
-    def _part(self, column: int, wanted: Selection) -> Floats:
-        """What part of each fine cell is wanted: people are taken to be spread evenly in it."""
+    def _part(self, column: int, selection: Selection) -> Floats:
+        """The part of each fine cell that is selected; people are assumed to be spread evenly within the cell."""
         dimension, width = self._grids.dimensions[column], self._grids.line_width(column)
-        chosen = np.zeros(dimension.size)
-        for low, high in dimension.runs(wanted):
-            chosen[low : high + 1] = 1.0
+        selected = np.zeros(dimension.size)
+        for low, high in dimension.runs(selection):
+            selected[low : high + 1] = 1.0
         starts = np.arange(0, dimension.size, width)
-        return np.add.reduceat(chosen, starts) / np.diff(np.append(starts, dimension.size))
+        return np.add.reduceat(selected, starts) / np.diff(np.append(starts, dimension.size))
 
     def _quadrants(self, pair: Grid, parts: Mapping[int, Floats]) -> Floats:
-        """The shares of people in both ranges of a pair, in one of them only, and in none."""
+        """The 2x2 shares of people inside and outside the two ranges of a pair."""
         sides = [np.stack([parts[column], 1 - parts[column]]) for column in pair]
         return np.asarray(sides[0] @ self._matrices[pair] @ sides[1].T)
 
 
-def _factor(wanted: Floats, present: Floats) -> Floats:
-    return np.divide(wanted, present, out=np.zeros_like(present), where=present > 0)
+def _factor(target: Floats, present: Floats) -> Floats:
+    return np.divide(target, present, out=np.zeros_like(present), where=present > 0)
 
 
-def _conjunction(asked: list[int], quadrants: Mapping[Grid, Floats]) -> float:
-    """The share in all ranges, of the evenest distribution that has the quadrants of every pair."""
-    count = len(asked)
+def _conjunction(columns: list[int], quadrants: Mapping[Grid, Floats]) -> float:
+    """The share of people in all ranges, in the maximum-entropy distribution with the given quadrants of every pair."""
+    count = len(columns)
     table = np.full((2,) * count, 0.5**count)
     for _ in range(ROUNDS):
         before = table
-        for pair, wanted in quadrants.items():
-            places = tuple(asked.index(column) for column in pair)
-            rest = tuple(axis for axis in range(count) if axis not in places)
+        for pair, target in quadrants.items():
+            axes = tuple(columns.index(column) for column in pair)
+            rest = tuple(axis for axis in range(count) if axis not in axes)
             present = table.sum(axis=rest)
-            table = table * np.expand_dims(_factor(wanted, present), rest)
+            table = table * np.expand_dims(_factor(target, present), rest)
         if np.abs(table - before).sum() < CLOSE:
             break
     return float(table[(0,) * count])

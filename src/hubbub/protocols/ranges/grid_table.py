@@ -1,4 +1,4 @@
-"""Answers from the reports of grids (HDG), with an error that is measured among parts of the reports."""
+"""Answers from the reports of grids (HDG), with an error estimated from how parts of the reports differ."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hubbub.protocols.ranges.dimension import Codes, Floats
 from hubbub.protocols.ranges.grid_model import GridModel
 from hubbub.protocols.ranges.grids import HDG, Grid, GridReports
 from hubbub.protocols.ranges.hierarchy import LevelReports
-from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.measures import find_measure, read_measures
 from hubbub.protocols.ranges.query import RangeQuery
 
 PARTS = 8
-"""The reports are divided into so many parts; how their answers differ is the noise."""
+"""The noise is estimated from how the answers of so many parts of the reports differ."""
 
 
 class GridTable:
-    """The reports of n people by HDG, and numbers that the server knows of each: answers over boxes of any dimensions.
+    """The reports of n people by HDG, and public measures of them: answers queries over boxes of any dimensions.
 
-    Answers are not unbiased: negative shares are taken away, people are taken to be spread evenly inside fine cells,
-    and three or more dimensions are put together from pairs. The variance is that of the noise and of who was asked for
-    which grid, from the answers of eight parts of the reports; what the assumptions cost is not in it (`bias` is
-    "heuristic").
+    Answers are not unbiased: negative shares are removed, people are assumed to be spread evenly inside fine cells, and
+    three or more dimensions are combined from pairs. The variance covers the noise and the random choice of grids, and
+    is estimated from the answers of eight parts of the reports. It does not cover the error of the assumptions (`bias`
+    is "heuristic").
 
     Example:
         >>> from hubbub.core.random import Random
@@ -46,10 +46,8 @@ class GridTable:
         missing = [grid for grid in mechanism.grids if grid not in reports.grids]
         if missing:
             raise InvalidValue("reports", missing, "reports on every grid: more people, or fewer dimensions")
-        self._measures = {name: Measure.of(name, values) for name, values in (measures or {}).items()}
+        self._measures = read_measures(measures, reports.n)
         for name, measure in self._measures.items():
-            if measure.weights.size != reports.n:
-                raise InvalidValue(name, measure.weights.size, f"{reports.n} numbers, one a person")
             if measure.weights.min(initial=0) < 0 or not measure.weights.any():
                 raise InvalidValue(
                     name, int(measure.weights.min(initial=0)), "numbers of at least 0, not all of them 0"
@@ -59,15 +57,14 @@ class GridTable:
     def answer(self, query: RangeQuery) -> Estimate:
         """The number of people in a box, or the sum of a measure over them."""
         query.check(self.mechanism.dimensions)
-        if query.measure is not None and query.measure not in self._measures:
-            raise InvalidValue("measure", query.measure, f"one of {', '.join(self._measures) or 'no measures'}")
+        measure = find_measure(self._measures, query.measure)
         if query.measure not in self._models:
             self._models[query.measure] = self._fitted(query.measure)
-        whole, *parts = self._models[query.measure]
-        total = float(self.reports.n) if query.measure is None else self._measures[query.measure].total
-        shares = np.array([part.share(query.box) for part in parts])
-        variance = shares.var(ddof=1) / len(parts) if len(parts) > 1 else np.inf
-        value = whole.share(query.box) * total
+        model, *part_models = self._models[query.measure]
+        total = float(self.reports.n) if measure is None else measure.total
+        shares = np.array([part.share(query.box) for part in part_models])
+        variance = shares.var(ddof=1) / len(part_models) if len(part_models) > 1 else np.inf
+        value = model.share(query.box) * total
         return Estimate(
             np.array([value]),
             np.array([variance * total**2]),
@@ -78,20 +75,20 @@ class GridTable:
         )
 
     def _fitted(self, name: str | None) -> list[GridModel]:
-        """The model of all reports, then those of their parts, where every grid has reports enough for that."""
+        """The model of all reports, then the models of their parts if every grid has enough reports."""
         groups = self.reports.grids
         models = [GridModel(self.mechanism, self._shares(groups, name))]
         if min(group.rows.size for group in groups.values()) >= PARTS:
             for part in range(PARTS):
-                own = {grid: _every(group, part) for grid, group in groups.items()}
-                models.append(GridModel(self.mechanism, self._shares(own, name)))
+                part_groups = {grid: _part_of(group, part) for grid, group in groups.items()}
+                models.append(GridModel(self.mechanism, self._shares(part_groups, name)))
         return models
 
     def _shares(self, groups: Mapping[Grid, LevelReports], name: str | None) -> dict[Grid, Floats]:
         return {grid: self._share(grid, group, name) for grid, group in groups.items()}
 
     def _share(self, grid: Grid, group: LevelReports, name: str | None) -> Floats:
-        """The unbiased shares of a grid's cells, or of the measure of the people in them."""
+        """The unbiased shares of the people in a grid's cells, or of their measure."""
         oracle = self.mechanism.oracle(grid)
         moments = oracle.moments()
         cells: Codes = np.arange(oracle.size)
@@ -105,7 +102,7 @@ class GridTable:
         return np.asarray((counts / total - moments.false_mean) / (moments.true_mean - moments.false_mean))
 
 
-def _every(group: LevelReports, part: int) -> LevelReports:
-    """One part of a grid's reports; they stand in random order, as grids are drawn at random."""
+def _part_of(group: LevelReports, part: int) -> LevelReports:
+    """One part of a grid's reports: every eighth report."""
     rows = np.arange(part, group.rows.size, PARTS)
     return LevelReports(group.rows[rows], group.reports[rows])

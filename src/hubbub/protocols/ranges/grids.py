@@ -1,4 +1,4 @@
-"""Hybrid-dimensional grids (HDG): coarse grids of pairs of dimensions, finer ones of single dimensions."""
+"""Hybrid-dimensional grids (HDG): coarse grids of pairs of dimensions, and finer grids of single dimensions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hubbub.protocols.ranges.hierarchy import LevelReports, cell_oracle, check_r
 
 LINE_ALPHA = 0.7
 PLANE_ALPHA = 0.03
-"""How uneven people are taken to be inside a cell of a line, and of a plane (the authors' numbers)."""
+"""The assumed unevenness inside the cells of a dimension's own grid, and of a pair's grid (the authors' numbers)."""
 
 NEAR = 1.5
-"""A width that divides the values evenly is taken if it is at most so many times the wanted one, or the other way."""
+"""A width that divides the values evenly is used if it is within this factor of the optimal width."""
 
 Grid = tuple[int, ...]
 """The dimensions of a grid: one or two."""
@@ -30,7 +30,7 @@ Grid = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class GridReports:
-    """What n people said, by grid."""
+    """The reports of n people, by grid."""
 
     n: int
     grids: Mapping[Grid, LevelReports]
@@ -38,17 +38,17 @@ class GridReports:
 
 @dataclass(frozen=True)
 class HDG:
-    """A person reports their cell of one grid, drawn at random among those of all dimensions and of all pairs.
+    """A person reports their cell of one grid, drawn at random among the grids of all dimensions and of all pairs.
 
-    More cells mean more noise, fewer cells more people of whom it is not known in which part of a cell they are. The
-    number of cells makes the sum of both errors smallest, for a range of half of a dimension.
+    More cells mean more noise; larger cells mean a larger error from the unknown spread of people within a cell. The
+    number of cells minimises the sum of both errors, for a range of half of a dimension.
 
     Parameters
     ----------
     epsilon
         What a person's report may spend.
     dimensions
-        The private dimensions; those without levels between root and values are categorical, and never made coarser.
+        The private dimensions. Those without levels between root and values are categorical, and never coarsened.
     n
         How many people are expected: it decides how fine the grids are.
 
@@ -76,12 +76,12 @@ class HDG:
     @property
     def grids(self) -> tuple[Grid, ...]:
         """All grids: of single dimensions, then of pairs."""
-        every = range(len(self.dimensions))
-        return (*combinations(every, 1), *combinations(every, 2))
+        columns = range(len(self.dimensions))
+        return (*combinations(columns, 1), *combinations(columns, 2))
 
     @property
     def unit(self) -> float:
-        """A quarter of the variance of a cell's share: e^eps / (n (e^eps - 1)^2), n the people of a grid."""
+        """A quarter of the variance of a cell's share: e^eps / (n (e^eps - 1)^2), where n people report on a grid."""
         power = math.exp(min(self.epsilon, 100.0))
         return len(self.grids) * power / (self.n * (power - 1) ** 2)
 
@@ -94,7 +94,7 @@ class HDG:
         return even_width(dimension.size, dimension.size / cells)
 
     def plane_width(self, column: int) -> int:
-        """How many values of a dimension a cell of a pair's grid holds: whole cells of the dimension's own grid."""
+        """How many values of a dimension a cell of a pair's grid holds: a multiple of `line_width`."""
         dimension, line = self.dimensions[column], self.line_width(column)
         if dimension.levels == 2:
             return 1
@@ -130,19 +130,19 @@ class HDG:
         """The reports of people whose records (rows) hold a code for each dimension."""
         codes = check_records(self.dimensions, records)
         chosen = rng.below(len(self.grids), len(codes))
-        said = {}
+        reports = {}
         for place, grid in enumerate(self.grids):
             rows = np.flatnonzero(chosen == place)
             if rows.size:
-                said[grid] = LevelReports(rows, self.oracle(grid).randomize(self.cell_of(grid, codes[rows]), rng))
-        return GridReports(len(codes), said)
+                reports[grid] = LevelReports(rows, self.oracle(grid).randomize(self.cell_of(grid, codes[rows]), rng))
+        return GridReports(len(codes), reports)
 
 
 def even_width(size: int, width: float) -> int:
-    """The width of cells that is nearest to a wanted one and divides the values evenly, if one is near enough.
+    """The width nearest to `width` that divides the values evenly; `width` rounded if no such width is near enough.
 
-    Borders that people ask for are more often multiples of 5 of 100 values, or of 4 of 64, than of 3; and where a range
-    ends with a cell, nothing need be known of the people inside.
+    Queries more often end at multiples of 5 of 100 values, or of 4 of 64, than of 3; and a range that ends with a cell
+    has no error from the spread of people within cells.
 
     Example:
         >>> even_width(64, 2.9), even_width(100, 4.7), even_width(97, 4.7)

@@ -1,4 +1,4 @@
-"""A hierarchy that was grown from what people said: finer where many are."""
+"""A hierarchy of intervals that was made finer, round by round, where many people are."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hubbub.protocols.ranges.partition import Partition
 
 @dataclass(frozen=True)
 class GrownHierarchy(IntervalMechanism):
-    """A person reports their interval of one of several partitions of a dimension, each finer than the one before.
+    """A person reports their interval of one of several partitions of a dimension, each finer than the last.
 
-    A sum over values is answered from all partitions by weighted least squares, given the total. Inside an interval of
-    the last partition people are taken to be spread evenly; for whole intervals answers are unbiased.
+    A sum over values is estimated from all partitions by weighted least squares, given the total. Inside an interval of
+    the last partition people are assumed to be spread evenly; answers for whole intervals are unbiased.
 
     Parameters
     ----------
     epsilon, dimensions
         What a report may spend, and the one private dimension.
     partitions
-        The first to the last; a level is the number of one.
+        The partitions, coarsest first; a level is the number of a partition.
 
     Example:
         >>> dimension = Dimension.ordinal(8, fanout=2)
@@ -68,18 +68,18 @@ class GrownHierarchy(IntervalMechanism):
         return self.partitions[level[0]].cell_of(records[:, 0])
 
     def terms(self, box: Sequence[Selection], *, consistent: bool = True) -> CellSum:
-        """The weights of least squares, given the total; there are no others."""
+        """The least-squares weights of a box, given the total, whether or not `consistent`."""
         return self.weigh(self.leaves.covered(box[0]))
 
-    def weigh(self, wanted: Floats) -> CellSum:
-        """The least-squares weights of a sum over the leaves, each taken so many times.
+    def weigh(self, leaf_weights: Floats) -> CellSum:
+        """The least-squares weights of all intervals for a weighted sum of the leaves.
 
         With y_l the estimates of partition l, of variance v_l, and A_l the 0-1 matrix from leaves to its intervals, the
         matrix sum_l A_l'A_l / v_l is inverted upwards (Sherman and Morrison), as in `least_squares`.
         """
         precisions = [1 / _independent_variance(self.oracle(level)) for level in self.levels]
         nodes = [partition.cell_of(self.leaves.starts) for partition in self.partitions]
-        solution, ones = wanted / precisions[-1], np.full(len(self.leaves), 1 / precisions[-1])
+        solution, ones = leaf_weights / precisions[-1], np.full(len(self.leaves), 1 / precisions[-1])
         for node, precision in zip(nodes[-2::-1], precisions[-2::-1], strict=True):
             totals = np.bincount(node, ones)
             factor = precision / (1 + precision * totals)
@@ -95,6 +95,6 @@ class GrownHierarchy(IntervalMechanism):
 
 
 def _independent_variance(oracle: FrequencyOracle) -> float:
-    """The variance of one report's support of a cell that is no other cell's too: what the total does not tell."""
+    """The part of the variance of one report's support of a cell that is independent of the other cells."""
     noise = oracle.noise(1)
     return noise.floor - noise.pair_floor

@@ -1,4 +1,4 @@
-"""Reports of the interval that a record falls in: HI, HIO and MG, which differ in who reports on which level."""
+"""Mechanisms that report the cell of a record: HI, HIO and MG, which differ in the levels that a person reports on."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
 
 MOST_LEVELS = 1 << 16
 MOST_SIZED = 1 << 32
-"""More cells than this are no domain with a size: they are strings of bits."""
+"""With more cells than this, the domain of the oracle is strings of bits."""
 MOST_LISTED = 1 << 20
-"""Direct answers are counted in a table of all cells; beyond this many, hashes are."""
+"""With more cells than this, reports are always hashes: direct answers are counted in a table of all cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class LevelReports:
 
 @dataclass(frozen=True, eq=False)
 class RangeReports:
-    """What n people said, by level."""
+    """The reports of n people, by level."""
 
     n: int
     levels: Mapping[Level, LevelReports]
@@ -57,7 +57,7 @@ class RangeReports:
 
 @dataclass(frozen=True)
 class IntervalMechanism(ABC):
-    """People report the cells that their record falls in, each by a frequency oracle.
+    """People report the cell of their record, on one level or on all levels, by a frequency oracle.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class IntervalMechanism(ABC):
     epsilon: float
     dimensions: tuple[Dimension, ...]
     divided: ClassVar[bool] = True
-    """Whether a person reports on one level, drawn at random; otherwise on all, each with a part of the budget."""
+    """Whether a person reports on one random level; otherwise they report on all, each with a part of the budget."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dimensions", tuple(self.dimensions))
@@ -86,7 +86,7 @@ class IntervalMechanism(ABC):
     @property
     @abstractmethod
     def levels(self) -> tuple[Level, ...]:
-        """The levels that are reported on. That of all roots never is: everybody is in it."""
+        """The levels that people report on; never the level of all roots, whose one cell holds everybody."""
 
     @property
     def level_epsilon(self) -> float:
@@ -104,7 +104,7 @@ class IntervalMechanism(ABC):
         return cell_oracle(self.level_epsilon, cells_of(self.dimensions, level))
 
     def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
-        """The cells that add up to a box, and what each is multiplied with.
+        """A box as a weighted sum of cells.
 
         Example:
             >>> HIO(1.0, (Dimension.ordinal(1024),)).terms(((100, 899),)).cells
@@ -116,18 +116,17 @@ class IntervalMechanism(ABC):
         """The reports of people whose records (rows) hold a code for each dimension."""
         codes = check_records(self.dimensions, records)
         levels = self.levels
-        everyone = np.arange(len(codes))
-        chosen = rng.below(len(levels), len(codes)) if self.divided else None
-        groups = [everyone] * len(levels)
-        if chosen is not None:
+        groups = [np.arange(len(codes))] * len(levels)
+        if self.divided:
+            chosen = rng.below(len(levels), len(codes))
             order = np.argsort(chosen, kind="stable")
             groups = np.split(order, np.cumsum(np.bincount(chosen, minlength=len(levels)))[:-1])
-        said = {}
+        reports = {}
         for level, rows in zip(levels, groups, strict=True):
             if rows.size:
                 cells = self.cell_of(level, codes[rows])
-                said[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
-        return RangeReports(len(codes), said)
+                reports[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
+        return RangeReports(len(codes), reports)
 
     def cell_of(self, level: Level, records: Codes) -> Codes:
         """The cell of a level that each record (row) falls in."""
@@ -172,7 +171,7 @@ class HI(IntervalMechanism):
 
 
 class MG(IntervalMechanism):
-    """A person reports the cell of the whole marginal; an answer adds up all the cells of the box.
+    """A person reports their cell of the whole marginal; an answer adds up all cells of the box.
 
     Example:
         >>> MG(2.0, (Dimension.ordinal(64),)).levels
@@ -194,12 +193,12 @@ class MG(IntervalMechanism):
 
     def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
         if consistent:
-            raise InvalidValue("consistent", consistent, "False: there is but one level")
+            raise InvalidValue("consistent", consistent, "False: there is only one level")
         return single_values(self.dimensions, box)
 
 
 def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Codes:
-    """The records as an array, refused where a code is outside its dimension.
+    """The records as an array; refused if a code is outside its dimension.
 
     Example:
         >>> check_records((Dimension.ordinal(8),), [[9]])
@@ -213,8 +212,8 @@ def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Code
     for column, dimension in enumerate(dimensions):
         outside = (codes[:, column] < 0) | (codes[:, column] >= dimension.size)
         if outside.any():
-            found = codes[outside, column][0].item()
-            raise InvalidValue(f"records[:, {column}]", found, f"integers from 0 to {dimension.size - 1}")
+            code = codes[outside, column][0].item()
+            raise InvalidValue(f"records[:, {column}]", code, f"integers from 0 to {dimension.size - 1}")
     return codes.astype(np.int64)
 
 
@@ -225,7 +224,7 @@ def _all_levels(dimensions: tuple[Dimension, ...]) -> tuple[Level, ...]:
 
 @lru_cache(maxsize=1 << 17)
 def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle of so many cells whose reports are a few bytes.
+    """The oracle for so many cells; its reports have a few bytes.
 
     Example:
         >>> type(cell_oracle(1.0, 9)).__name__, type(cell_oracle(1.0, 10**6)).__name__

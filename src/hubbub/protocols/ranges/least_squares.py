@@ -1,4 +1,4 @@
-"""Consistency over a hierarchy: what every interval contributes to the answer of least squares."""
+"""Consistency over a hierarchy: the weight of every interval in the least-squares answer."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from hubbub.protocols.ranges.dimension import Cover, Dimension, Floats, Selectio
 
 
 def least_squares(dimension: Dimension, selection: Selection) -> Cover:
-    """The weights of all intervals in the sum over the wanted values, after least squares has made levels agree.
+    """The weights of all intervals in the least-squares estimate of the sum over the selected values.
 
-    With y the estimates of all intervals and A the 0-1 matrix from values to intervals, the values of least squares
-    are (A'A)^-1 A'y, so that the wanted sum r'x has the weights A (A'A)^-1 r. A'A is solved upwards: on the values
-    below one interval it is that of the children, plus a matrix of ones (Sherman and Morrison). The weights of several
-    dimensions multiply, as A'A of a product of hierarchies is the product of theirs.
+    With y the estimates of all intervals and A the 0-1 matrix from values to intervals, the least-squares values x are
+    (A'A)^-1 A'y, so that the sum r'x over the selected values has the weights A (A'A)^-1 r. A'A is solved from the
+    leaves up: on the values of an interval it is block-diagonal with the matrices of its children, plus a matrix of
+    ones (Sherman and Morrison). The weights of several dimensions multiply, as A'A of a product of hierarchies is a
+    product.
 
     Example:
         >>> cover = least_squares(Dimension.ordinal(4, fanout=2), (0, 1))
         >>> [weights.round(3).tolist() for _, weights in cover]
         [[0.286], [0.476, -0.19], [0.238, 0.238, -0.095, -0.095]]
     """
-    wanted = np.zeros(dimension.size)
+    solution, ones = np.zeros(dimension.size), np.ones(dimension.size)  # the matrix of a single value is 1
     for low, high in dimension.runs(selection):
-        wanted[low : high + 1] = 1.0
-    solution, ones = wanted, np.ones(dimension.size)  # of single values the matrix is 1
+        solution[low : high + 1] = 1.0
     for level in range(dimension.levels - 2, -1, -1):
         sums, totals = _sums(dimension, level, solution), _sums(dimension, level, ones)
         node = np.arange(dimension.size) // dimension.widths[level]
         solution = solution - (sums / (1 + totals))[node] * ones
         ones = ones / (1 + totals)[node]
-    every = [np.arange(dimension.nodes(level)) for level in range(dimension.levels)]
-    return [(nodes, _sums(dimension, level, solution)) for level, nodes in enumerate(every)]
+    return [(np.arange(dimension.nodes(level)), _sums(dimension, level, solution)) for level in range(dimension.levels)]
 
 
 def _sums(dimension: Dimension, level: int, values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Intervals of a hierarchy, of different levels, that together hold every value once."""
+"""Partitions of a dimension into intervals of different levels of its hierarchy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Partition:
         return np.searchsorted(self.starts, codes, side="right") - 1
 
     def children(self) -> Codes:
-        """How many intervals of the next level each interval is made of; 1 for single values.
+        """How many intervals of the next level each interval consists of; 1 for single values.
 
         Example:
             >>> Partition.at_level(Dimension.ordinal(12), 1).children().tolist()
@@ -68,7 +68,7 @@ class Partition:
         return np.asarray(-(-self.widths // finer[self.levels]))
 
     def split(self, chosen: NDArray[np.bool_]) -> Partition:
-        """The partition in which the chosen intervals are replaced by those of the next level that they are made of."""
+        """The partition in which each chosen interval is replaced by its intervals of the next level."""
         last = self.dimension.levels - 1
         starts, levels = [], []
         for start, level, width, cut in zip(self.starts, self.levels, self.widths, chosen, strict=True):
@@ -79,7 +79,7 @@ class Partition:
         return Partition(self.dimension, np.concatenate(starts), np.concatenate(levels))
 
     def covered(self, selection: Selection) -> Floats:
-        """The part of each interval's values that is wanted.
+        """The part of each interval's values that is selected.
 
         Example:
             >>> Partition.at_level(Dimension.ordinal(8, fanout=2), 1).covered((3, 7)).tolist()

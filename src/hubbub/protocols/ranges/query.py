@@ -1,4 +1,4 @@
-"""What is asked of a table: the people in a box, or a public measure of theirs added up."""
+"""Queries of a table: the number of people in a box, or the sum of a public measure over them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RangeQuery:
     Parameters
     ----------
     box
-        For each dimension: the first and the last of the wanted values, a set of wanted values, or None for any.
+        For each dimension: a first and a last value, a set of values, or None for all values.
     measure
         The name of the measure that is added up; None counts people.
 
@@ -29,7 +29,7 @@ class RangeQuery:
     measure: str | None = None
 
     def __init__(self, box: Sequence[Sequence[int] | Iterable[int] | None], measure: str | None = None) -> None:
-        object.__setattr__(self, "box", tuple(_selection(wanted) for wanted in box))
+        object.__setattr__(self, "box", tuple(_selection(values) for values in box))
         object.__setattr__(self, "measure", measure)
 
     def check(self, dimensions: Sequence[Dimension]) -> None:
@@ -42,16 +42,16 @@ class RangeQuery:
             hubbub.core.errors.InvalidValue: range: got (3, 9); allowed: two values in order, from 0 to 7
         """
         if len(self.box) != len(dimensions):
-            raise InvalidValue("box", self.box, f"{len(dimensions)} entries, one a dimension")
-        for dimension, wanted in zip(dimensions, self.box, strict=True):
-            dimension.runs(wanted)
+            raise InvalidValue("box", self.box, f"{len(dimensions)} entries, one for each dimension")
+        for dimension, selection in zip(dimensions, self.box, strict=True):
+            dimension.runs(selection)
 
 
-def _selection(wanted: Sequence[int] | Iterable[int] | None) -> Selection:
-    if wanted is None:
+def _selection(values: Sequence[int] | Iterable[int] | None) -> Selection:
+    if values is None:
         return None
-    if isinstance(wanted, set | frozenset):
-        return frozenset(int(value) for value in wanted)
-    if isinstance(wanted, Sequence) and not isinstance(wanted, str) and len(wanted) == 2:
-        return int(wanted[0]), int(wanted[1])
-    raise InvalidValue("box", wanted, "a first and a last value, a set of values, or None")
+    if isinstance(values, set | frozenset):
+        return frozenset(int(value) for value in values)
+    if isinstance(values, Sequence) and not isinstance(values, str) and len(values) == 2:
+        return int(values[0]), int(values[1])
+    raise InvalidValue("box", values, "a first and a last value, a set of values, or None")

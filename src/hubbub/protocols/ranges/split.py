@@ -1,4 +1,4 @@
-"""Split and conjunction (SC): every dimension reported for itself, and put together again per person."""
+"""Split and conjunction (SC): a person reports on every dimension separately, and the server combines the reports."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats
 from hubbub.protocols.ranges.errors_of_sums import report_variance
 from hubbub.protocols.ranges.hierarchy import cell_oracle, check_records
-from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.measures import find_measure, read_measures
 from hubbub.protocols.ranges.query import RangeQuery
 
 CHUNK = 1 << 16
-"""So many people are scored at a time: memory does not grow with their number."""
+"""How many people are scored at a time: memory does not grow with their number."""
 
 
 @dataclass(frozen=True, eq=False)
 class SplitReports:
-    """What n people said of each level of each dimension."""
+    """The reports of n people on each level of each dimension."""
 
     n: int
     levels: Mapping[tuple[int, int], Reports]
@@ -66,7 +66,7 @@ class SC:
 
     @property
     def levels(self) -> tuple[tuple[int, int], ...]:
-        """All that is reported: a dimension, and a level of it below the root."""
+        """What a person reports on, as (dimension, level): every level below the root of every dimension."""
         return tuple((column, depth) for column, d in enumerate(self.dimensions) for depth in range(1, d.levels))
 
     @property
@@ -82,14 +82,14 @@ class SC:
     def randomize(self, records: ArrayLike, rng: Random) -> SplitReports:
         """The reports of people whose records (rows) hold a code for each dimension."""
         codes = check_records(self.dimensions, records)
-        said = {}
+        reports = {}
         for column, depth in self.levels:
             nodes = self.dimensions[column].node_of(codes[:, column], depth)
-            said[column, depth] = self.oracle((column, depth)).randomize(nodes, rng)
-        return SplitReports(len(codes), said)
+            reports[column, depth] = self.oracle((column, depth)).randomize(nodes, rng)
+        return SplitReports(len(codes), reports)
 
     def expected_stderr(self, query: RangeQuery, n: int, *, mean_square: float = 1.0) -> float:
-        """The standard error of an answer from n people, as if they were spread evenly and dimensions independent.
+        """The standard error of an answer from n people, if they are spread evenly and dimensions are independent.
 
         Example:
             >>> dimensions = (Dimension.ordinal(625),) * 4 + (Dimension.categorical(10),) * 4
@@ -98,28 +98,28 @@ class SC:
             23138
         """
         query.check(self.dimensions)
-        second, share = 1.0, 1.0
-        for column, (dimension, wanted) in enumerate(zip(self.dimensions, query.box, strict=True)):
-            if wanted is None:
+        squared_score, share = 1.0, 1.0
+        for column, (dimension, selection) in enumerate(zip(self.dimensions, query.box, strict=True)):
+            if selection is None:
                 continue
-            part = sum(high - low + 1 for low, high in dimension.runs(wanted)) / dimension.size
-            own = part
-            for depth, (nodes, weights) in enumerate(dimension.decompose(wanted)):
+            part = sum(high - low + 1 for low, high in dimension.runs(selection)) / dimension.size
+            squared = part
+            for depth, (nodes, weights) in enumerate(dimension.decompose(selection)):
                 if depth and nodes.size:
                     constant, slope, curve = report_variance(self.oracle((column, depth)), weights)
                     cells = dimension.nodes(depth)
-                    own += constant + (slope * weights.sum() + curve * (weights @ weights)) / cells
-            second, share = second * own, share * part
-        return math.sqrt(n * mean_square * (second - share))
+                    squared += constant + (slope * weights.sum() + curve * (weights @ weights)) / cells
+            squared_score, share = squared_score * squared, share * part
+        return math.sqrt(n * mean_square * (squared_score - share))
 
 
 class SplitTable:
-    """The reports of n people by SC, and numbers that the server knows of each: answers over boxes, with their error.
+    """The reports of n people by SC, and public measures of them: answers queries over boxes, with their error.
 
-    A person's support of a dimension's intervals gives an unbiased score of whether they are in the range; as the
-    dimensions are randomised independently, the product of the scores is one of whether they are in the box (it is the
-    first row of the inverted transition matrix, Eqs 7.28-7.30). The variance is what the squared scores say, less the
-    part that is the answer itself: unbiased too.
+    From a person's reports on a dimension follows a score, an unbiased estimate of whether the person is in the range
+    (1) or not (0). The dimensions are randomised independently, so that the product of the scores is an unbiased
+    estimate of whether the person is in the box (it is the first row of the inverted transition matrix, Eqs 7.28-7.30).
+    The variance is estimated, without bias, by the sum of the squared scores minus the sum of the scores.
 
     Example:
         >>> from hubbub.core.random import Random
@@ -135,17 +135,12 @@ class SplitTable:
     def __init__(self, mechanism: SC, reports: SplitReports, measures: Mapping[str, ArrayLike] | None = None) -> None:
         self.mechanism = mechanism
         self.reports = reports
-        self._measures = {name: Measure.of(name, values) for name, values in (measures or {}).items()}
-        for name, measure in self._measures.items():
-            if measure.weights.size != reports.n:
-                raise InvalidValue(name, measure.weights.size, f"{reports.n} numbers, one a person")
+        self._measures = read_measures(measures, reports.n)
 
     def answer(self, query: RangeQuery) -> Estimate:
         """The number of people in a box, or the sum of a measure over them."""
         query.check(self.mechanism.dimensions)
-        if query.measure is not None and query.measure not in self._measures:
-            raise InvalidValue("measure", query.measure, f"one of {', '.join(self._measures) or 'no measures'}")
-        measure = None if query.measure is None else self._measures[query.measure]
+        measure = find_measure(self._measures, query.measure)
         value = squares = inside = 0.0
         for rows, score in self.scores(query):
             weights = np.ones(score.size) if measure is None else measure.weights[rows] / measure.scale
@@ -158,11 +153,11 @@ class SplitTable:
         return Estimate(np.array([value]), np.array([variance]), n, kind="quantity", bounds=bounds)
 
     def scores(self, query: RangeQuery) -> Iterator[tuple[slice, Floats]]:
-        """People, some at a time, with the score of each: an unbiased estimate of whether they are in the box."""
+        """The score of each person, in chunks of people: an unbiased estimate of whether the person is in the box."""
         covers = [
-            (column, dimension.decompose(wanted))
-            for column, (dimension, wanted) in enumerate(zip(self.mechanism.dimensions, query.box, strict=True))
-            if wanted is not None
+            (column, dimension.decompose(selection))
+            for column, (dimension, selection) in enumerate(zip(self.mechanism.dimensions, query.box, strict=True))
+            if selection is not None
         ]
         for start in range(0, self.reports.n, CHUNK):
             rows = slice(start, min(start + CHUNK, self.reports.n))
@@ -172,7 +167,7 @@ class SplitTable:
             yield rows, score
 
     def _score(self, column: int, cover: Cover, rows: slice) -> Floats:
-        """The score of whether each person is in the range of a dimension."""
+        """The score of each person for the range of one dimension."""
         score = np.full(rows.stop - rows.start, float(cover[0][1].sum()))
         for depth, (nodes, weights) in enumerate(cover):
             if depth and nodes.size:
@@ -184,6 +179,6 @@ class SplitTable:
 
 
 def _supported(oracle: FrequencyOracle, reports: Reports, nodes: Codes) -> Floats:
-    """Whether each report (row) supports each node (column): 1 where it is one that a holder most often sends."""
+    """1 where a report (row) supports a node (column), else 0: it supports the values that it is likeliest from."""
     chances = oracle.log_prob(reports, nodes)
     return (chances > math.log(oracle.moments().true_mean) - oracle.effective_epsilon / 2).astype(np.float64)

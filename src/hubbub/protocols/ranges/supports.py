@@ -1,4 +1,4 @@
-"""How many reports support a cell: counted when a query first needs it, then kept."""
+"""A cache of the supports of cells: counted when a query first needs them, then kept for later queries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from hubbub.protocols.ranges.dimension import Codes
 Ints = NDArray[np.int64]
 _NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
-"""How many cells' supports are kept: with their numbers, 24 bytes each."""
+"""How many cells the cache holds, at 24 bytes each."""
+KEY_CELLS = 32
+"""A key and its arrays take as much memory as the supports of so many cells."""
 
 
 class Supports:
-    """The supports of cells by level and measure; those that were not used for longest are forgotten first.
+    """The supports of cells by level and measure. The least recently used are dropped first.
 
     Example:
         >>> from hubbub import GRR, Random
@@ -35,7 +37,7 @@ class Supports:
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._kept: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
+        self._cache: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
         self._size = 0
         self.counted = 0
         """How many cells were counted so far."""
@@ -49,7 +51,7 @@ class Supports:
         reports: Reports,
         weights: Callable[[], Ints] | None = None,
     ) -> tuple[Ints, Ints]:
-        """The weight, and the squared weight, of the reports of a level that support each of some cells; and of all."""
+        """The sums of the weights and squared weights of the reports that support each cell, and of all reports."""
         key = level, measure
         missing = self.missing(key, cells)
         if missing.size:
@@ -59,34 +61,34 @@ class Supports:
         return result
 
     def missing(self, key: object, cells: Codes) -> Codes:
-        """Those of some cells that are not counted yet, each once."""
-        return np.setdiff1d(cells, self._kept[key][0]) if key in self._kept else np.unique(cells)
+        """The cells that are not counted yet, each once."""
+        return np.setdiff1d(cells, self._cache[key][0]) if key in self._cache else np.unique(cells)
 
     def keep(self, key: object, cells: Codes, counts: NDArray[Any], totals: NDArray[Any]) -> None:
         """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
-        known, before, _ = self._kept.pop(key, (_NO_CELLS, counts[:, :0], totals))
+        known, before, _ = self._cache.pop(key, (_NO_CELLS, counts[:, :0], totals))
         self.counted += cells.size
-        self._size += cells.size
+        self._size += cells.size + (0 if known.size else KEY_CELLS)
         order = np.argsort(np.concatenate([known, cells]), kind="stable")
         merged = np.concatenate([before, counts], axis=1)[:, order]
-        self._kept[key] = np.concatenate([known, cells])[order], merged, totals
+        self._cache[key] = np.concatenate([known, cells])[order], merged, totals
 
     def find(self, key: object, cells: Codes) -> tuple[NDArray[Any], NDArray[Any]]:
         """The supports of cells that were counted, and the totals of all reports."""
-        known, counts, totals = self._kept[key]
-        self._kept.move_to_end(key)
+        known, counts, totals = self._cache[key]
+        self._cache.move_to_end(key)
         return counts[:, np.searchsorted(known, cells)], totals
 
     def forget(self) -> None:
-        """Drop what was not used for longest, until no more is kept than may be."""
+        """Drop the least recently used supports until the cache is no larger than it may be."""
         while self._size > self._most:
-            _, (known, _, _) = self._kept.popitem(last=False)
-            self._size -= known.size
+            _, (known, _, _) = self._cache.popitem(last=False)
+            self._size -= known.size + KEY_CELLS
 
     def drop(self, measure: str) -> None:
-        """Forget what was counted of a measure."""
-        for key in [key for key in self._kept if isinstance(key, tuple) and key[1] == measure]:
-            self._size -= self._kept.pop(key)[0].size
+        """Drop all supports that were counted for a measure."""
+        for key in [key for key in self._cache if isinstance(key, tuple) and key[1] == measure]:
+            self._size -= self._cache.pop(key)[0].size + KEY_CELLS
 
 
 def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""A table of private dimensions by report and public measures: it answers queries over boxes, each with its error."""
+"""A table of reports on private dimensions, with public measures: it answers queries over boxes, with their error."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
 from hubbub.protocols.ranges.errors_of_sums import SumVariance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
-from hubbub.protocols.ranges.measures import Measure
+from hubbub.protocols.ranges.measures import Measure, find_measure, read_measures
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
 
 
 class RangeTable:
-    """The reports of n people, and numbers that the server knows of each.
+    """The reports of n people, and public measures of them.
 
-    Answers are unbiased. Their variances are those of the randomisation, given the people; where the shares of people
-    enter, it is their estimates. What was counted for one query serves the next.
+    Answers are unbiased. Their variances are those of the randomisation, given the people; where a variance depends on
+    the shares of people, their estimates are used. Supports that were counted for a query are kept for later ones.
 
     Parameters
     ----------
     mechanism, reports
-        How people reported, and what.
+        How people reported, and their reports.
     measures
-        Numbers by name, each with one a person (row).
+        Measures by name, with a number for each person (row).
     most_kept
         How many supports are kept for later queries.
 
@@ -71,13 +70,11 @@ class RangeTable:
         return self.reports.n
 
     def measure(self, name: str, values: ArrayLike) -> None:
-        """Add a measure, or put another in its place."""
-        measure = Measure.of(name, values)
-        if measure.weights.size != self.n:
-            raise InvalidValue(name, measure.weights.size, f"{self.n} numbers, one a person")
+        """Add a measure, or replace the one of this name."""
+        measure = read_measures({name: values}, self.n)[name]
         self.supports.drop(name)
         self._measures[name] = measure
-        # in the order of each level's reports, once: picking them out of all people costs more than a query's hashes
+        # sorted by level only once: to select them out of all people costs more than the hashes of a query
         everyone = not self.mechanism.divided
         self._level_weights[name] = {
             level: measure.weights if everyone else measure.weights[group.rows]
@@ -85,7 +82,7 @@ class RangeTable:
         }
 
     def forget(self, name: str) -> None:
-        """Drop a measure and what was counted of it."""
+        """Drop a measure and its supports."""
         self._measures.pop(name, None)
         self._level_weights.pop(name, None)
         self.supports.drop(name)
@@ -96,17 +93,17 @@ class RangeTable:
         Parameters
         ----------
         query
-            What is asked.
+            The box and the measure.
         consistent
-            Whether all levels together answer, by least squares given the total: less error, but every cell of every
-            level is counted at the first such query.
+            Whether the answer is by least squares over all levels, given the total. The error is smaller, but the first
+            such query counts every cell of every level.
         """
         query.check(self.mechanism.dimensions)
         return self.weigh(self.mechanism.terms(query.box, consistent=consistent), query.measure)
 
     def weigh(self, terms: CellSum, measure: str | None = None) -> Estimate:
         """The estimate of a weighted sum of cells."""
-        weights = self._measure_of(measure)
+        weights = find_measure(self._measures, measure)
         total, squares = (float(self.n), float(self.n)) if weights is None else (weights.total, weights.squares)
         value = terms.known * total
         variance = SumVariance(self.n, squares, terms.known, divided=self.mechanism.divided)
@@ -115,28 +112,23 @@ class RangeTable:
         bounds = (0.0, float(self.n)) if weights is None else None
         return Estimate(np.array([value]), np.array([variance.total()]), self.n, kind="quantity", bounds=bounds)
 
-    def _measure_of(self, name: str | None) -> Measure | None:
-        if name is not None and name not in self._measures:
-            raise InvalidValue("measure", name, f"one of {', '.join(self._measures) or 'no measures'}")
-        return None if name is None else self._measures[name]
-
     def _add(self, term: LevelCells, name: str | None, measure: Measure | None, variance: SumVariance) -> float:
-        """Add a level's part of the variance, and return that of the value."""
+        """Add the variance of one level's cells to `variance`, and return their weighted sum."""
         oracle = self.mechanism.oracle(term.level)
         group = self.reports.levels.get(term.level)
-        nothing = np.zeros(term.cells.size)
         if group is None:
-            variance.add(oracle, 0, term.weights, nothing, nothing)
+            zeros = np.zeros(term.cells.size)
+            variance.add(oracle, 0, term.weights, zeros, zeros)
             return 0.0
-        own = None if name is None else lambda: self._level_weights[name][term.level]
-        counts, totals = self.supports.of(term.level, name, term.cells, oracle, group.reports, own)
+        weights = None if name is None else lambda: self._level_weights[name][term.level]
+        counts, totals = self.supports.of(term.level, name, term.cells, oracle, group.reports, weights)
         moments = oracle.moments()
         scale = self.n / group.rows.size if self.mechanism.divided else 1.0
-        held, squares = (
+        sums, squares = (
             (row - moments.false_mean * total) / (moments.true_mean - moments.false_mean) * scale
             for row, total in zip(counts, totals, strict=True)
         )
         if measure is not None:
-            held, squares = held / measure.scale, squares / measure.scale**2
-        variance.add(oracle, group.rows.size, term.weights, held, squares)
-        return float(term.weights @ held)
+            sums, squares = sums / measure.scale, squares / measure.scale**2
+        variance.add(oracle, group.rows.size, term.weights, sums, squares)
+        return float(term.weights @ sums)

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.protocols.heavy_hitters.bit_encoding import Integers
 from hubbub.protocols.heavy_hitters.plan import PrefixPlan, prefix_lengths
-from hubbub.protocols.heavy_hitters.written import Integers
 from hubbub.reproduce.baselines.heavy_hitters.prefixes import search_prefixes
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.dissertation.heavy_data import NEEDS, OTHER_DATA, coded
@@ -80,7 +80,7 @@ def _measured(context: Context, *, known: bool) -> dict[Key, NDArray[np.float64]
 
 def _on_reports(context: Context, data: str, epsilon: float) -> int:
     population = coded(context, data, context.rng.child("tables 4.2 and 4.3", data, 0))
-    plan = PrefixPlan(written=Integers(BITS), k=K, epsilon=epsilon, groups=_REPORTED_GROUPS)
+    plan = PrefixPlan(encoding=Integers(BITS), k=K, epsilon=epsilon, groups=_REPORTED_GROUPS)
     rng = context.rng.child("tables 4.2 and 4.3", data, str(epsilon), "reports")
     found = run_plan(plan, population.values[population.people].astype(np.int64), rng)
     return 0 if found.stopped else hits([int(value) for value in found.values], population.ranked(K))

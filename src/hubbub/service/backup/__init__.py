@@ -1,1 +1,1 @@
-"""Backups: the database and the folder of kept reports, consistent with each other, from either store."""
+"""Backups of either store: its database and its folder of reports, consistent with each other."""

@@ -1,4 +1,4 @@
-"""Whether a backup is whole: all files there, as they were; a sound database that this version can read."""
+"""Checks a backup: all files exist unchanged, and this version can read the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_NAMED = 3
 
 
 def check_backup(folder: Path) -> Manifest:
-    """Check a backup from end to end, and change nothing; what it holds, or `BackupRefused`.
+    """Check a backup without changing anything. Returns its manifest; `BackupRefused` if anything is wrong.
 
     Example:
         >>> check_backup(Path("no such folder"))
@@ -22,20 +22,20 @@ def check_backup(folder: Path) -> Manifest:
         hubbub.service.backup.manifest.BackupRefused: no such folder: not a backup, or one that was not finished: ...
     """
     manifest = Manifest.read(folder)
-    wrong = {
+    faulty = {
         "missing": [file.name for file in manifest.files if not (folder / file.name).is_file()],
         "of another size": [],
         "changed": [],
     }
     for file in manifest.files:
         path = folder / file.name
-        if file.name in wrong["missing"]:
+        if file.name in faulty["missing"]:
             continue
         if path.stat().st_size != file.bytes:
-            wrong["of another size"].append(file.name)
+            faulty["of another size"].append(file.name)
         elif sha256_of(path) != file.sha256:
-            wrong["changed"].append(file.name)
-    faults = [f"{len(names):,} {what} ({_some(names)})" for what, names in wrong.items() if names]
+            faulty["changed"].append(file.name)
+    faults = [f"{len(names):,} {fault} ({_some(names)})" for fault, names in faulty.items() if names]
     if faults:
         raise BackupRefused(f"{folder}: damaged: {'; '.join(faults)}")
     _check_database(folder / DATABASE, manifest)
@@ -44,11 +44,11 @@ def check_backup(folder: Path) -> Manifest:
 
 def _check_database(path: Path, manifest: Manifest) -> None:
     try:
-        # Immutable: nothing is written beside it, not even a lock.
+        # Immutable: SQLite then writes nothing beside the file, not even a lock.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-            ((sound,), *_) = database.execute("PRAGMA integrity_check").fetchall()
-            if sound != "ok":
-                raise BackupRefused(f"{path}: damaged: {sound}")
+            ((result,), *_) = database.execute("PRAGMA integrity_check").fetchall()
+            if result != "ok":
+                raise BackupRefused(f"{path}: damaged: {result}")
             versions = database.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
             names = {name for (name,) in database.execute("SELECT name FROM archives")}
     except sqlite3.Error as error:

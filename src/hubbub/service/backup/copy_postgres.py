@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL store, copied to a SQLite file as they are at one moment, and back."""
+"""Copies the tables of a PostgreSQL store to a SQLite file in one snapshot, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import MissingDependency
-from hubbub.service.backup.copy_sqlite import alone
+from hubbub.service.backup.copy_sqlite import make_single_file
 from hubbub.service.backup.manifest import BackupRefused
 from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore, connect
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import psycopg
 
 _ROWS = 500
-_IN_USE = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 
 
 def copy_postgres(url: str, target: Path) -> None:
-    """Copy the tables into a new SQLite file, all as they are at one moment; the collector goes on meanwhile."""
+    """Copy the tables into a new SQLite file, in one snapshot. The collector may go on meanwhile."""
     SqliteStore(target).close()  # the same tables, empty
     with _connected(url) as source, closing(sqlite3.connect(target)) as copy:
         from psycopg import IsolationLevel
@@ -36,36 +36,36 @@ def copy_postgres(url: str, target: Path) -> None:
                 marks = ", ".join("?" * len(columns))
                 with source.cursor(name=table) as rows:
                     rows.execute(f"SELECT {', '.join(columns)} FROM {table}".encode())  # noqa: S608
-                    while some := rows.fetchmany(_ROWS):
-                        copy.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", some)  # noqa: S608
+                    while chunk := rows.fetchmany(_ROWS):
+                        copy.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", chunk)  # noqa: S608
         copy.commit()
-        alone(copy)
+        make_single_file(copy)
 
 
 def postgres_in_use(url: str) -> bool:
-    """Whether a database holds a store with anything in it."""
+    """Whether a database holds a store that is not empty."""
     with _connected(url) as target:
-        known = {table for (table,) in target.execute(_IN_USE).fetchall()}
-        return "meta" in known and any(
+        existing = {table for (table,) in target.execute(_TABLES).fetchall()}
+        return "meta" in existing and any(
             target.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchall()  # noqa: S608
             for table in ("collections", "counts", "asks", "releases")
-            if table in known
+            if table in existing
         )
 
 
 def fill_postgres(source: Path, url: str) -> None:
-    """Fill an empty database with a backup's tables, all or nothing."""
-    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as given:
-        _check_version(given)
+    """Fill an empty database with the tables of a backup, in one transaction."""
+    with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as backup:
+        _check_version(backup)
         PostgresStore(url).close()  # the same tables, empty
         with _connected(url) as target, target.transaction():
-            _fill(given, target)
+            _fill(backup, target)
 
 
-def _fill(given: sqlite3.Connection, target: psycopg.Connection[Any]) -> None:
-    for table, columns in _tables(given).items():
+def _fill(backup: sqlite3.Connection, target: psycopg.Connection[Any]) -> None:
+    for table, columns in _tables(backup).items():
         target.execute(f"DELETE FROM {table}".encode())  # noqa: S608
-        rows = given.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608
+        rows = backup.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608
         with target.cursor().copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()) as into:
             for row in rows:
                 into.write_row(row)
@@ -83,7 +83,7 @@ def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
         raise MissingDependency("psycopg", "server") from None
     try:
         with connect(url) as connection:
-            connection.execute("SET statement_timeout = 0")  # a whole table takes its time
+            connection.execute("SET statement_timeout = 0")  # copying a whole table may take long
             yield connection
     except psycopg.Error as error:
         raise BackupRefused(f"PostgreSQL: {error}") from error

@@ -1,4 +1,4 @@
-"""A copy of a SQLite store as it is at one moment, whether a collector is at work or not."""
+"""Copies a SQLite store in one snapshot, whether or not a collector uses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATIENCE = 30.0
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a store to a new file, all at one moment; the collector goes on meanwhile.
+    """Copy a store to a new file, in one snapshot. The collector may go on meanwhile.
 
     Example:
         >>> import tempfile
@@ -28,25 +28,25 @@ def copy_sqlite(source: Path, target: Path) -> None:
         raise BackupRefused(f"{source}: there is no such store")
     make_private_file(target)
     try:
-        # Opened to write, which it does not: after a crash the log is part of the database, and must be recovered.
+        # Nothing is written, but after a crash SQLite must recover the log, which needs write access.
         address = f"{source.absolute().as_uri()}?mode=rw"
         with (
             closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as live,
             closing(sqlite3.connect(target)) as copy,
         ):
-            live.backup(copy)  # in one go, which is one moment
-            alone(copy)
+            live.backup(copy)  # all pages in one call, and so in one snapshot
+            make_single_file(copy)
     except sqlite3.Error as error:
         raise BackupRefused(f"{source}: {error}") from error
 
 
-def alone(copy: sqlite3.Connection) -> None:
+def make_single_file(copy: sqlite3.Connection) -> None:
     """Make a database one file, without a log beside it."""
     copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def sqlite_files(path: Path) -> list[Path]:
-    """The files that belong to a database of this name: itself, and what SQLite puts beside it.
+    """The files of a SQLite database: the database itself, and those that SQLite puts beside it.
 
     Example:
         >>> [path.name for path in sqlite_files(Path("store.db"))]

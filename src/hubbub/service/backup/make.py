@@ -1,4 +1,4 @@
-"""Making a backup, while a collector is at work or not."""
+"""Makes a backup, whether or not a collector is running."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from hubbub.service.backup.copy_sqlite import copy_sqlite
 from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
 from hubbub.service.store import sqlite_path
 
-_TIMES = 3
+_ATTEMPTS = 3
 
 
 def make_backup(store: str, reports: Path, target: Path) -> Manifest:
-    """Copy a store and the files of reports that it names into a new folder; the folder appears once it is whole.
+    """Copy a store and the files of reports that it names into a new folder, which appears once it is complete.
 
-    The database is copied first, as it is at one moment, then the files that it names: they never change, and only
-    retention takes them away. If it did so meanwhile, all is done again.
+    The database is copied first, in one snapshot, then the files that it names. These files never change, and only
+    retention deletes them. If it deleted one meanwhile, the backup is made again.
 
     Parameters
     ----------
     store
         The URL of the store.
     reports
-        The folder of its single reports; need not exist if it names none.
+        The folder of its single reports; it need not exist if the store names none.
     target
         The new folder.
 
@@ -40,22 +40,22 @@ def make_backup(store: str, reports: Path, target: Path) -> Manifest:
         >>> from hubbub.service.store import open_store
         >>> folder = Path(tempfile.mkdtemp())
         >>> open_store(f"sqlite:///{folder / 'hubbub.db'}").close()
-        >>> made = make_backup(f"sqlite:///{folder / 'hubbub.db'}", folder / "hubbub.db.reports", folder / "backup")
-        >>> [file.name for file in made.files], sorted(path.name for path in (folder / "backup").iterdir())
+        >>> manifest = make_backup(f"sqlite:///{folder / 'hubbub.db'}", folder / "hubbub.db.reports", folder / "backup")
+        >>> [file.name for file in manifest.files], sorted(path.name for path in (folder / "backup").iterdir())
         (['store.db'], ['manifest.json', 'reports', 'store.db'])
     """
     if os.path.lexists(target):
         raise BackupRefused(f"{target}: there already; a backup is a new folder")
     target.absolute().parent.mkdir(parents=True, exist_ok=True)
-    for _ in range(_TIMES):
+    for _ in range(_ATTEMPTS):
         part = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".part", dir=target.absolute().parent))
         try:
-            made, missing = _copy(store, reports, part)
+            manifest, missing = _copy(store, reports, part)
             if not missing:
                 _sync(part / REPORTS, part)
                 os.rename(part, target)
                 _sync(target.absolute().parent)
-                return made
+                return manifest
         finally:
             shutil.rmtree(part, ignore_errors=True)
     raise BackupRefused(f"{reports}: {len(missing):,} files are missing that the store names, such as {missing[0]}")
@@ -70,19 +70,19 @@ def _copy(store: str, reports: Path, part: Path) -> tuple[Manifest, list[str]]:
     else:
         copy_sqlite(path, database)
     files = [BackupFile(DATABASE, database.stat().st_size, sha256_of(database))]
-    for name in _named(database):
+    for name in _report_files(database):
         try:
             copied = copy_file(reports / name, part / REPORTS / name)
         except FileNotFoundError:
             missing.append(name)
             continue
         files.append(replace(copied, name=f"{REPORTS}/{name}"))
-    made = Manifest(began, __version__, "postgresql" if path is None else "sqlite", tuple(files))
-    made.write(part)
-    return made, missing
+    manifest = Manifest(began, __version__, "postgresql" if path is None else "sqlite", tuple(files))
+    manifest.write(part)
+    return manifest, missing
 
 
-def _named(database: Path) -> list[str]:
+def _report_files(database: Path) -> list[str]:
     """The files of reports that a copied store names."""
     try:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as copy:

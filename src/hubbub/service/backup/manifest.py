@@ -1,4 +1,4 @@
-"""What a backup says of itself: its files, their sizes and their checksums."""
+"""The manifest of a backup: its files with their sizes and checksums."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ DATABASE = "store.db"
 REPORTS = "reports"
 _FORMAT = 1
 _CHUNK = 1 << 20
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _NAME = re.compile(rf"{re.escape(DATABASE)}|{REPORTS}/[a-z0-9_-]+\.parquet")
 
 
 class BackupRefused(HubbubError):
-    """A backup was not made, is not whole, or may not be put where it was to go. Nothing was changed."""
+    """A backup cannot be made, is damaged, or cannot be restored to the given place. Nothing was changed."""
 
 
 @dataclass(frozen=True)
 class BackupFile:
-    """A file of a backup."""
+    """A file of a backup, with its size and checksum."""
 
     name: str
     bytes: int
@@ -34,14 +35,14 @@ class BackupFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of a backup: when it was made and from what, and its files, the database first.
+    """When a backup was made, by which version and from which kind of store, and its files, the database first.
 
     Example:
         >>> import tempfile
-        >>> made = Manifest(1.5, "0.1.0", "sqlite", (BackupFile(DATABASE, 3, "0" * 64),))
+        >>> manifest = Manifest(1.5, "0.1.0", "sqlite", (BackupFile(DATABASE, 3, "0" * 64),))
         >>> folder = Path(tempfile.mkdtemp())
-        >>> made.write(folder)
-        >>> Manifest.read(folder) == made
+        >>> manifest.write(folder)
+        >>> Manifest.read(folder) == manifest
         True
     """
 
@@ -52,11 +53,11 @@ class Manifest:
 
     @property
     def reports(self) -> list[str]:
-        """The names of its files of single reports."""
+        """The names of the files of single reports."""
         return [Path(file.name).name for file in self.files if file.name != DATABASE]
 
     def write(self, folder: Path) -> None:
-        """Write it, on the disk: a backup is one once it has this file."""
+        """Write the manifest durably. It is written last: a folder without it is no backup."""
         document = {
             "format": _FORMAT,
             "made": self.made,
@@ -64,7 +65,7 @@ class Manifest:
             "store": self.store,
             "files": [vars(file) for file in self.files],
         }
-        descriptor = os.open(folder / MANIFEST, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(folder / MANIFEST, _NEW_FILE, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
             file.flush()
@@ -72,7 +73,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read it, or refuse it."""
+        """Read the manifest of a folder; `BackupRefused` if there is none, or it is invalid."""
         try:
             document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             if document["format"] != _FORMAT:
@@ -80,22 +81,22 @@ class Manifest:
             files = tuple(
                 BackupFile(str(entry["name"]), int(entry["bytes"]), entry["sha256"]) for entry in document["files"]
             )
-            made = cls(float(document["made"]), str(document["hubbub"]), str(document["store"]), files)
+            manifest = cls(float(document["made"]), str(document["hubbub"]), str(document["store"]), files)
         except FileNotFoundError:
             raise BackupRefused(f"{folder}: not a backup, or one that was not finished: no {MANIFEST}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise BackupRefused(f"{folder}: {MANIFEST} cannot be read: {error}") from error
-        # The names become paths: none may lead elsewhere.
+        # The names become paths: none may lead out of the folder.
         names = [file.name for file in files]
         if names[:1] != [DATABASE] or len(set(names)) < len(names) or not all(map(_NAME.fullmatch, names)):
             raise BackupRefused(f"{folder}: {MANIFEST} names files that no backup has")
-        return made
+        return manifest
 
 
 def copy_file(source: Path, target: Path) -> BackupFile:
-    """Copy a file to a new one for its owner alone, onto the disk; its size and checksum, under the target's name.
+    """Copy a file durably to a new file that only its owner can read. Returns the name, size and checksum of the copy.
 
-    Never of a database that this process has open: closing the source would drop its locks.
+    Must not be used on a database that this process has open: closing the source would drop SQLite's locks.
 
     Example:
         >>> import tempfile
@@ -106,8 +107,8 @@ def copy_file(source: Path, target: Path) -> BackupFile:
         ('b', 3, True)
     """
     digest, size = hashlib.sha256(), 0
-    with source.open("rb") as given, open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        while chunk := given.read(_CHUNK):
+    with source.open("rb") as original, open(os.open(target, _NEW_FILE, 0o600), "wb") as file:
+        while chunk := original.read(_CHUNK):
             digest.update(chunk)
             size += file.write(chunk)
         file.flush()
@@ -116,7 +117,7 @@ def copy_file(source: Path, target: Path) -> BackupFile:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum of a file.
+    """The SHA-256 checksum of a file, in hexadecimal.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""Putting a backup back, where there is no store yet."""
+"""Restores a backup to a place where there is no store yet."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hubbub.service.store import sqlite_path
 
 
 def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
-    """Check a backup, then make a store of it and a folder of its files of reports. Nothing is written over.
+    """Check a backup, then make a new store and a new folder of reports from it. Nothing is overwritten.
 
-    The files come first and the store last: a store that is there is whole.
+    The files come first and the store last: if the store exists, the restoration is complete.
 
     Parameters
     ----------
     backup
         The folder of the backup; it stays as it is.
     store
-        The URL of the new store, of either kind, whichever the backup was made of.
+        The URL of the new store; it may be of another kind than the one that was backed up.
     reports
         The folder for single reports: one that does not exist, or is empty.
 
@@ -52,10 +52,10 @@ def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
 
 
 def _check_free(store: str, path: Path | None, reports: Path) -> None:
-    # A log of another database would be taken for this one's.
-    for there in sqlite_files(path) if path is not None else []:
-        if os.path.lexists(there):
-            raise BackupRefused(f"{there}: there already; a backup is restored where no store is")
+    # SQLite would read the leftover log of another database as part of this one.
+    for existing in sqlite_files(path) if path is not None else []:
+        if os.path.lexists(existing):
+            raise BackupRefused(f"{existing}: there already; a backup is restored where no store is")
     if path is None and postgres_in_use(store):
         raise BackupRefused("the database holds a store already; a backup is restored where none is")
     if os.path.lexists(reports) and not (reports.is_dir() and not any(reports.iterdir())):
@@ -81,10 +81,10 @@ def _restore_database(source: Path, path: Path) -> None:
     try:
         copy_file(source, part)
         try:
-            os.link(part, path)  # unlike a renaming, never over another
+            os.link(part, path)  # unlike a rename, this never replaces a file
         except OSError as error:
             if error.errno == errno.EEXIST:
                 raise BackupRefused(f"{path}: there already") from None
-            os.rename(part, path)  # a disk without links
+            os.rename(part, path)  # a file system without hard links
     finally:
         part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which webhooks there are: a file of the operator's, no part of what is signed for devices."""
+"""The configuration of webhooks: a file of the operator's, not part of the signed collection."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _LONGEST = 60
 
 @dataclass(frozen=True, repr=False)
 class Webhook:
-    """Where alarms are sent. Neither its address nor its secrets are ever shown: either may let somebody in.
+    """A receiver of alarm events. Its address and its secrets are never shown: either may give access.
 
     Parameters
     ----------
     name
-        What it is called in logs, in metrics, and in the store: a changed address goes on where the old one was.
+        The name in logs, metrics and the store. With another address under the same name, deliveries go on.
     url
         An http or https address.
     secrets
-        What deliveries are signed with, each of them.
+        The keys of the signatures: each delivery is signed with every one.
     timeout
-        Seconds that a delivery may take, in all.
+        Seconds that a delivery may take.
     collections
-        Those whose alarms are sent; all, if none is named.
+        The collections whose alarms are sent; empty for all.
 
     Example:
         >>> Webhook("pager", "https://pager.example.org/hubbub", (b"k" * 32,))
@@ -56,15 +56,15 @@ class Webhook:
             raise InvalidValue("webhooks", self.name, "a name of a to z, 0 to 9 and -, at most 41 letters")
         try:
             parts = urlsplit(self.url)
-            right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-            right = right and parts.username is None and not parts.fragment and self.url.isascii()
-            right = right and self.url.isprintable() and " " not in self.url
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            valid = valid and parts.username is None and not parts.fragment and self.url.isascii()
+            valid = valid and self.url.isprintable() and " " not in self.url
         except ValueError:
-            right = False
-        if not right:
-            scheme, divider, _ = self.url.partition("://")  # without one, all of it may be the address
-            told = f"{scheme[:10]}://..." if divider else "an address that is not shown"
-            raise InvalidValue(self._at("url"), told, "an http or https address without a user, a space or a #")
+            valid = False
+        if not valid:
+            scheme, divider, _ = self.url.partition("://")  # without a divider, all of it may be secret
+            shown = f"{scheme[:10]}://..." if divider else "an address that is not shown"
+            raise InvalidValue(self._at("url"), shown, "an http or https address without a user, a space or a #")
         if not 1 <= self.timeout <= _LONGEST:
             raise InvalidValue(self._at("timeout"), self.timeout, f"1 to {_LONGEST} seconds")
 
@@ -73,11 +73,11 @@ class Webhook:
 
     @property
     def address(self) -> SplitResult:
-        """The parts of its address."""
+        """The parts of the address."""
         return urlsplit(self.url)
 
     def wants(self, collections: Iterable[str]) -> tuple[str, ...]:
-        """Those of the served collections whose alarms are sent; refuses to wait for one that is not served."""
+        """The served collections whose alarms are sent. `InvalidValue` if a named collection is not served."""
         served = tuple(collections)
         for name in self.collections:
             if name not in served:
@@ -123,7 +123,7 @@ def _webhook(name: str, table: TomlTable, folder: Path, environ: Mapping[str, st
         url=table.take("url", str),
         secrets=read_secrets(table.at("secret_env" if variable else "secret_file"), text),
         timeout=seconds_of(table.at("timeout"), table.take("timeout", str, "10s")),
-        collections=tuple(str(each) for each in collections),
+        collections=tuple(map(str, collections)),
     )
     table.finish()
     return webhook

@@ -16,26 +16,26 @@ from hubbub.service.webhooks.signing import signature
 
 
 class NotDelivered(HubbubError):
-    """The receiver did not take it: why, in words that tell nothing of its address."""
+    """The receiver did not take a delivery. The message gives the reason without the address."""
 
 
 def id_of(event: AlarmEvent) -> str:
-    """What a delivery is called: the same whenever it is tried again. A receiver that knows it has heard of it.
+    """The id of a delivery, the same at every retry: a receiver knows by it whether it has seen the event.
 
-    The step is in it for the sake of a collector whose store was begun anew: its numbers are, too.
+    The id includes the step: after a new start with an empty store, numbers are used again.
     """
     return f"{event.collection}:{event.number}:{event.step}"
 
 
 def body_of(event: AlarmEvent) -> bytes:
-    """What is sent: the event, and what happened in it."""
+    """The body of a delivery: the type of the event, the id, and the event."""
     return json.dumps({"type": f"alarm.{event.state}", "id": id_of(event), "data": event.to_json()}).encode()
 
 
 def deliver(webhook: Webhook, event: AlarmEvent, now: float) -> None:
-    """Send an event, and see that it is taken: any answer of 200 to 299. All of it takes `timeout` seconds at most.
+    """Send an event; `NotDelivered` unless the receiver answers with a status of 200 to 299 within its timeout.
 
-    Redirects are not followed: the address is the operator's word. Of the answer nothing but its status is read.
+    Redirects are not followed: only the operator decides on the address. Of the answer only the status is read.
     """
     body, timestamp = body_of(event), int(now)
     headers = {
@@ -44,23 +44,23 @@ def deliver(webhook: Webhook, event: AlarmEvent, now: float) -> None:
         "Connection": "close",
         "webhook-id": id_of(event),
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(signature(each, id_of(event), timestamp, body) for each in webhook.secrets),
+        "webhook-signature": " ".join(signature(secret, id_of(event), timestamp, body) for secret in webhook.secrets),
     }
     address = webhook.address
     path = (address.path or "/") + (f"?{address.query}" if address.query else "")
     connection = _connection(webhook)
-    over, late = threading.Event(), threading.Event()
-    threading.Thread(target=_cut, args=(connection, webhook.timeout, over, late), daemon=True).start()
+    done, late = threading.Event(), threading.Event()
+    threading.Thread(target=_cut_off, args=(connection, webhook.timeout, done, late), daemon=True).start()
     try:
         connection.request("POST", path, body, headers)
         status = connection.getresponse().status
-        if late.is_set():  # what was cut off can look like an answer
+        if late.is_set():  # an answer that was cut off can look complete
             raise TimeoutError
     except (OSError, http.client.HTTPException, ValueError) as error:
         slow = isinstance(error, TimeoutError) or late.is_set()
         raise NotDelivered(f"no answer within {webhook.timeout} s" if slow else _reason(error)) from None
     finally:
-        over.set()
+        done.set()
         connection.close()
     if not 200 <= status < 300:
         raise NotDelivered(f"it answers {status}" + (": redirects are not followed" if 300 <= status < 400 else ""))
@@ -75,15 +75,17 @@ def _connection(webhook: Webhook) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(address.hostname, address.port, timeout=webhook.timeout)
 
 
-def _cut(connection: http.client.HTTPConnection, timeout: float, over: threading.Event, late: threading.Event) -> None:
-    """End a delivery whose receiver answers, but byte by byte: each of them is in time, and all are not."""
+def _cut_off(
+    connection: http.client.HTTPConnection, timeout: float, done: threading.Event, late: threading.Event
+) -> None:
+    """Close a delivery after the timeout, even if its receiver still answers byte by byte."""
     wait = timeout
-    while not over.wait(wait):
+    while not done.wait(wait):
         late.set()
         sock, wait = connection.sock, 0.05
         if sock is not None:
             with contextlib.suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # below any TLS, which is of the other thread
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not by TLS, which the other thread uses
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The thread that sends a webhook's events, one after the other, until each is taken."""
+"""The thread that sends the events of a webhook in order, each until it is taken."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.delivery import NotDelivered, deliver
 
 MOST_WAITING = 1000
-"""Events of a collection that wait for a webhook; of more, the oldest are left out."""
+"""The most events of a collection that wait for a webhook; of more, the oldest are left out."""
 GIVE_UP = 3 * 86400.0
-"""Seconds of trying after which an event is left out, so that those behind it have their turn."""
+"""Seconds after which an event that cannot be delivered is left out, so that the next ones are sent."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 600.0
 OUTCOMES = ("delivered", "failed", "left_out")
 
@@ -28,18 +28,18 @@ _PATIENCE = 5.0
 
 
 class WebhookSender:
-    """Sends a webhook the events of its collections, in order.
+    """Sends the events of some collections to a webhook, in order.
 
-    The store is the queue: what waits are the stored events above the number that the webhook has taken, which is
-    stored too. An event is taken once at least: once in normal life, and once more if the collector dies between the
-    receiver's answer and the next commit. A new webhook begins with what happens after it was first configured.
+    The store is the queue: the stored events wait whose number is above the last that the webhook took, which is stored
+    too. Each event is delivered at least once; twice if the collector dies between the receiver's answer and the next
+    commit. A new webhook gets the events that come after it was configured.
 
     Parameters
     ----------
     webhook, collector
-        Where to, and whose events.
+        The receiver, and the collector with the events.
     clock
-        The time that deliveries are dated with.
+        The time in the headers of deliveries.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -69,11 +69,11 @@ class WebhookSender:
         collector.alarms.listen(lambda event: self._change.set())
 
     def start(self) -> None:
-        """Begin, with what waits since the last time."""
+        """Start the thread, which first sends the events that still wait."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more; an attempt that has begun may end, if that is soon."""
+        """Send no more events. Waits a few seconds for an attempt under way."""
         self._stopping = True
         self._change.set()
         if self._thread.is_alive():
@@ -84,7 +84,7 @@ class WebhookSender:
         return max(self._collector.store.last_alarm_event(name) - self._taken[name], 0) if name in self._taken else 0
 
     def status(self, name: str) -> dict[str, Json] | None:
-        """How far the events of a collection are, if they are sent here."""
+        """How many events of a collection were taken and wait; None if they are not sent to this webhook."""
         if name not in self._taken:
             return None
         taken, waiting = self._taken[name], self.waiting(name)
@@ -99,7 +99,7 @@ class WebhookSender:
                     self._send(event)
                 else:
                     self._change.wait(_IDLE)
-            except Exception as error:  # the store is gone, say: this thread goes on for as long as the collector does
+            except Exception as error:  # such as a store that is gone: the thread goes on until the collector stops
                 log("webhook stuck", level=logging.ERROR, webhook=self.webhook.name, error=type(error).__name__)
                 self._wait(_IDLE)
 
@@ -107,9 +107,9 @@ class WebhookSender:
         """The oldest event that waits."""
         waiting: list[AlarmEvent] = []
         for name in self._taken:
-            over = self.waiting(name) - MOST_WAITING
-            if over > 0:
-                self._leave_out(name, self._taken[name] + over, f"more than {MOST_WAITING} wait")
+            excess = self.waiting(name) - MOST_WAITING
+            if excess > 0:
+                self._leave_out(name, self._taken[name] + excess, f"more than {MOST_WAITING} wait")
             waiting += self._collector.alarms.events(name, after=self._taken[name], most=1)
         return min(waiting, key=lambda event: event.at, default=None)
 
@@ -123,8 +123,8 @@ class WebhookSender:
                 failures += 1
                 self.counts["failed"] += 1
                 self.failing = str(error)
-                told = {"webhook": self.webhook.name, "collection": event.collection, "number": event.number}
-                log("webhook failed", level=logging.WARNING, **told, failures=failures, reason=self.failing)
+                about = {"webhook": self.webhook.name, "collection": event.collection, "number": event.number}
+                log("webhook failed", level=logging.WARNING, **about, failures=failures, reason=self.failing)
                 if time.monotonic() - began > GIVE_UP:
                     self._leave_out(event.collection, event.number, "tried for too long")
                     return
@@ -148,12 +148,12 @@ class WebhookSender:
         self._take(name, number)
 
     def _backoff(self, failures: int) -> float:
-        """Seconds to wait: twice as many after each failure, with jitter, so that receivers are not hit in step."""
+        """Seconds to wait: twice as many after each failure, with jitter, so that senders do not retry together."""
         most = min(FIRST_WAIT * 2.0 ** min(failures - 1, 30), LONGEST_WAIT)
         return most * (0.5 + float(self._rng.uint32(1)[0]) / (1 << 33))
 
     def _wait(self, seconds: float) -> None:
-        """Wait, however many events come meanwhile; not when the collector stops."""
+        """Wait, unless the collector stops; new events do not end the wait."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
             self._change.clear()

@@ -1,4 +1,4 @@
-"""How a delivery is signed: HMAC-SHA256 over its id, its time and its exact bytes, as Standard Webhooks has it."""
+"""Signatures of deliveries: HMAC-SHA256 over id, time and exact bytes, as in the Standard Webhooks specification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 2
 
 
 def signature(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
-    """The signature of a delivery, as it stands in the header `webhook-signature`.
+    """The signature of a delivery, for the header `webhook-signature`.
 
     Example:
         >>> signature(b"k" * 32, "flights:1:40", 1700000000, b"{}")
@@ -26,7 +26,7 @@ def signature(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
 
 
 def read_secrets(field: str, text: str) -> tuple[bytes, ...]:
-    """The secrets in a text, one a line: with two of them a receiver can change over from one to the other.
+    """The secrets in a text, one a line; two of them while a receiver changes from one to the other.
 
     Example:
         >>> read_secrets("secret", "whsec_" + base64.b64encode(b"k" * 24).decode() + "\\n") == (b"k" * 24,)

@@ -1,4 +1,4 @@
-"""Shuffled batches as they are shown: how large the latest were, and who must work together to learn what of them."""
+"""Shuffled batches as the API shows them: their sizes, and what each coalition of parties can learn from them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hubbub.protocols.ask import Ask
 from hubbub.service.store.sql import Store
 
 MOST_BATCHES = 20
-"""How many batches of a question are told of."""
+"""The most batches of a question that are shown."""
 
 
 def shuffled_json(store: Store, collection: Collection) -> dict[str, Json]:
-    """Of each question the latest batches, latest first; of the smallest that may be, and of the latest, all epsilons.
+    """For each question: its latest batches, and the epsilons of all coalitions for the latest and the smallest batch.
 
     Example:
         >>> from hubbub.service.example import example_collector
@@ -29,7 +29,7 @@ def shuffled_json(store: Store, collection: Collection) -> dict[str, Json]:
         return {"route": None, "questions": {}}
     questions: dict[str, Json] = {}
     for name in collection.questions:
-        rows = store.shuffled_steps(collection.collection_id, name, MOST_BATCHES)
+        rows = store.shuffled_batches(collection.collection_id, name, MOST_BATCHES)
         batches: list[Json] = []
         for ask, row in rows:
             batches.append(
@@ -49,8 +49,8 @@ def shuffled_json(store: Store, collection: Collection) -> dict[str, Json]:
         if rows:
             ask, row = rows[0]
             mechanism = Ask.from_spec(json.loads(ask.spec)).mechanism
-            assert isinstance(mechanism, Mechanism)  # devices that remember are not asked where reports are shuffled
-            latest = [each.to_dict() for each in coalitions(mechanism, route, row.n - row.fakes)]
-        smallest: list[Json] = [each.to_dict() for each in coalitions_of(collection, name)]
+            assert isinstance(mechanism, Mechanism)  # shuffled collections ask no stateful mechanism
+            latest = [coalition.to_dict() for coalition in coalitions(mechanism, route, row.n - row.fakes)]
+        smallest: list[Json] = [coalition.to_dict() for coalition in coalitions_of(collection, name)]
         questions[name] = {"smallest": smallest, "latest": latest, "batches": batches}
     return {"route": route.spec(), "questions": questions}

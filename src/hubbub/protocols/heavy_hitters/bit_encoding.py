@@ -1,4 +1,4 @@
-"""How values are written as strings of bits, which strings can be values, and what a string is called."""
+"""Encodings of values as strings of bits: which strings can be prefixes of a value, and which value a string is."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from hubbub.core.domain import NONE
 from hubbub.core.errors import InvalidValue, check_integer
 
 OTHER = "(too long, or no text)"
-"""What devices say whose value cannot be written."""
+"""The label of devices whose value cannot be encoded."""
 
 _WHOLE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _ENDED, _BEGUN, _NEVER = 0, 4, 5, 6, 7, 8, 9, 10
-"""The bytes so far are whole characters (0), or lack 1 to 3 bytes of that; after four bytes the next is limited."""
-_DUE = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 1, MOST_BITS], dtype=np.int16)
-"""How many more bytes each needs."""
+"""The states of a UTF-8 parser. In states 0 to 3 so many bytes of the present character are missing; after the bytes
+E0, ED, F0 and F4 the next byte is limited; the text has ended, has just begun, or is not UTF-8."""
+_MISSING = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 1, MOST_BITS], dtype=np.int16)
+"""How many more bytes each state needs at least."""
 
 
 def _utf8() -> NDArray[np.uint8]:
-    """What the bytes so far are with each byte more (RFC 3629, section 4); the zero byte ends a text."""
-    after = np.full((len(_DUE), 256), _NEVER, dtype=np.uint8)
+    """The next state of the parser, by state and byte (RFC 3629, section 4); the zero byte ends a text."""
+    after = np.full((len(_MISSING), 256), _NEVER, dtype=np.uint8)
     after[_WHOLE, 1:0x80], after[_WHOLE, 0xC2:0xE0] = _WHOLE, 1
     after[_WHOLE, 0xE0:0xF0], after[_WHOLE, 0xF0:0xF5] = 2, 3
     after[_WHOLE, [0xE0, 0xED, 0xF0, 0xF4]] = _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4
@@ -41,28 +42,28 @@ def _utf8() -> NDArray[np.uint8]:
 _AFTER = _utf8()
 
 
-class Written(ABC):
-    """A way to write values as strings of `bits` bits; a `unit` of them is a character."""
+class BitEncoding(ABC):
+    """An encoding of values as strings of `bits` bits; a character has `unit` bits."""
 
     bits: int
     unit: ClassVar[int] = 1
 
     @abstractmethod
     def possible(self, words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-        """Which strings of so many bits are prefixes that a value can have."""
+        """Whether each of some strings of so many bits can be the prefix of a value."""
 
     @abstractmethod
     def value(self, string: int) -> str | int | None:
-        """The value that a whole string is, or None where it is none."""
+        """The value that a whole string encodes, or None if it encodes none."""
 
     def absent(self) -> dict[str, int]:
-        """What devices say that have no value: the strings, by name. No search looks for them."""
+        """The strings that devices without a value report, by label. Searches do not look for them."""
         return {}
 
 
 @dataclass(frozen=True)
-class Texts(Written):
-    """Texts of at most `longest` bytes in UTF-8, NFC, filled up with zero bytes; the empty one counts as none.
+class Texts(BitEncoding):
+    """Texts of at most `longest` bytes in UTF-8 and NFC, padded with zero bytes; the empty text counts as no value.
 
     Example:
         >>> texts = Texts(4)
@@ -80,43 +81,43 @@ class Texts(Written):
 
     @property
     def bits(self) -> int:  # type: ignore[override]
-        """Eight a byte."""
+        """Eight for each byte."""
         return 8 * self.longest
 
     def absent(self) -> dict[str, int]:
         return {NONE: 0, OTHER: (1 << self.bits) - 1}
 
     def value(self, string: int) -> str | None:
-        written = string.to_bytes(self.longest, "big").rstrip(b"\0")
+        encoded = string.to_bytes(self.longest, "big").rstrip(b"\0")
         try:
-            text = written.decode()
+            text = encoded.decode()
         except UnicodeDecodeError:
             return None
         return text if text and "\0" not in text and unicodedata.is_normalized("NFC", text) else None
 
     def possible(self, words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-        """Those that begin a text of UTF-8 which is not empty and has at most `longest` bytes."""
+        """Whether each string begins a non-empty UTF-8 text of at most `longest` bytes."""
         state = np.full(len(words), _BEGUN, dtype=np.uint8)
         whole, part = divmod(bits, 8)
         for at in range(whole):
             state = _AFTER[state, _byte(words, at)]
         left = self.longest - whole
         if not part:
-            return np.asarray(_DUE[state] <= left)
-        least = _DUE[_AFTER].reshape(len(_DUE), 1 << part, -1).min(axis=2)  # of all bytes that begin so
+            return np.asarray(_MISSING[state] <= left)
+        least = _MISSING[_AFTER].reshape(len(_MISSING), 1 << part, -1).min(axis=2)  # over all bytes with these bits
         return np.asarray(least[state, _byte(words, whole) >> np.uint64(8 - part)] < left)
 
 
 @dataclass(frozen=True)
-class Integers(Written):
-    """The integers from 0 to size - 1, written in `bits` bits, of which the string after the last stands for none.
+class Integers(BitEncoding):
+    """The integers from 0 to size - 1 in `bits` bits; the string of `size` stands for no value.
 
     Parameters
     ----------
     bits
         From 1 to 64.
     size
-        How many there are; all that so many bits can write unless given, and then none stands for none.
+        How many integers there are. If 0, all integers of so many bits are values, and no string stands for no value.
 
     Example:
         >>> Integers(4, size=9).absent(), Integers(4, size=9).value(12), Integers(4).value(12)
@@ -129,7 +130,7 @@ class Integers(Written):
     def __post_init__(self) -> None:
         check_integer("bits", self.bits, 1, 64)
         if self.size and not 1 <= self.size < 1 << self.bits:
-            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string stands for none")
+            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string stands for no value")
 
     def absent(self) -> dict[str, int]:
         return {NONE: self.size} if self.size else {}

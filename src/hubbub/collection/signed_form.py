@@ -1,0 +1,134 @@
+"""The signed form of a collection: the JSON that is signed, and how it is checked and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from hubbub.collection import formats
+from hubbub.collection.document import INTEGER_RANGES, Collection
+from hubbub.collection.shuffle_route import ShuffleRoute
+from hubbub.collection.terms import Terms
+from hubbub.collection.upload import frame_for
+from hubbub.core.domain import Domain
+from hubbub.core.errors import InvalidValue, at
+from hubbub.core.hashing import FIRST_HASH
+from hubbub.core.spec import Json, integer
+from hubbub.privacy.budget import Budget
+from hubbub.privacy.promise import Promise
+
+COMPILED = ("promises", "terms", "frame_bytes")
+"""The fields of a signed document that are compiled from its questions; `_COMPILED` has those of older formats."""
+_COMPILED: dict[int, tuple[str, ...]] = {1: (), 2: ("promises", "terms")}
+
+
+def document_of(collection: Collection) -> dict[str, Json]:
+    """The document of a collection in the present format, which is signed.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> document_of(load_collection(EXAMPLE))["name"]
+        'themes'
+    """
+    plain: dict[str, Json] = {name: getattr(collection, name) for name in (*INTEGER_RANGES, "name", "title", "trust")}
+    return {
+        "format": formats.COLLECTION.version,
+        **plain,
+        "fields": {name: domain.spec() for name, domain in collection.fields.items()},
+        "questions": {name: _json(question) for name, question in collection.questions.items()},
+        "budget": collection.budget.spec(),
+        "overrides": dict(collection.overrides),
+        **({"cover": True} if collection.cover else {}),
+        **({"hash": collection.hash} if collection.hash != FIRST_HASH else {}),
+        **({} if collection.shuffle is None else {"shuffle": collection.shuffle.spec()}),
+        "promises": [promise.spec() for promise in collection.promises],
+        "terms": {name: terms.spec() for name, terms in collection.terms.items()},
+        "frame_bytes": collection.frame_bytes,
+    }
+
+
+def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A signed document, upgraded to the present format; refused unless it has exactly the fields of its own format.
+
+    Example:
+        >>> check_document({"format": 3})
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: collection: got {'format': 3}; allowed: exactly the fields budget, cover, ...
+    """
+    present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
+    compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
+    expected = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
+    redundant = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
+    redundant = redundant or ("shuffle" in present and present["shuffle"] is None)
+    if set(present) | {"cover", "hash", "shuffle"} != expected or redundant:
+        raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(expected))}")
+    for name in ("fields", "questions"):
+        if not isinstance(present[name], Mapping):
+            raise InvalidValue(name, present[name], "an object")
+    return present
+
+
+def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
+    """The collection of a checked document, with questions that are read already."""
+    values = {"hash": FIRST_HASH} | {
+        name: value for name, value in present.items() if name not in ("format", *COMPILED)
+    }
+    for name in INTEGER_RANGES:
+        values[name] = integer(name, values[name])
+    domains = {}
+    for name, domain in values["fields"].items():
+        with at(f"fields.{name}"):
+            domains[name] = Domain.from_spec(domain)
+    with at("budget"):
+        values["budget"] = Budget.from_spec(values["budget"])
+    if "shuffle" in values:
+        with at("shuffle"):
+            values["shuffle"] = ShuffleRoute.from_spec(values["shuffle"])
+    return Collection(**{**values, "fields": domains, "questions": questions})
+
+
+def read_signed(spec: Mapping[str, Any]) -> Collection:
+    """Read a signed document as a device does: the body of `Collection.from_spec`.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> read_signed(load_collection(EXAMPLE).spec()).knows_kinds
+        False
+    """
+    present = check_document(spec)
+    if spec["format"] != present["format"]:
+        older: Collection = import_module("hubbub.questions").read_collection(spec)
+        return older
+    collection = read_document(present, present["questions"])
+    terms = _read_terms(collection, present["terms"])
+    if not isinstance(present["promises"], list):
+        raise InvalidValue("promises", present["promises"], "a list")
+    with at("promises"):
+        promises = tuple(Promise.from_spec(promise) for promise in present["promises"])
+    size = integer("frame_bytes", present["frame_bytes"])
+    needed = frame_for(terms, collection._layer_bytes)
+    if size != needed:
+        raise InvalidValue("frame_bytes", size, f"{needed}, which the largest answers need")
+    collection.__dict__.update(terms=terms, promises=promises, frame_bytes=size)
+    return collection
+
+
+def _read_terms(collection: Collection, spec: Any) -> Mapping[str, Terms]:
+    if not isinstance(spec, Mapping) or spec.keys() != collection.questions.keys():
+        raise InvalidValue("terms", spec, "the terms of each question, and no others")
+    terms = {}
+    for name in collection.questions:
+        with at(f"terms.{name}"):
+            terms[name] = Terms.from_spec(spec[name], name)
+            for key in terms[name].fields:
+                if key not in collection.fields:
+                    raise InvalidValue("fields", key, f"one of {', '.join(collection.fields)}")
+    return MappingProxyType(terms)
+
+
+def _json(question: Any) -> dict[str, Json]:
+    return dict(question) if isinstance(question, Mapping) else question.spec()
