@@ -15,7 +15,7 @@ from hubbub.dashboard.alarm_history import AlarmHistory
 from hubbub.demo.collector_api import Away, CollectorApi
 from hubbub.demo.moment import Moment
 from hubbub.demo.step_times import StepTimes
-from hubbub.simulate.columns import one_of
+from hubbub.simulate.column_batches import one_of
 
 HISTORY = 80
 """Releases that are there already and are shown at the beginning."""
