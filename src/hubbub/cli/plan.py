@@ -197,7 +197,7 @@ def plan(
 def _forged(made: Plan) -> str:
     from hubbub.privacy.poisoning import part_text
 
-    part = part_text(made.asked.forged)
+    part = part_text(made.request.forged)
     return f"{part} forged: how far a share can be moved if {part} of all reports are forged."
 
 
@@ -207,7 +207,7 @@ def _table(made: Plan, domain: int) -> Table:
     from hubbub.privacy.poisoning import part_text
 
     title = f"{domain:,} values, {made.n:,} reports, epsilon {made.epsilon:.4g}\n"
-    forged = f"{part_text(made.asked.forged)} forged"
+    forged = f"{part_text(made.request.forged)} forged"
     headings = ("mechanism", "stderr", "detectable", forged, "bytes", "server", "")
     table = plain_table(*headings, left=[""], title=title)
     for row in made.rows:
@@ -226,9 +226,9 @@ def _note(row: Prediction, made: Plan) -> str:
         return "refused" if row.bytes is None else "no formula"
     if row.bias != "none":
         return "heuristic"
-    if not made.asked.fits(row.bytes):
+    if not made.request.fits(row.bytes):
         return "too large"
-    if not made.asked.tolerates(row.shift):
+    if not made.request.tolerates(row.shift):
         return "moved far"
     more = row.stderr / made.stderr - 1
     return f"{100 * more:+.0f}%" if more < 1 else f"{1 + more:.2g} times"
