@@ -126,7 +126,8 @@ class TableQueries:
         key = served.collection_id, question, tuple(asks)
         engine = self._engines.get(key)
         if engine is None:
-            engine = QueryEngine(kept_table(store, self._collector.archive, served, question, asks))
+            table = kept_table(store, self._collector.archive, served, question, asks)
+            engine = QueryEngine(table, minimum_people=served.minimum_batch)
         with self._engines_lock:
             # The retention of a step may have ended while its reports were read: the store then no longer has its asks.
             if set(store.closed_asks(served.collection_id, question, 0, _LAST_STEP)).issuperset(asks):
