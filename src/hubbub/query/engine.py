@@ -43,6 +43,8 @@ class QueryEngine:
         The public columns and the reports.
     consistent
         Of tables of HIO and HI: whether all levels answer together; None, where their cells are few enough.
+    minimum_people
+        Over fewer people than this, as public columns tell, nothing is answered, and no group is shown.
 
     Example:
         >>> import numpy as np, hubbub as hb
@@ -61,8 +63,9 @@ class QueryEngine:
         2.487  2.474 to 2.5
     """
 
-    def __init__(self, table: PrivateTable, *, consistent: bool | None = None) -> None:
+    def __init__(self, table: PrivateTable, *, consistent: bool | None = None, minimum_people: int = 0) -> None:
         self.table = table
+        self._minimum_people = minimum_people
         self._method = _method(table, consistent)
         self._lock = threading.Lock()
 
@@ -112,7 +115,8 @@ class QueryEngine:
         outputs = [output_of(tree, lambda inner: profiled(inner.sql("duckdb"), inner)) for tree in plan.outputs]
         bundles = bundles_of(outputs)
         strata = [self._strata(plan, public, weights) for weights in bundles]
-        groups = groups_of(plan, self.table.schema, strata[0])
+        every_group = groups_of(plan, self.table.schema, strata[0])
+        groups = self._large_enough(every_group, strata[0])
         words = ""
         if only_plan or explain:
             words = explained(plan, self.table, self._method, groups, outputs, strata, level)
@@ -133,7 +137,19 @@ class QueryEngine:
         )
         guessed = self.table.schema.method == "HDG" and (plan.condition.formula != ALWAYS or plan.private_keys)
         bias = "heuristic" if guessed else "none"
-        return QueryAnswer(columns, rows, level, self.table.n, bias, _notes(plan, outputs, bias, groups, level), words)
+        notes = _notes(plan, outputs, bias, groups, level)
+        if withheld := len(every_group) - len(groups):
+            notes = (f"{withheld:,} groups of fewer than {self._minimum_people:,} people are left out", *notes)
+        return QueryAnswer(columns, rows, level, self.table.n, bias, notes, words)
+
+    def _large_enough(self, groups: Sequence[PeopleGroup], strata: Strata) -> list[PeopleGroup]:
+        """The groups that enough people may be in; refused if the query has none."""
+        sizes = [sum(strata.every[place].n for place in {place for place, _ in group.parts}) for group in groups]
+        enough = [group for group, people in zip(groups, sizes, strict=True) if people >= self._minimum_people]
+        if groups and not enough:
+            least = f"{self._minimum_people:,}"
+            raise QueryError(f"fewer than {least} people meet the public conditions", f"at least {least} are needed")
+        return enough
 
     def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:
         keys = [key.sql for key in plan.public_keys]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -15,6 +16,9 @@ from hubbub.query.schema import TableSchema
 from hubbub.query.strata import MOST_STRATA, Strata
 from hubbub.query.sums_method import Wanted
 from hubbub.query.time_limit import check_time
+
+MOST_PARTS = 100_000
+"""All groups together may be made of so many parts (a stratum and a formula each)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +59,13 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
         return [PeopleGroup((), tuple(part for parts in shared.values() for part in parts))]
     private = [schema.private[place] for place in plan.private_keys]
     codes = [range(column.size) for column in private]
-    number = len(shared)
-    for each in codes:
-        number *= len(each)
+    values = math.prod(map(len, codes))
+    number = len(shared) * values
+    if sum(map(len, shared.values())) * values > MOST_PARTS:
+        raise QueryError(
+            "there are too many combinations of groups and public conditions",
+            "group by fewer columns, or ask fewer public conditions in OR with private ones",
+        )
     if number > MOST_STRATA:
         raise QueryError(
             f"there are {number:,} groups", f"at most {MOST_STRATA:,} are answered: group by fewer columns"

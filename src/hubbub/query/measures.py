@@ -14,6 +14,8 @@ from hubbub.query.tree import Tree
 if TYPE_CHECKING:
     from hubbub.query.private_table import PrivateTable
 
+LARGEST = 1e140
+"""Of a measure: squares of sums over all people must be finite."""
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")
 
 
@@ -59,6 +61,8 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     missing, least, most, mean, wrong = rows[0]
     if wrong:
         raise refused(tree, f"{text} is NaN or infinite for {wrong:,} people", "leave them out by a condition")
+    if max(abs(_number(least)), abs(_number(most))) > LARGEST:
+        raise refused(tree, f"{text} is larger than {LARGEST:g}", "divide it by a number")
     # sixteenths, so that differences are exact wherever the values are
     centre = round(mean * 16) / 16 if isinstance(mean, float) and math.isfinite(mean) else 0.0
     return MeasureProfile(text, int(missing), _number(least), _number(most), centre)

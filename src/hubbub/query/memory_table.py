@@ -117,10 +117,11 @@ def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyC
     connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{', ' if declared else ''}{declared})")
     arrays = {ROW: pa.array(np.arange(n))}
     arrays |= {column.name: _arrow(public[column.name]) for column in schema.public}
-    connection.register("given", pa.table(arrays))
+    given = pa.table(arrays)
+    connection.register("given", given)
     connection.execute("INSERT INTO people SELECT * FROM given")  # no name of a query is in it
     connection.unregister("given")
-    return lock(connection)
+    return lock(connection, table_bytes=given.nbytes)
 
 
 def _arrow(values: Any) -> Any:

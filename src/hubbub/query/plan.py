@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
 from hubbub.query.formula import Condition, condition_of
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def _over_groups(tree: Tree, keys: list[GroupKey], outputs: dict[str, Tree]) -> 
     names = {key.sql: f"k{place}" for place, key in enumerate(keys)}
 
     def replaced(node: Tree) -> Tree:
+        check_time()
         text = node.sql("duckdb")
         if text in names:
             return exp.column(names[text])

@@ -8,8 +8,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from hubbub.query.errors import refused
 from hubbub.query.formula import Formula
-from hubbub.query.groups import PeopleGroup
+from hubbub.query.groups import MOST_PARTS, PeopleGroup
 from hubbub.query.measures import MeasureProfile, check_number, evaluate
 from hubbub.query.monomials import EVERYBODY
 from hubbub.query.outputs import AnswerInterval
@@ -130,6 +131,8 @@ class QuantileOutput:
                 for place, spot in places.get(own[coarse], []):
                     wanted.append((place, formula))
                     spots[-1].append(spot)
+            if len(wanted) > MOST_PARTS:
+                raise refused(self.tree, "there are too many groups for quantiles", "group by fewer columns")
         measured = iter(method.measure(strata, wanted))
         thresholds = np.arange(len(edges))
         for values, bins_of in zip(tried, spots, strict=True):

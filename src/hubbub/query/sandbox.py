@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+MEMORY = 512
+"""The megabytes that DuckDB may take besides tables in memory, however large a store or an intermediate result is."""
+
+
 def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:
     """A connection, not locked yet: `lock` it before a query's text comes near it.
 
@@ -25,8 +29,17 @@ def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBP
     return duckdb.connect(path, read_only=read_only)
 
 
-def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBPyConnection:
-    """Take from a connection, for good, all that is outside its database, but for files in some folders.
+def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_bytes: int = 0) -> DuckDBPyConnection:
+    """Limit a connection, for good, to its own database and an amount of memory.
+
+    Parameters
+    ----------
+    connection
+        What is limited.
+    folders
+        Whose files may still be read.
+    table_bytes
+        The size of the tables that the database holds in memory.
 
     Example:
         >>> locked = lock(open_database())
@@ -43,6 +56,8 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBP
         listed = ", ".join("'" + folder.replace("'", "''") + "'" for folder in folders)
         connection.execute(f"SET allowed_directories=[{listed}]")
     for setting in (
+        f"memory_limit='{MEMORY + 2 * table_bytes // 1_000_000}MB'",
+        "temp_directory=''",  # a result that does not fit into memory is refused, and not written to a disk
         "python_enable_replacements=false",  # no query can name a variable of this program
         "autoinstall_known_extensions=false",
         "autoload_known_extensions=false",

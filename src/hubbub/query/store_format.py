@@ -13,7 +13,7 @@ import numpy as np
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level
-from hubbub.query.sandbox import open_database, quoted
+from hubbub.query.sandbox import MEMORY, open_database, quoted
 from hubbub.query.schema import ROW, TableSchema
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 DESCRIPTION = "hubbub.json"
 PEOPLE = "people.parquet"
-MEMORY = "512MB"
-"""What DuckDB may keep in memory of a store, however large it is."""
 
 
 def reports_name(block: int) -> str:
@@ -110,7 +108,7 @@ class DuckWriter(StoreWriter):
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         self._connection = open_database(str(path))
-        self._connection.execute(f"SET memory_limit='{MEMORY}'")
+        self._connection.execute(f"SET memory_limit='{MEMORY}MB'")
         declared = "".join(f", {quoted(column.name)} {column.type}" for column in schema.public)
         self._connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{declared})")
 

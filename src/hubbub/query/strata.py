@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +109,8 @@ class Strata:
             sums_of = {w: float(t or 0.0) for w, t in zip(self._summed, totals, strict=True)}
             if not all(map(math.isfinite, sums_of.values())):
                 raise QueryError("a measure is not a finite number everywhere", "leave NaN and infinite values out")
-            name = repr((self._where, tuple(self._parts), values))
+            # A digest: the conditions may be 10,000 characters long, there may be 10,000 strata, and names are kept.
+            name = blake2b(repr((self._where, tuple(self._parts), values)).encode(), digest_size=16).hexdigest()
             truths = tuple(bool(value) for value in values[self._keys :])
             strata.append(Stratum(name, tuple(values[: self._keys]), truths, n, sums_of))
         return strata
