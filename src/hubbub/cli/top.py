@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +34,8 @@ def top(
     query_limit: Annotated[
         int, typer.Option("--query-limit", help="How many candidates may be tested.", show_default="2^20")
     ] = 1 << 20,
-    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    truth: Truth = False,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """Which values are the most common, if nobody lists them beforehand?

@@ -95,8 +95,8 @@ def time_column(path: Path) -> str:
     """
     times = [name for name, values in first_rows(path).items() if _are_times(values)]
     if len(times) != 1:
-        found = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"
-        raise InvalidValue("step column", found, "one, such as 2026-01-30T14:05:00Z, or --step with its name")
+        number = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"
+        raise InvalidValue("step column", number, "one, such as 2026-01-30T14:05:00Z, or --step with its name")
     return times[0]
 
 
