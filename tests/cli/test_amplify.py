@@ -20,7 +20,7 @@ def test_json_says_the_guarantee_and_nothing_else(answer: Callable[..., Any]) ->
 
 def test_in_words(hubbub: Callable[..., Result]) -> None:
     text = " ".join(hubbub(*SETTING).stdout.split())
-    for part in ("blanket", "stronger clones", "FMT21", "BBGN19", "but for a delta of 1e-06", "local epsilon of 2"):
+    for part in ("blanket", "stronger clones", "FMT21", "BBGN19", "plus a delta of 1e-06", "local epsilon of 2"):
         assert part in text
     alone = " ".join(hubbub("amplify", "-m", "grr", "-e", 30, "-n", 5).stdout.split())
     assert "by more than a factor of e^30. Before" in alone  # and no delta, where nothing was gained

@@ -123,7 +123,7 @@ def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result
 
 
 def test_plan_of_a_file_takes_no_other_option(refused: Callable[..., str], file: Callable[[str], Path]) -> None:
-    assert "without a file" in refused("plan", file(EXAMPLE), "--domain", 4)
+    assert "with file go only --forged and --json" in refused("plan", file(EXAMPLE), "--domain", 4)
     assert "--domain" in refused("plan")
 
 

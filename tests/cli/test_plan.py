@@ -151,8 +151,8 @@ def test_shuffled(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> 
     ("options", "reason"),
     [
         (("--domain", 16, "--n", 2000, "--fakes", 5), "--central-epsilon"),
-        (("--domain", 16, "--central-epsilon", 1), "both --domain and --n"),
-        (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--stderr", 0.1), "--json only"),
+        (("--domain", 16, "--central-epsilon", 1), "only together with --domain and --n"),
+        (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--stderr", 0.1), "with --central-epsilon go only"),
         (("--domain", 16, "--n", 2000, "--central-epsilon", -1), "above 0"),
         (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--delta", 0), "delta"),
         (("--domain", 16, "--n", 2000, "--central-epsilon", 1, "--fakes", -1), "at least 0"),

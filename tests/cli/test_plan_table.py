@@ -53,9 +53,9 @@ def test_the_table_says_what_it_expects(hubbub: Callable[..., Result]) -> None:
         (("--column", "age:9", "--query", "age=3,age=4"), "--query: got 'age=3,age=4'"),
         (("--column", "age:9", "--query", "age=0%"), "--query: got 'age=0%'"),
         (("--column", "age:9", "--query", "age=3-12"), "range: got (3, 12)"),
-        (("--column", "age:9"), "--column: got ['age:9']"),
-        (("--query", "age=3"), "--column: got None"),
-        (("--column", "age:9", "--query", "age=3", "--sets", 4), "--column: got ['age:9']"),
+        (("--column", "age:9"), "--column: got ['age:9']; allowed: only together with --query"),
+        (("--query", "age=3"), "--query: got ['age=3']; allowed: only together with --column"),
+        (("--column", "age:9", "--query", "age=3", "--sets", 4), "--sets: got 4"),
     ],
 )
 def test_what_does_not_fit_is_refused(refused: Callable[..., str], options: tuple[Any, ...], message: str) -> None:

@@ -47,7 +47,7 @@ def test_without_truth(answer: Callable[..., Any], words: str) -> None:
 def test_table(hubbub: Callable[..., Result], words: str) -> None:
     result = hubbub("top", words, "-c", "word", "-k", 3, "-e", 6, "--truth", *SMALL)
     assert result.exit_code == 0, result.output
-    for text in ("hub", "60.00%", "[b]", "10,000 people", "expected to be chance", "over 4 bytes"):
+    for text in ("hub", "60.00%", "[b]", "10,000 people", "expected to be noise", "over 4 bytes"):
         assert text in result.output
 
 
@@ -91,5 +91,5 @@ def test_bytes_that_are_no_text_are_counted_as_such(
 def test_a_search_of_few_people_finds_nothing_reliably(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("word\na\n", encoding="utf-8")
     told = " ".join(hubbub("top", "few.csv", "-c", "word", "-k", 1, "-e", 2, "--longest", 2).output.split())
-    assert "Not found: anything, as a rule" in told
+    assert "Usually not found: any value" in told
     assert "1 groups" not in told

@@ -156,7 +156,7 @@ def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([], "file: got None; allowed: one of: a file, a collector's address, or --demo"),
+        ([], "file: got nothing; allowed: one of: a file, a collector's address, or --demo"),
         (["doors.csv", "--demo"], "file: got 'doors.csv'; allowed: one of: a file, a collector's address, or --demo"),
         (["absent.csv"], "absent.csv"),
         (["doors.doc"], "doors.doc"),

@@ -11,6 +11,7 @@ import pytest
 
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Terms
+from hubbub.core.random import Random
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
 
@@ -39,6 +40,22 @@ def test_parts_are_admitted_together_or_not_at_all(case: dict[str, Any]) -> None
 @pytest.mark.parametrize("case", KNOWN["matches"], ids=lambda case: json.dumps([case["pattern"], case["given"]]))
 def test_a_pattern_stands_for_what_it_says(case: dict[str, Any]) -> None:
     assert matches(case["pattern"], case["given"]) is case["says"]
+
+
+def test_what_fits_is_read_by_the_mechanism_and_what_does_not_is_refused() -> None:
+    """Whatever is admitted, every value has an answer: no value reveals itself by an error."""
+    values: dict[str, Any] = {"kind": [0, 3, 99], "sets": [(), (0, 1, 2, 3), (7,)], "record": [{}, {"theme": 1}]}
+    admitted = 0
+    for view, row in zip(make_admits.VIEWS, KNOWN["families"]["says"], strict=True):
+        for mechanism, says in zip(make_admits.FITTED, row, strict=True):
+            if says is not None:
+                assert says == "mechanism"
+                continue
+            admitted += 1
+            shape = "sets" if "subset" in view.spec()["kind"] else "record" if "joint" in str(view.spec()) else "kind"
+            rng = Random(seed=1)
+            assert len(mechanism.randomize(view.look(values[shape], rng), rng)) == len(values[shape])
+    assert admitted > 40
 
 
 def test_the_vectors_are_those_that_are_made() -> None:

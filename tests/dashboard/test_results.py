@@ -244,6 +244,8 @@ def test_withheld_releases_show_why_and_nothing_else():
         assert "Withheld: 60 reports; at least 100 are needed." in page.all("main")[0].text or "trend" in path
         assert not rows_of(page)
         assert not page.all("data")
+        names = {term.text for term in page.all("dt")}
+        assert not names & {"Bias", "Made from"}  # there is no number that these could be about
 
 
 def test_ingest_shows_what_was_counted_and_explains_it(get: Get, collector: Collector):

@@ -21,7 +21,7 @@ from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.release import Release
 from hubbub.service.raw_reports import reports_to
-from hubbub.service.store.base import AskKey, EraRow
+from hubbub.service.store.base import EraRow
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
@@ -90,8 +90,8 @@ def test_both_clients_answer_and_every_release_is_what_the_protocol_says(
     clock.set(crashes.opens(STEP + 1) + crashes.lateness_seconds + 1.0)
     server.restart()
     told: dict[str, Any] = {}
-    parts = server.store.closed_parts(crashes.collection_id, "table", STEP, STEP)
-    kept = [reports_to(server.store, None, AskKey(crashes.collection_id, ask)) for ask, _, _ in parts]
+    asks = server.store.closed_asks(crashes.collection_id, "table", STEP, STEP)
+    kept = [reports_to(server.store, None, ask.key) for ask in asks]
     numbers = np.concatenate([Measured.numbers(reports)[:, 0] for batches in kept for reports in batches])
     assert Counter(np.nan_to_num(numbers, nan=-1.0).tolist()) == {2.5: 8, 10.0: 8, -1.0: 4}
     for question in ("crashes", "start"):

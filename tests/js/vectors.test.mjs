@@ -80,11 +80,11 @@ test("views of several fields", () => {
       return cell;
     });
     assert.deepEqual(seen, sees);
-    assert.equal(js.readView(view).gives, `${size}`);
+    assert.equal(js.readView(view).gives[0], `${size}`);
   }
   const { view, gives, values, sees } = vectors.beside;
-  const { see, gives: codes, also } = js.readView(view);
-  assert.deepEqual([codes, also], gives);
+  const { see, gives: given } = js.readView(view);
+  assert.deepEqual(given, gives);
   const shown = ([cell, numbers]) => [cell, numbers.map((number) => (Number.isNaN(number) ? null : number))];
   assert.deepEqual(values.map((value) => shown(see(value))), sees);
   const number = { field: "price", low: 0, high: 1 };
@@ -290,6 +290,18 @@ test("which asks terms admit", async () => {
     }
   }
   assert.deepEqual([...words].sort(), ["", "arc", "limit", "mechanism", "part", "round", "run", "size", "state", "view"]);
+});
+
+test("which mechanism of a family fits which view", async () => {
+  const { terms, minimum_arc, views, mechanisms, says } = admitted.families;
+  const collection = within(termsOf(terms), minimum_arc);
+  const ask = { cohort: { start: 0, length: 2 ** 32 }, standing: false, step: 0 };
+  for (const [at, view] of views.entries()) {
+    const words = await Promise.all(
+      mechanisms.map((mechanism) => why(() => js.readAsk(collection, publishedAs({ ask: { ...ask, view, mechanism } })))),
+    );
+    assert.deepEqual(words.map((word) => word || null), says[at], JSON.stringify(view));
+  }
 });
 
 test("terms whose bounds are none are refused", async () => {

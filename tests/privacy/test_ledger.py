@@ -108,7 +108,7 @@ def test_a_refusal_names_the_unit_and_stores_nothing(clock: StepClock, budget: B
         with pytest.raises(BudgetExceeded) as refused:
             ledger.answer("b", 0, event(5), never)
         found = refused.value
-        assert (found.unit, found.spent, found.asked, found.limit) == (unit, 5, 5, 9)
+        assert (found.unit, found.spent, found.requested, found.limit) == (unit, 5, 5, 9)
         assert ledger.status() == before
         ledger.answer("b", 0, event(4), lambda: b"")  # the id was not used up
 

@@ -112,7 +112,7 @@ def test_equal_parts_of_a_budget_exactly_fit_the_window(parts: int) -> None:
         clock.step = parts
         with pytest.raises(BudgetExceeded) as refused:
             ledger.answer(f"ask {parts}", parts, event, lambda: b"")
-        assert (refused.value.unit, refused.value.asked, refused.value.limit) == ("window", each, 10**12)
+        assert (refused.value.unit, refused.value.requested, refused.value.limit) == ("window", each, 10**12)
         assert refused.value.spent == parts * each <= 10**12
 
 
@@ -124,7 +124,7 @@ def test_a_twentieth_as_floats_would_not_fit() -> None:
 
 
 def test_the_refusal_names_the_unit_and_survives_pickling() -> None:
-    refused = BudgetExceeded("window", spent=950_000_000_000, asked=10**11, limit=10**12)
+    refused = BudgetExceeded("window", spent=950_000_000_000, requested=10**11, limit=10**12)
     again = pickle.loads(pickle.dumps(refused))
     assert str(again) == str(refused) == "window: 0.95 epsilon spent, 0.1 asked, limit 1"
-    assert (again.unit, again.spent, again.asked, again.limit) == ("window", 950_000_000_000, 10**11, 10**12)
+    assert (again.unit, again.spent, again.requested, again.limit) == ("window", 950_000_000_000, 10**11, 10**12)

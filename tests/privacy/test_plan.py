@@ -14,8 +14,8 @@ from hubbub import FLH, GRR, OLH, Categorical, Numeric, Random, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.privacy.asked import Asked
 from hubbub.privacy.plan import plan
+from hubbub.privacy.plan_request import PlanRequest
 from hubbub.privacy.solve import LEAST_EPSILON, needed_epsilon
 
 # Dissertation, Table 3.2: Var/n at epsilon 0.5, 1, 2, 4.
@@ -167,34 +167,34 @@ class TestInverse:
     @pytest.mark.parametrize("share", [0.0, 0.3])
     @pytest.mark.parametrize("domain", [2, 16, 1024])
     def test_the_reports_found_are_the_fewest(self, domain, share, most_bytes):
-        asked = {"domain": domain, "epsilon": 1.0, "share": share, "most_bytes": most_bytes}
-        found = plan(**asked, stderr=0.01)
+        setting = {"domain": domain, "epsilon": 1.0, "share": share, "most_bytes": most_bytes}
+        found = plan(**setting, stderr=0.01)
         assert found.stderr <= 0.01
-        assert plan(**asked, n=found.n).stderr == found.stderr
-        fewer = plan(**asked, n=found.n - 1)
+        assert plan(**setting, n=found.n).stderr == found.stderr
+        fewer = plan(**setting, n=found.n - 1)
         assert row(fewer, found.picked).stderr > 0.01
 
     @pytest.mark.parametrize("most_bytes", [None, 12])
     @pytest.mark.parametrize("share", [0.0, 0.3])
     @pytest.mark.parametrize(("domain", "stderr"), [(2, 0.02), (2, 0.003), (16, 0.01), (1024, 0.01), (1024, 0.001)])
     def test_the_epsilon_found_gives_the_error_asked_for(self, domain, stderr, share, most_bytes):
-        asked = {"domain": domain, "n": 50_000 if stderr > 0.005 else 1_000_000, "share": share}
-        found = plan(**asked, stderr=stderr, most_bytes=most_bytes)
-        again = plan(**asked, epsilon=found.epsilon, most_bytes=most_bytes)
+        setting = {"domain": domain, "n": 50_000 if stderr > 0.005 else 1_000_000, "share": share}
+        found = plan(**setting, stderr=stderr, most_bytes=most_bytes)
+        again = plan(**setting, epsilon=found.epsilon, most_bytes=most_bytes)
         assert (again.picked, again.stderr) == (found.picked, found.stderr)
         assert stderr - 1e-6 < found.stderr <= stderr  # never above what was asked
-        less = plan(**asked, epsilon=found.epsilon * (1 - 1e-9), most_bytes=most_bytes)
+        less = plan(**setting, epsilon=found.epsilon * (1 - 1e-9), most_bytes=most_bytes)
         assert row(less, found.picked).stderr > stderr
 
     def test_the_three_questions_agree(self):
         there = plan(domain=100, n=20_000, epsilon=1.5)
         assert plan(domain=100, epsilon=1.5, stderr=there.stderr).n == 20_000
         assert plan(domain=100, n=20_000, stderr=there.stderr).epsilon == pytest.approx(1.5, rel=1e-9)
-        assert [plan(domain=2, **two).asked.unknown for two in QUESTIONS] == ["stderr", "n", "epsilon"]
+        assert [plan(domain=2, **two).request.unknown for two in QUESTIONS] == ["stderr", "n", "epsilon"]
 
     def test_an_error_anyone_reaches_takes_the_least_epsilon(self):
-        asked = Asked(domain=2, n=10**9, stderr=0.5)
-        assert needed_epsilon(GRR, asked, 10**9, 0.5) == LEAST_EPSILON
+        request = PlanRequest(domain=2, n=10**9, stderr=0.5)
+        assert needed_epsilon(GRR, request, 10**9, 0.5) == LEAST_EPSILON
 
 
 QUESTIONS = (
@@ -205,7 +205,7 @@ QUESTIONS = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("arguments", "field"),
     [
         ({"n": 100, "stderr": 1e-9}, "stderr"),
         ({"epsilon": 1.0, "stderr": 1e-12}, "stderr"),
@@ -229,9 +229,9 @@ QUESTIONS = (
         ({"n": 100, "epsilon": 1.0, "domain": 1}, "domain"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_the_field(asked, field):
+def test_what_cannot_be_planned_is_refused_with_the_field(arguments, field):
     with pytest.raises(InvalidValue) as refused:
-        plan(**{"domain": 1024, **asked})
+        plan(**{"domain": 1024, **arguments})
     assert refused.value.field == field
 
 

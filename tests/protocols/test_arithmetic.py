@@ -31,7 +31,7 @@ from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, absorption
-from hubbub.protocols.window.last import dissimilarity
+from hubbub.protocols.window.last_publication import dissimilarity
 from hubbub.questions import QUESTIONS as KINDS
 from hubbub.service.releases import alike
 

@@ -9,6 +9,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
+from hubbub.core.registry import PluginRefused
 from hubbub.mechanisms import MECHANISMS
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
@@ -83,3 +84,10 @@ def test_binned_borders_are_where_cells_begin() -> None:
     view = Binned(first=1.0, factor=3.0, cells=4)
     assert view(view.borders).tolist() == [1, 2, 3]
     assert view(np.nextafter(view.borders, 0)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["Whole", "Prefix"], ids=["loaded", "perhaps not loaded yet"])
+def test_a_view_of_another_package_takes_no_name_of_ours(name: str) -> None:
+    with pytest.raises(PluginRefused, match=rf"{name}: the view {name.lower()} is defined in hubbub\.protocols"):
+        type(name, (View,), {"__module__": "their_package"})
+    assert View.from_spec({"kind": "whole"}) == Whole()

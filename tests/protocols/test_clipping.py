@@ -9,7 +9,7 @@ import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.window.clipping import clipped_means, clippings
+from hubbub.protocols.window.clipping import clipped_asks, clipped_means
 from hubbub.simulate.conversation import run_stream
 from hubbub.simulate.devices import ArrayStream
 
@@ -48,7 +48,7 @@ def test_intervals_admit_what_clipping_may_have_taken() -> None:
 
 @pytest.mark.parametrize("method", ["LPU", "LPA", "LBU", "LBA", "LSP"])
 def test_all_that_is_asked_is_of_the_family(method: str) -> None:
-    family = clippings(method, epsilon=4.0, w=5, most=5000.0)
+    family = clipped_asks(method, epsilon=4.0, w=5, most=5000.0)
     searched, clipped = family.views
     name, units = family.means
     asked: dict[int, int] = {}

@@ -20,7 +20,7 @@ from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
 from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last import Last
+from hubbub.protocols.window.last_publication import LastPublication
 
 STEPS, W = 24, 4
 QUESTIONS: dict[str, Statistic] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}
@@ -88,7 +88,7 @@ def test_a_steady_question_goes_on(question: str):
 
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [(Last, "LPA"), (Division, "LBA"), (Pointer, "LPU"), (Kalman, "LB-FAST"), (Pid, "LB-RescueDP")],
+    [(LastPublication, "LPA"), (Division, "LBA"), (Pointer, "LPU"), (Kalman, "LB-FAST"), (Pid, "LB-RescueDP")],
 )
 def test_what_is_forgotten_is_noticed(kind: Any, method: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(kind, "remembered", ())

@@ -38,7 +38,7 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 from hubbub.protocols.window.control import Kalman
-from hubbub.protocols.window.last import pooled
+from hubbub.protocols.window.last_publication import pooled
 
 N, W = 100_000, 10
 SILENT = ("LSP", "LB-RescueDP", "LP-RescueDP", "LB-FAST", "LP-FAST")

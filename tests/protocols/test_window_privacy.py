@@ -19,7 +19,7 @@ from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.window import METHODS, Frequencies, Means, PopulationDivision, Statistic, window_stream
 from hubbub.protocols.window.clipping import clipped_means
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last import Last
+from hubbub.protocols.window.last_publication import LastPublication
 from hubbub.simulate.conversation import run_stream
 from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.ledgers import Ledgers
@@ -95,7 +95,7 @@ def test_clipping_keeps_the_promise_while_it_searches(method: str) -> None:
 
 def greedy(division: Division) -> Protocol:
     """A planted bug: every step takes a share that would be right for a window one step shorter."""
-    last = Last(division)
+    last = LastPublication(division)
     while True:
         division._taken.clear()  # forgets the window
         division._taken.append(0)

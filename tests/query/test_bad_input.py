@@ -47,6 +47,10 @@ def engine(price: list[float | None] | None = None) -> QueryEngine:
             'line 1, column 12: LN("price" - 1.5) is NaN or infinite for 300 people',
         ),
         ("SELECT SUM(price * 1e308 * 10) FROM people", 'line 1, column 12: "price" * 1e308 * 10 is NaN or infinite'),
+        (
+            "SELECT SUM(price * 1e200) FROM people WHERE age < 3",
+            'line 1, column 12: "price" * 1e200 is larger than 1e+140',
+        ),
         ("SELECT ROUND(SUM(price)) FROM people", "cannot stand beside aggregates"),
         ("SELECT MEDIAN(price) + 1 FROM people", "line 1, column 15: a quantile stands alone"),
         ("SELECT SUM(price) FROM people HAVING os = 'a' AND COUNT(*) > 1", "line 1, column 38: os is in no aggregate"),
@@ -75,6 +79,32 @@ def test_measures_with_nan_are_refused_and_those_with_null_are_left_out() -> Non
 def test_levels_that_are_no_probabilities_are_refused(level: object) -> None:
     with pytest.raises(InvalidValue, match="level"):
         engine().sql("SELECT COUNT(*) FROM people", level=level)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("factor", ["1e-100", "1e-200", "1e-300", "1e-320", "1e100"])
+def test_measures_of_any_size_are_summed(factor: str) -> None:
+    asked = engine([1.5, 2.5, 0.5] * 100)
+    total = asked.sql("SELECT SUM(price) FROM people WHERE age < 5").value()
+    scaled = asked.sql(f"SELECT SUM(price * {factor}) FROM people WHERE age < 5").value()
+    assert scaled.value == pytest.approx(total.value * float(factor), rel=1e-6, abs=1e-140)
+
+
+def test_what_aliases_stand_for_is_limited() -> None:
+    """With all of them written out this query would have 40,000 parts."""
+    counts = "+".join(["COUNT(*)"] * 150)
+    with pytest.raises(QueryError, match="the aliases stand for too long a query"):
+        engine().sql(f"SELECT {counts} AS n FROM people WHERE age < 3 HAVING n IN ({', '.join(['n'] * 90)})")
+
+
+def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    connection = engine().table.connection()
+    with pytest.raises(duckdb.OutOfMemoryException):
+        connection.execute("SELECT list(range || 'a long enough text ' || range) FROM range(40000000)").fetchall()
+    assert connection.execute("SELECT COUNT(*) FROM people").fetchall() == [(N,)]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_very_long_and_very_deep_queries_are_refused() -> None:

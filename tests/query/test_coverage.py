@@ -47,7 +47,9 @@ def people() -> tuple[np.ndarray[Any, Any], dict[str, Any], dict[str, float]]:
     return np.stack([ages, states], axis=1), {"os": os.tolist(), "price": price}, truths
 
 
-def held(names: Sequence[str], runs: int, *, method: str = "HIO", consistent: bool | None = None) -> dict[str, float]:
+def coverage_of(
+    names: Sequence[str], runs: int, *, method: str = "HIO", consistent: bool | None = None
+) -> dict[str, float]:
     """How often the intervals of some queries held the truth."""
     records, public, truths = people()
     schema = TableSchema(
@@ -73,28 +75,60 @@ def held(names: Sequence[str], runs: int, *, method: str = "HIO", consistent: bo
 def test_intervals_cover_93_to_97_percent(method: str, consistent: bool | None) -> None:
     """800 runs: a coverage of 95% is seen outside of 93% to 97% once in 105 cases by chance."""
     names = ["count", "sum", "public", "mixed", "avg", "group"]
-    found = held(names, 800, method=method, consistent=consistent)
-    assert all(0.93 <= coverage <= 0.97 for coverage in found.values()), found
+    coverages = coverage_of(names, 800, method=method, consistent=consistent)
+    assert all(0.93 <= coverage <= 0.97 for coverage in coverages.values()), coverages
 
 
 @pytest.mark.slow
-def test_intervals_of_sc_hold_the_truth_a_little_less_often() -> None:
-    """Scores are products with long tails, and so is their estimated variance: of 2,000 people 92% are held."""
-    found = held(["count", "sum", "public", "mixed", "avg", "group"], 800, method="SC")
-    assert all(0.9 <= coverage <= 0.97 for coverage in found.values()), found
+def test_intervals_of_sc_cover_93_to_97_percent() -> None:
+    """2,400 runs: a coverage of 95% is seen outside of 93% to 97% once in 140,000 cases by chance.
+
+    Over 24,000 runs it is 94.8% to 95.0%. Of their 30 blocks of 800 runs, the first, of seeds 0 to 799, has the lowest
+    coverage (92% for "group"); 800 runs are too few to tell this from intervals that are too short.
+    """
+    coverages = coverage_of(["count", "sum", "public", "mixed", "avg", "group"], 2400, method="SC")
+    assert all(0.93 <= coverage <= 0.97 for coverage in coverages.values()), coverages
+
+
+@pytest.mark.parametrize(("people_a_group", "epsilon", "least"), [(30, 4.0, 0.93), (120, 2.5, 0.93), (30, 9.0, 0.91)])
+def test_intervals_of_sc_cover_in_small_groups(people_a_group: int, epsilon: float, least: float) -> None:
+    """Each of 3,000 groups is a run of the same people: 95% are seen outside of 93% to 97% once in two million cases.
+
+    At epsilon 9 few of 30 people send another value than their own. The error is a sum of few terms, not normal, and
+    the variance that is estimated from them has a standard deviation of 42% of itself: 93% of intervals hold.
+    """
+    runs, condition = 3000, "car BETWEEN 3 AND 9 AND town <> 'b'"
+    schema = TableSchema(
+        "people",
+        (PrivateColumn("car", hb.Ordinal(16)), PrivateColumn("town", hb.Categorical(["a", "b", "c", "d"]))),
+        (PublicColumn("run", "BIGINT"), PublicColumn("price", "DOUBLE")),
+        method="SC",
+        epsilon=epsilon,
+    )
+    generator = np.random.default_rng(11)
+    cars, towns = generator.integers(0, 16, people_a_group), generator.integers(0, 4, people_a_group)
+    price = generator.exponential(5.0, people_a_group)
+    inside = (cars >= 3) & (cars <= 9) & (towns != 1)
+    records = np.tile(np.stack([cars, towns], axis=1), (runs, 1))
+    public = {"run": np.repeat(np.arange(runs), people_a_group), "price": np.tile(price, runs)}
+    engine = QueryEngine(MemoryTable(schema, schema.mechanism.randomize(records, hb.Random(seed=7)), public))
+    answer = engine.sql(f"SELECT run, COUNT(*) AS n, SUM(price) AS s FROM people WHERE {condition} GROUP BY run")
+    for name, truth in (("n", inside.sum()), ("s", price[inside].sum())):
+        coverage = np.mean([cell.low <= truth <= cell.high for cell in answer.column(name)])
+        assert least <= coverage <= 0.97, (name, coverage)
 
 
 @pytest.mark.slow
 def test_intervals_of_spreads_and_quantiles_cover() -> None:
     """By the delta method, and by values that are not told apart, which are no fewer than needed."""
-    found = held(["stddev", "median"], 500)
-    assert 0.92 <= found["stddev"] <= 0.98, found
-    assert found["median"] >= 0.93, found
+    coverages = coverage_of(["stddev", "median"], 500)
+    assert 0.92 <= coverages["stddev"] <= 0.98, coverages
+    assert coverages["median"] >= 0.93, coverages
 
 
 def test_intervals_cover_in_a_few_runs() -> None:
     """30 runs: fewer than 23 of them hold the truth once in 10^4 cases by chance, if 95% do."""
-    assert held(["avg"], 30, consistent=False)["avg"] >= 23 / 30
+    assert coverage_of(["avg"], 30, consistent=False)["avg"] >= 23 / 30
 
 
 def test_a_third_of_the_error_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,4 +137,4 @@ def test_a_third_of_the_error_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> 
 
     whole = outputs.JointEstimate.variance
     monkeypatch.setattr(outputs.JointEstimate, "variance", lambda self, weights: whole(self, weights) / 9)
-    assert held(["avg"], 30, consistent=False)["avg"] < 23 / 30
+    assert coverage_of(["avg"], 30, consistent=False)["avg"] < 23 / 30

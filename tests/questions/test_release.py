@@ -112,7 +112,7 @@ def test_a_collector_that_begins_again_every_step_tells_what_the_protocol_says()
     talk = Conversation(collection.protocol("fares"), parts=2)
     thetas = set()
     for row in rows:
-        thetas.add(talk.asks[-1].view.high)  # type: ignore[attr-defined]
+        thetas.add(talk.asks[-1].view.range)
         talk.reply_all([heard.pop(0) for _ in talk.asks])
         said, told = talk.listen(), json.loads(row.payload)
         assert isinstance(said, Release)

@@ -23,10 +23,10 @@ def test_over_a_year_of_daily_reports(mechanism: Any) -> None:
     attack = averaging_attack(mechanism, people=PEOPLE, days=(1, 30, 365), rng=hb.Random(seed=1))
     # Fresh randomisation recovers the value: of 64 people, all; a miss has a chance far below 1e-6.
     assert attack.fresh[-1] == 1.0
-    assert attack.told_fresh[-1] > 10 * mechanism.permanent_epsilon
+    assert attack.leaked_fresh[-1] > 10 * mechanism.permanent_epsilon
     # Memoised: whatever was seen, no likelihood ratio passes what the layers allow. This holds for certain.
-    assert (attack.told_memoised <= mechanism.permanent_epsilon + 1e-9).all()
-    assert attack.told_memoised[0] <= mechanism.effective_epsilon + 1e-9
+    assert (attack.leaked_memoised <= mechanism.permanent_epsilon + 1e-9).all()
+    assert attack.leaked_memoised[0] <= mechanism.effective_epsilon + 1e-9
     # The values found are those that the permanent answer gives away, within four standard errors (6e-5), and come
     # near it by the end of the year.
     error = np.sqrt(0.25 / PEOPLE)

@@ -43,7 +43,7 @@ def live(url: str, folder: Path, fuse: Fuse | None) -> None:
         one.tick()
     (row,) = store.releases(STUDY.collection_id, "common", 0, 99, 99)
     assert same_release(row, stored_as(STUDY, RELEASE)), "other numbers"
-    assert store.running(STUDY.collection_id) == []
+    assert store.running_studies(STUDY.collection_id) == []
     store.close()
 
 

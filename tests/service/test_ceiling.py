@@ -155,7 +155,7 @@ def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(r
             left.append(store.count_id_pages(key))
         store = reopen()
         one = opened(store, now)
-        while (key, True) in store.held():
+        while (key, True) in store.asks_with_ids():
             left.append(store.count_id_pages(key))
             one.tick()
         assert left == [5, 3, 1]

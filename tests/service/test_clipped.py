@@ -21,7 +21,7 @@ from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
 from hubbub.protocols.view import Clipped
-from hubbub.protocols.window.clipping import clipped_means, clippings
+from hubbub.protocols.window.clipping import clipped_asks, clipped_means
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
@@ -49,7 +49,7 @@ class ClippedQuestion(StatisticQuestion):
         return {"epsilon": self.epsilon, "w": self.w, "most": self._most(setting), "cells": 12}
 
     def terms(self, setting: Setting) -> Terms:
-        family = clippings(self.method, **self._given(setting))
+        family = clipped_asks(self.method, **self._given(setting))
         name, units = family.means
         return Terms(
             fields=self.reads(),

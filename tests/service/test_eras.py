@@ -102,7 +102,7 @@ def test_changed_arithmetic_begins_a_new_era_at_a_step_never_asked(
     assert line["why"] == f"arithmetic 7, and it was begun with {LPA}"
     assert eras(store) == [(10, LPA), (14, 7)]
     assert store.releases(collection.collection_id, "all", 0, 99, 99) == told
-    assert [key for key, _ in store.held()] == list(again.board.asks)
+    assert [key for key, _ in store.asks_with_ids()] == list(again.board.asks)
     for frame in frames:  # a device that did not hear the answer is told that it is too late, and nothing breaks
         assert again.ingest([frame])[0].rejected[0][1] == "late"
     for now in range(1400, 1700, 10):

@@ -58,7 +58,7 @@ def test_a_study_that_raises_ends_once_and_says_why(
     assert "raised ValueError: boom" in why
     assert ("CommonQuestion.protocol" in why) == foreign
     assert releases == [(0, None)] * (messages == 5), "what it released before is kept"
-    assert store.running(collection.collection_id) == []
+    assert store.running_studies(collection.collection_id) == []
     monkeypatch.undo()
     one = collector(store, clock, collection)
     assert not one.board.open(collection.collection_id, clock.now()), "it never begins anew"

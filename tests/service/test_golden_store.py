@@ -95,7 +95,7 @@ def check(
         assert arithmetic == spec.arithmetic
         if question in ended:
             assert first == (horizon if question == "places" else now + 1)
-    held = {key for key, _ in world.store.held()}
+    held = {key for key, _ in world.store.asks_with_ids()}
     assert held == set(world.collector.board.asks)  # what the ended eras left open is closed and forgotten
     for step in range(now + 1, max(now + 6, horizon + 3 if "places" in ended else 0)):
         world.step(step)

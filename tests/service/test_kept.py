@@ -140,7 +140,7 @@ def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: P
     assert asked(one, "words", ["maybe"])["n"] == 0
     assert list((tmp_path / "reports").iterdir()) == []
     assert one.deleted[WORDS.collection_id, "reports"] == 6 * CROWD
-    assert [key for key, _, _ in one.store.to_archive()] == []
+    assert [key for key, _, _ in one.store.asks_to_archive()] == []
 
 
 def test_candidates_of_a_categorical_field_are_its_names():

@@ -162,12 +162,12 @@ def test_earlier_versions_and_collections_that_nobody_serves_are_deleted_too(reo
         served = collector(newer, clock, reopen())
         assert steps_of(served.store, collection) == []
         assert released(served.store, collection) == {}
-        assert not [key for key, _ in served.store.held() if key.collection == collection.collection_id]
+        assert not [key for key, _ in served.store.asks_with_ids() if key.collection == collection.collection_id]
     assert served.store.era(collection.collection_id, "all") is None
     # An hour after the retention of the one that was served before the last
     clock.advance(DAY + 3 * HOUR)
     served.tick()
-    assert not [key for key, _ in served.store.held() if key.collection != other.collection_id]
+    assert not [key for key, _ in served.store.asks_with_ids() if key.collection != other.collection_id]
 
 
 def test_a_collection_that_is_served_again_goes_on_or_begins_anew(reopen: Reopen):
@@ -201,7 +201,7 @@ def test_a_crash_while_deleting_deletes_all_or_nothing(stride: int):
         store.fuse = fuse
         with pytest.raises(Crash):  # at a statement of the transaction, or right after it
             one.tick()
-        kept = min(steps_of(store, collection)), min(released(store, collection)), len(store.held())
+        kept = min(steps_of(store, collection)), min(released(store, collection)), len(store.asks_with_ids())
         assert kept in ((2400, 2400, 1), (2404, 2404, 1))
         seen.add(kept)
         one = collector(collection, clock, store)

@@ -130,7 +130,7 @@ def test_a_page_of_ids_stands_for_its_parts_and_pages_are_deleted_from_the_end(r
     store.commit(StoreChanges(trimmed=[(ask(5).key, 1)]))
     assert list(store.id_pages(ask(5).key)) == [b"one"]
     assert list(store.id_pages(ask(6).key)) == [b"three"]
-    assert (ask(5).key, False) in store.held()  # not forgotten before all are gone
+    assert (ask(5).key, False) in store.asks_with_ids()  # not forgotten before all are gone
 
 
 def test_a_change_that_fails_leaves_nothing_behind(reopen: Reopen):
@@ -165,11 +165,11 @@ def test_only_closed_asks_are_forgotten(reopen: Reopen):
     with pytest.raises(StoreFailed):
         store.commit(StoreChanges(forgotten=[ask(5).key]))
     store.commit(StoreChanges(finals=[ask(5).key]))
-    assert sorted(store.held()) == [(ask(5).key, True), (ask(6).key, False), (ask(6, 2).key, False)]
+    assert sorted(store.asks_with_ids()) == [(ask(5).key, True), (ask(6).key, False), (ask(6, 2).key, False)]
     store.commit(StoreChanges(forgotten=[ask(5).key]))
     assert list(store.id_pages(ask(5).key)) == []
     assert list(store.id_pages(ask(6).key)) == [b"three"]
-    assert sorted(store.held()) == [(ask(6).key, False), (ask(6, 2).key, False)]
+    assert sorted(store.asks_with_ids()) == [(ask(6).key, False), (ask(6, 2).key, False)]
     assert store.knows("c" * 32, name(5))
 
 
@@ -274,11 +274,11 @@ def test_shuffled_batches_and_what_is_looked_for_in_them(reopen: Reopen):
     row = ShuffledRow(*ask(5).key, b"d" * 32, 40, 10, 1, 2, 3, 1)
     store.commit(StoreChanges(shuffled=[row]))
     store = reopen()
-    assert store.shuffled(ask(5).key) == row
-    assert store.shuffled(ask(6).key) is None
-    ((asked, batch),) = store.shuffled_steps("c" * 32, "q", 9)
+    assert store.shuffled_batch(ask(5).key) == row
+    assert store.shuffled_batch(ask(6).key) is None
+    ((asked, batch),) = store.shuffled_batches("c" * 32, "q", 9)
     assert (asked.step, batch) == (5, row)
     assert store.spot_checks(ask(5).key) == []
     assert store.spot_checks(ask(6).key) == [b"three"]
     store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6)]))
-    assert store.shuffled(ask(5).key) is None
+    assert store.shuffled_batch(ask(5).key) is None

@@ -74,7 +74,7 @@ def test_a_simulation_and_a_collector_release_the_same_numbers(tmp_path: Path):
         page = release_json(row)
         assert list(page["estimates"]) == ["shares", "tested", "candidates"]
         assert page["value"] == page["estimates"]["shares"]["value"]
-        assert one.store.running(STUDY.collection_id) == []
+        assert one.store.running_studies(STUDY.collection_id) == []
         clock.advance(ROUND * 9)
         one.tick()
         assert len(told(one)) == 1, "a study begins once"
@@ -105,7 +105,7 @@ def test_begun_again_before_everything_that_happens(archived: bool, reopen: Call
     run_whole(lambda: collector(reopen(), clock, archive=archive), clock)
     (row,) = told(one := collector(reopen(), clock, archive=archive))
     assert same_release(row, stored_as(STUDY, release))
-    assert one.store.running(STUDY.collection_id) == []
+    assert one.store.running_studies(STUDY.collection_id) == []
 
 
 def test_counts_are_replayed_without_the_reports():
@@ -149,7 +149,7 @@ def test_reports_that_are_gone_before_they_are_counted_stop_the_study(damage: st
     ((run, why),) = stops(told(one))
     assert run == 0
     assert why in ("common counts 284 reports, of which 0 are there", "reports in the store cannot be read: " + BROKEN)
-    assert store.running(STUDY.collection_id) == []
+    assert store.running_studies(STUDY.collection_id) == []
     clock.advance(1)
     assert not collector(store, clock).board.open(STUDY.collection_id, clock.now())
 
@@ -163,7 +163,7 @@ def test_more_rounds_than_signed_are_refused():
         clock.set(START + ROUND * number + LATENESS)
         one.tick()
     assert stops(told(one, short)) == [(0, "the protocol asks round 3, and 2 are signed")]
-    assert one.store.running(short.collection_id) == []
+    assert one.store.running_studies(short.collection_id) == []
     assert not one.board.open(short.collection_id, clock.now())
 
 
@@ -197,7 +197,7 @@ def test_runs_by_a_schedule_that_leaves_no_pause():
     one = collector(store, clock, often)
     for number in range(9):
         if number % 3 == 0 and number:  # while the run before waits for the late
-            assert {era.first for era in store.running(often.collection_id)} == {number // 3 - 1, number // 3}
+            assert {era.first for era in store.running_studies(often.collection_id)} == {number // 3 - 1, number // 3}
             one = collector(store, clock, often)
         assert {opened.name.run for opened in one.board.open(often.collection_id, clock.now())} == {number // 3}
         assert CROWD.send_all(one) > 0

@@ -238,6 +238,31 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(asked: Any) -> None:
     assert nothing.status_code == 404
 
 
+def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(asked: Any) -> None:
+    """`minimum_batch` is 20: public conditions and keys do not get below it."""
+    assert "A statistic is published only if it is made from at least 20 reports" in promise(PEOPLE)
+    path, spent = PATH.replace("questions/people", "questions/shop"), records(8)["spent"]
+    chosen = np.sort(spent[~np.isnan(spent)])[[18, 19]]  # 19 people, and 20
+    for border, status in zip(chosen, (422, 200), strict=True):
+        for query in (
+            "SELECT COUNT(*) FROM shop WHERE spent <= {} AND age < 40",
+            "SELECT SUM(spent) FROM shop WHERE spent <= {}",
+        ):
+            body = json.dumps({"sql": query.format(float(border))})
+            response = asked.post(path, content=body, headers=AUTHORIZED)
+            assert response.status_code == status, response.text
+    hidden = f"spent <= {float(chosen[0])}"
+    condition = f"({hidden} AND age < 40) OR (spent < 0 AND age < 9)"
+    response = asked.post(
+        path, content=json.dumps({"sql": f"SELECT COUNT(*) FROM shop WHERE {condition}"}), headers=AUTHORIZED
+    )
+    assert response.status_code == 422
+    assert "at least 20 are needed" in response.json()["detail"]
+    groups = sql(asked, f"SELECT {hidden} AS low, COUNT(*) FROM shop WHERE spent > 0 AND age < 9 GROUP BY 1", path)
+    assert [row[0] for row in groups["rows"]] == [False]
+    assert "1 groups of fewer than 20 people are left out" in groups["notes"]
+
+
 def test_connect_asks_a_collector_as_it_asks_a_store(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The network is left out: what would go over it is handed to the application."""
 

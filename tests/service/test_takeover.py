@@ -211,7 +211,7 @@ def test_what_is_open_is_closed_with_what_it_has(caplog: pytest.LogCaptureFixtur
     assert said.fields == {"collection": "streams", "question": "trend", "earlier": 1, "version": 2, "step": 11}
     (release,) = store.releases(first.collection_id, "trend", 0, 99, 9)
     assert (release.step, json.loads(release.payload)["n"]) == (10, 3000)
-    assert store.held() == []
+    assert store.asks_with_ids() == []
     assert two.board.open(second.collection_id, clock.now()) == []  # step 10 was asked: what is left of it is silent
     clock.set(1100.0)
     two.tick()

@@ -103,7 +103,7 @@ def test_stored_reports_give_the_answer_of_a_simulation_to_the_last_digit(n: int
         assert row.payload == stored(collection, release).payload
         assert same_release(row, stored(collection, release))
         again = Collector([collection], made.store, clock=made.clock, keys=KEYS, rng=Random(seed=1), archive=archive)
-        assert again.store.running(collection.collection_id) == []
+        assert again.store.running_studies(collection.collection_id) == []
         page = release_json(row)
         low, high = release.estimate.interval()
         assert page["low"] == low.tolist()

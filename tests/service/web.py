@@ -117,7 +117,7 @@ class Web:
         return (
             {key: (window.sketch.to_bytes(), len(window.ids), window.final) for key, window in windows.items()},
             {key: list(store.id_pages(key)) for key in windows},
-            sorted(store.held()),
+            sorted(store.asks_with_ids()),
         )
 
 

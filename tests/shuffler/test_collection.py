@@ -40,7 +40,7 @@ def test_devices_to_release(tmp_path: Path) -> None:
     payload = json.loads(row.payload)
     assert row.withheld is None
     assert payload["n"] == len(devices)
-    ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 9)
+    ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 9)
     assert (batch.n, batch.fakes, batch.unreadable, batch.repeated) == (32, 10, 0, 0)
     counts = {outcome: count for (_, outcome), count in world.collector.counts().items() if count}
     assert counts == {"accepted": 32}
@@ -60,7 +60,7 @@ def test_fakes_are_taken_off_and_their_variance_is_told(world: ShuffleWorld) -> 
     assert payload["n"] == 600
     truth = np.array([0.1, 0.9, 0.0])
     assert np.all(np.abs(value - truth) < 4.5 * np.sqrt(variance))  # fixed seed; by chance below 1e-4
-    ((ask, _),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    ((ask, _),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 1)
     sketch, grr = Sketch.from_bytes(ask.sketch), GRR(epsilon=2.0, domain=3)
     naive = grr.estimate(sketch.with_fakes(0))  # a planted bug: fakes are taken for people's reports
     assert np.any(np.abs(naive.value - truth) > 4.5 * np.sqrt(naive.variance))

@@ -135,7 +135,7 @@ def live(folder: Path, number: int, dies_at: int) -> HopProcess:
         world.tick()
         row = world.finish()
         assert json.loads(row.payload)["n"] == PEOPLE
-        ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 9)
+        ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 9)
         assert (batch.n, batch.fakes, batch.unreadable, batch.repeated) == (PEOPLE + 10, 10, 0, 0)
         posted = {body for who, _, path, body in world.seen if path == "/v1/shuffled" and who == "collector"}
         assert len(posted) == 1  # however often it was sent: one order, one set of fakes

@@ -147,7 +147,7 @@ def test_duplicates_are_counted_once() -> None:
         return restated(world, batch, [batch.onions[0], batch.onions[0], *batch.onions[2:]])
 
     world, row = tampered(change)
-    ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 1)
     assert (batch.n, batch.repeated) == (PEOPLE + 10 - 1, 1)
     assert json.loads(row.payload)["n"] == PEOPLE - 1
 
@@ -160,7 +160,7 @@ def test_reports_of_another_batch_cannot_be_opened() -> None:
         return restated(world, batch, [other, *batch.onions[1:]])
 
     world, _ = tampered(change)
-    ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 1)
     assert batch.unreadable == 1
 
 
@@ -179,7 +179,7 @@ def test_replaced_reports_are_as_many_as_a_spot_check_may_find() -> None:
     world.tamper = tamper
     world.send(world.entries(values()))
     world.close()
-    ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 1)
     assert batch.checks == 15
     assert 0 < batch.lost < 15  # 30 of 65 at random: all 15 would be there with probability below 1e-4
     assert json.loads(world.finish().payload)["n"] == PEOPLE + batch.lost
@@ -190,7 +190,7 @@ def test_spot_checks_are_nobodys_reports() -> None:
     checked(world, 7)
     world.send(world.entries(values()))
     world.close()
-    ((_, batch),) = world.store.shuffled_steps(world.collection.collection_id, "popular", 1)
+    ((_, batch),) = world.store.shuffled_batches(world.collection.collection_id, "popular", 1)
     assert (batch.n, batch.checks, batch.lost) == (PEOPLE + 10, 7, 0)
     assert not world.store._read("SELECT * FROM spot_checks")
     assert json.loads(world.finish().payload)["n"] == PEOPLE

@@ -19,7 +19,7 @@ from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.portions import Choice, Queries, squares
 from hubbub.protocols.sao2.reading import Digits, Pooled
 from hubbub.reproduce.sao2_exsub.online import MECHANISMS, as_printed
-from hubbub.reproduce.sao2_exsub.told import expected_means, run_plan
+from hubbub.reproduce.sao2_exsub.whole_streams import expected_means, run_plan
 from hubbub.simulate.changing import ChangingRun, run_changing, true_means
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.fleet import Fleet

@@ -10,7 +10,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.data import flights
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.sao2_exsub.online import as_printed
-from hubbub.reproduce.sao2_exsub.told import expected_means, run_plan
+from hubbub.reproduce.sao2_exsub.whole_streams import expected_means, run_plan
 from hubbub.simulate.changing import true_means
 from hubbub.simulate.last_destinations import last_destinations
 

@@ -5,7 +5,8 @@
 The cases of `admits` are {"name", "terms", "minimum_arc", "run", "round", "part", "ask", "says"}, where "says" is null
 or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in
 their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has
-{"terms", "says"} of terms with one view, where "says" is whether they can be read.
+{"terms", "says"} of terms with one view, where "says" is whether they can be read. "families" has views and mechanisms,
+and for each view what `admits` says of each mechanism under terms that admit every view and family.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.beside import Beside, PublicNumber
 from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
-from hubbub.collection.views import Members
+from hubbub.collection.views import Held, Members, On, Size
 from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
 from hubbub.mechanisms.frequency.measured import Measured
+from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
+from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.change_stream import ChangeStream
 from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
 from hubbub.protocols.prefix import Prefix
 from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import Among, Binned, Clipped, Whole
+from hubbub.protocols.view import Among, Binned, Clipped, Field, View, Whole
 
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000
@@ -315,6 +318,75 @@ BOUNDS: list[Any] = [
 ]
 
 
+NINE = Joint((CodeAxis("theme", 3), CodeAxis("level", 3)))
+NAMES = Categorical(tuple("abcdefghi"))
+VIEWS: list[View] = [
+    Whole(),
+    Field("theme"),
+    Size(8),
+    Clipped(0.0, 8.0),
+    Clipped(0.0, 1.0),
+    Binned(first=0.5, factor=2.0, cells=9),
+    Binned(first=0.5, factor=2.0, cells=2),
+    Among(tuple(range(8))),
+    Among((5,)),
+    Held(9, 0.0, 8.0),
+    Members(9),
+    On(),
+    NINE,
+    Joint((CodeAxis("theme", 1),)),
+    Beside(NINE, (PublicNumber("age", 0.0, 9.0),)),
+    Prefix(4, 32),
+    Prefix(1, 32),
+    Subsets(tuple((item,) for item in range(9))),
+    Subsets(((1,), (2,))),
+    SubsetCount(tuple((item,) for item in range(8))),
+    SubsetCount(((1,),)),
+]
+FITTED: list[Any] = [
+    *(kind(epsilon=1.0, domain=size) for kind in (hb.GRR, hb.BLH, hb.OLH, hb.SUE, hb.OUE) for size in (2, 9)),
+    *(hb.OLH(epsilon=1.0, domain=BitStrings(bits)) for bits in (1, 4, 32)),
+    *(hb.GRR(epsilon=1.0, domain=Numeric(0.0, high, cells=9)) for high in (1.0, 8.0)),
+    hb.GRR(epsilon=1.0, domain=NAMES),
+    PSFO(epsilon=1.0, domain=Sets(NAMES, most=9), length=2),
+    hb.Rappor(epsilon=1.0, domain=Strings(9)),
+    *(
+        kind(epsilon=1.0, low=0.0, high=high)
+        for kind in (hb.StochasticRounding, hb.Piecewise, hb.SquareWave, hb.Hybrid)
+        for high in (1.0, 8.0)
+    ),
+    *(kind(epsilon=1.0, dimension=9, sparsity=2) for kind in (hb.ExSub, hb.NetSub, hb.NetSeed)),
+    *(PSFO(epsilon=1.0, domain=size, length=2) for size in (2, 9)),
+    PSFO(epsilon=1.0, domain=Sets(Ordinal(9), most=2), length=2),
+    SplitUnary(epsilon=1.0, domain=9),
+    PrivSet(epsilon=1.0, domain=9),
+    *(Measured(epsilon=1.0, domain=9, oracle=hb.OLH(epsilon=1.0, domain=9), measures=count) for count in (1, 2)),
+]
+EVERYTHING = replace(
+    STUDY,
+    views=tuple(view.spec() for view in VIEWS),
+    mechanisms=(),
+    families=tuple(Family(name, (EPSILON,)) for name in sorted({type(each).__name__ for each in FITTED})),
+    limit=2 * EPSILON,
+    report_bytes=1 << 16,
+)
+
+
+def families() -> dict[str, Any]:
+    """What fits what."""
+    says = [
+        [admits(EVERYTHING, Ask(mechanism=each, step=0, view=view), minimum_arc=LEAST) for each in FITTED]
+        for view in VIEWS
+    ]
+    return {
+        "terms": _json(EVERYTHING.spec()),
+        "minimum_arc": LEAST,
+        "views": [_json(view.spec()) for view in VIEWS],
+        "mechanisms": [_json(each.spec()) for each in FITTED],
+        "says": says,
+    }
+
+
 def vectors() -> dict[str, Any]:
     """All of them."""
     return {
@@ -347,6 +419,7 @@ def vectors() -> dict[str, Any]:
         "matches": [
             {"pattern": pattern, "given": given, "says": matches(pattern, given)} for pattern, given in PATTERNS
         ],
+        "families": families(),
         "terms": [{"terms": terms, "says": readable(terms)} for terms in map(bounded, BOUNDS)],
     }
 

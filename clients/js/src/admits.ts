@@ -23,7 +23,7 @@ export function admits(terms: Terms, ask: Asked, minimumArc: number): string | n
   const { run, round, part, mechanism, view, looks, cohort } = ask;
   const family = terms.families.some(
     ({ mechanism: name, units }) =>
-      name === mechanism.name && units.includes(mechanism.units) && !!mechanism.reads && [view.gives, view.also].includes(mechanism.reads),
+      name === mechanism.name && units.includes(mechanism.units) && !!mechanism.reads && view.gives.includes(mechanism.reads),
   );
   if (run < 0 || (run && !terms.study?.every)) return "run";
   if (round < 1 || round > terms.rounds) return "round";

@@ -14,7 +14,8 @@ const MOST_BITS = 1 << 20;
 /** The domain of an oracle: what it reads, and the code of whatever is seen. Silence would tell something, so all has a code. */
 export function coded(spec: Json | undefined) {
   const { size, encode } = readDomain(spec);
-  return { size, reads: `${size}`, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
+  const reads = kindOf(spec) === "ordinal" ? `${size}` : ""; // the codes of a view are no names, and no numbers of a range
+  return { size, reads, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
 }
 
 /** The codes of an open domain (`core/bit_strings.py`), as a prefix or a view of several fields gives them. */

@@ -12,7 +12,7 @@ const MOST_ELEMENTS = 1 << 20;
 
 /** A unary encoding of a whole set (`split_unary.py`): a bit an item, each with its part of the budget. */
 export function splitUnary(spec: Spec): Built {
-  const { size, most, held } = readSets(spec.domain);
+  const { size, most, reads, held } = readSets(spec.domain);
   check(size <= MOST_ELEMENTS, "domain", "at most a million bits a report");
   const one = integer("one", spec.one, 2, ALL - 1n);
   const zero = integer("zero", spec.zero, 1, one - 1n);
@@ -22,7 +22,7 @@ export function splitUnary(spec: Spec): Built {
   const power = (ones: bigint, zeros: bigint) => ones ** first[0]! * zeros ** first[1]!;
   return {
     ratio: [power(one, ALL - zero), power(zero, ALL - one)],
-    reads: "",
+    reads,
     bytes: Math.ceil(size / 8),
     randomize(seen, random) {
       const items = new Set(held(seen).slice(0, most));
@@ -33,7 +33,7 @@ export function splitUnary(spec: Spec): Built {
 
 /** PrivSet (`priv_set.py`): m of d + s elements; those that meet a set in at least t of them are preferred to all others. */
 export function privSet(spec: Spec): Built {
-  const { size, most, held } = readSets(spec.domain);
+  const { size, most, reads, held } = readSets(spec.domain);
   const elements = size + most;
   check(most <= 4096 && elements <= MOST_ELEMENTS, "domain", "fewer items");
   const m = Number(integer("m", spec.m, 1, elements - 1));
@@ -47,7 +47,7 @@ export function privSet(spec: Spec): Built {
   const [list, bits] = [m * widthOf(elements), Math.ceil(elements / 8)];
   return {
     ratio: weights,
-    reads: "",
+    reads,
     bytes: Math.min(list, bits),
     randomize(seen, random) {
       const block = random(8 * (1 + Math.ceil(elements / 2)));

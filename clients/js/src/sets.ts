@@ -14,16 +14,19 @@ export function readSets(spec: Json | undefined) {
   const sets = exactly("domain", spec, "items kind most");
   const { size, encode } = readDomain(sets.items);
   const codes = (seen: unknown[]) => [...new Set(seen)].map(encode).filter((code) => code !== null);
+  const most = Number(integer("most", sets.most, 1, size));
   return {
     size,
-    most: Number(integer("most", sets.most, 1, size)),
+    most,
+    /** What a family may be of: any set of the codes of a view, however large. */
+    reads: most === size && kindOf(sets.items) === "ordinal" ? `sets of ${size}` : "",
     held: (seen: unknown): number[] => codes(Array.isArray(seen) ? seen : []).map(Number),
   };
 }
 
 /** Padding and sampling (`psfo.py`): a set is filled up with dummies, one of its elements is drawn, and an oracle reports it. */
 export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
-  const { size, most, held } = readSets(spec.domain);
+  const { size, reads, held } = readSets(spec.domain);
   const length = Number(integer("length", spec.length, 1, 2 ** 20));
   const oracle = build(spec.oracle);
   check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
@@ -34,7 +37,7 @@ export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built 
   return {
     // One of `length` elements: that hides which of them GRR reported, and no more than that (Theorems 5.2.1 and 5.2.2).
     ratio: oracle.name === "GRR" ? [under * times + over - under, under * times] : oracle.ratio,
-    reads: most === size ? `sets of ${size}` : "",
+    reads,
     bytes: oracle.bytes,
     randomize(seen, random) {
       const items = held(seen);

@@ -9,10 +9,8 @@ import type { Pairs } from "./ternary";
 
 /** What of a value a question looks at. */
 export interface View {
-  /** What a mechanism of a family must read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
-  gives: string;
-  /** What a mechanism that takes the same as something else may read: cells are numbers too. */
-  also?: string;
+  /** What a mechanism of a family may read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
+  gives: string[];
   /** What is seen of a code, or of several by field; a view that rounds numbers does so with 4 random bytes each. */
   see(code: Code | Record<string, Code | null>, random?: Random): unknown;
 }
@@ -43,8 +41,11 @@ const after = (before: number[], next: number[]): boolean => {
   return at >= 0 && (at >= before.length || next[at]! > before[at]!);
 };
 
+/** What reads codes from 0 to size - 1: a mechanism over so many codes, or over just the bits that they need. */
+const codesOf = (size: number): string[] => [`${size}`, `${Math.max(size - 1, 1).toString(2).length} bits`];
+
 /** Candidate itemsets (`protocols/subsets.py`), and what is told of the numbers of those that a set contains. */
-const candidates = (given: Spec, gives: (size: number) => string, tell: (within: number[]) => unknown): View => {
+const candidates = (given: Spec, gives: (size: number) => string[], tell: (within: number[]) => unknown): View => {
   const sets = list(given.sets) as number[][];
   const rises = (codes: unknown[]) =>
     codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
@@ -60,20 +61,20 @@ const candidates = (given: Spec, gives: (size: number) => string, tell: (within:
  * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
  */
 const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
-  whole: ["kind", () => ({ gives: "", see: (code) => code })],
-  field: ["kind name", ({ name }) => ({ gives: "", see: (codes) => (codes as Record<string, Code>)[name as string] })],
+  whole: ["kind", () => ({ gives: [], see: (code) => code })],
+  field: ["kind name", ({ name }) => ({ gives: [], see: (codes) => (codes as Record<string, Code>)[name as string] })],
   size: [
     "kind most",
     (given) => {
       const most = whole(given, "most", 0, 2 ** 32);
-      return { gives: "", see: (code) => Math.min(list(code).length, most) };
+      return { gives: [], see: (code) => Math.min(list(code).length, most) };
     },
   ],
   clipped: [
     "high kind low",
     (given) => {
       const [low, high] = range(given);
-      return { gives: `${low} to ${high}`, see: (code) => clip(code, low, high) };
+      return { gives: [`${low} to ${high}`], see: (code) => clip(code, low, high) };
     },
   ],
   binned: [
@@ -82,8 +83,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const [first, factor, cells] = [finite("first", given.first), finite("factor", given.factor), whole(given, "cells", 2, 65536)];
       check(first > 0 && factor > 1, "view", "borders that grow");
       return {
-        gives: `${cells}`,
-        also: `0 to ${cells - 1}`,
+        gives: [...codesOf(cells), `0 to ${cells - 1}`],
         see: (code) => {
           const seen = number(code, 0);
           let cell = 0;
@@ -99,7 +99,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const codes = list(given.codes);
       const rises = codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
       check(codes.length && rises, "codes", "different integers of at least 0, in order");
-      return { gives: `${codes.length + 1}`, see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
+      return { gives: codesOf(codes.length + 1), see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
     },
   ],
   held: [
@@ -109,7 +109,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const keys = whole(given, "keys", 1, 65536);
       const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
       return {
-        gives: "",
+        gives: [],
         see: (code) => (list(code) as Pairs).filter(([key]) => key < keys).map(([key, value]) => [key, scaled(value)]),
       };
     },
@@ -118,7 +118,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
     "items kind",
     (given) => {
       const items = whole(given, "items", 1, 2 ** 24);
-      return { gives: "", see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
+      return { gives: [], see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
     },
   ],
   joint: [
@@ -128,8 +128,7 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       const size = axes.reduce((product, axis) => product * axis.size, 1);
       check(axes.length && size <= Number.MAX_SAFE_INTEGER + 1, "axes", "at least one, and at most 2^53 cells");
       return {
-        gives: `${size}`,
-        also: `${(size - 1).toString(2).length} bits`,
+        gives: codesOf(size),
         see: (codes, random) =>
           axes.reduce((cell, axis) => cell * axis.size + axis.place((codes as Record<string, unknown>)[axis.field], random), 0),
       };
@@ -146,11 +145,9 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
         return { field: read.field as string, range: range(read) };
       });
       check(numbers.length, "numbers", "at least one");
-      const beside = (gives?: string) => `${gives} beside ${numbers.length}`;
       const plain = (value: unknown, [low, high]: [number, number]) => (typeof value === "number" ? clip(value, low, high) : NaN);
       return {
-        gives: beside(of.gives),
-        also: beside(of.also),
+        gives: of.gives.map((gives) => `${gives} beside ${numbers.length}`),
         see: (codes, random) => [
           of.see(codes, random),
           numbers.map(({ field, range }) => plain((codes as Record<string, unknown>)[field], range)),
@@ -158,17 +155,17 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
       };
     },
   ],
-  on: ["kind", () => ({ gives: "", see: (code) => [Number(code === 1)] })],
+  on: ["kind", () => ({ gives: [], see: (code) => [Number(code === 1)] })],
   prefix: [
     "bits kind of",
     (given) => {
       const of = whole(given, "of", 1, 4096);
       const bits = whole(given, "bits", 1, of);
-      return { gives: "", see: (code) => prefixCode(code, bits, of) };
+      return { gives: [], see: (code) => prefixCode(code, bits, of) };
     },
   ],
-  subsets: ["kind sets", (given) => candidates(given, (size) => `sets of ${size}`, (within) => within)],
-  subsetcount: ["kind sets", (given) => candidates(given, (size) => `${size + 1}`, (within) => within.length)],
+  subsets: ["kind sets", (given) => candidates(given, (size) => [`sets of ${size}`], (within) => within)],
+  subsetcount: ["kind sets", (given) => candidates(given, (size) => codesOf(size + 1), (within) => within.length)],
 };
 
 export function readView(spec: unknown): View {

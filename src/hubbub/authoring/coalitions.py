@@ -1,4 +1,4 @@
-"""Who must work together to learn what of a shuffled report: local, central and everything between."""
+"""What each coalition can learn of a shuffled report: the collector alone, with shufflers, with everyone else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_OTHERS = "the collector and everyone else who takes part"
 
 
 class Coalition(NamedTuple):
-    """Those who work together, and what they can learn of one report at most: (epsilon, delta).
+    """Parties that work together, and a bound (epsilon, delta) on what they can learn of one person's report.
 
     Example:
         >>> print(Coalition("the collector", 0.0123456, 1e-6, "the batch").text())
@@ -34,20 +34,20 @@ class Coalition(NamedTuple):
     """What protects a person from them."""
 
     def text(self) -> str:
-        """It in words."""
+        """The coalition and its bound, in words."""
         delta = f", delta {self.delta:g}" if self.delta else ""
         return f"{self.who}: epsilon {rounded_up(self.epsilon)}{delta}"
 
     def to_dict(self) -> dict[str, Json]:
-        """It as JSON."""
+        """The coalition as JSON."""
         return dict(self._asdict())
 
 
 def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> list[Coalition]:
-    """What is left of a person's protection, from the collector alone to everyone: of a batch of n people's reports.
+    """What each coalition can learn from a batch of n people's reports: from the collector alone to everyone.
 
-    Fakes count only as far as shufflers that are not among those who work together add them. Forged reports are no
-    people's: whoever can forge all others is in the place of everyone else who takes part.
+    Only fakes of shufflers outside the coalition protect a person. Forged reports do not: someone who can forge all
+    other reports knows as much as a coalition with everyone else who takes part.
 
     Parameters
     ----------
@@ -71,30 +71,32 @@ def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> lis
         the collector, everyone else and all shufflers but one: epsilon 0.292, delta 1e-06
         the collector and all shufflers: epsilon 2
     """
-    some, one, shufflers = route.all_fakes, route.fakes, len(route.shufflers)
-    several = [("the collector", n, some, f"{n:,} reports in an order that nobody knows")]
+    all_fakes, fakes_of_one, shufflers = route.all_fakes, route.fakes, len(route.shufflers)
+    groups = [("the collector", n, all_fakes, f"{n:,} reports in an order that nobody knows")]
     if shufflers > 1:
-        several.append(
+        groups.append(
             (
                 "the collector and all shufflers but one",
                 n,
-                one,
+                fakes_of_one,
                 "the order of the one that is left, if they hand on every report",
             )
         )
-    several.append((ALL_OTHERS, 1, some, f"{some:,} fakes" if some else "nothing but the report's own dice"))
-    if shufflers > 1 and one:
-        several.append(("the collector, everyone else and all shufflers but one", 1, one, f"{one:,} fakes"))
-    made = [
-        Coalition(who, *_bound(mechanism, people, route.delta, fakes), left) for who, people, fakes, left in several
+    left = f"{all_fakes:,} fakes" if all_fakes else "nothing but the report's own randomness"
+    groups.append((ALL_OTHERS, 1, all_fakes, left))
+    if shufflers > 1 and fakes_of_one:
+        who = "the collector, everyone else and all shufflers but one"
+        groups.append((who, 1, fakes_of_one, f"{fakes_of_one:,} fakes"))
+    bounded = [
+        Coalition(who, *_bound(mechanism, people, route.delta, fakes), left) for who, people, fakes, left in groups
     ]
     local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
     together = "the collector and the shuffler" if shufflers == 1 else "the collector and all shufflers"
-    return [*made, Coalition(together, local, 0.0, "the report's own dice: the local epsilon")]
+    return [*bounded, Coalition(together, local, 0.0, "the report's own randomness: the local epsilon")]
 
 
 def coalitions_of(collection: Collection, question: str, n: int | None = None) -> list[Coalition]:
-    """Those of a question, in the smallest batch that is handed on, or in one of n people's reports.
+    """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -111,8 +113,8 @@ def reported_by(collection: Collection, question: str) -> Mechanism | float:
     """The one mechanism that a question is asked by; where there are several, the most that one report can spend."""
     terms = collection.terms[question]
     if len(terms.mechanisms) == 1 and not terms.families:
-        said = next(collection.protocol(question))
-        asks = (said,) if isinstance(said, Ask) else said
+        message = next(collection.protocol(question))
+        asks = (message,) if isinstance(message, Ask) else message
         first = asks[0] if isinstance(asks, tuple | list) else None
         if isinstance(first, Ask) and isinstance(first.mechanism, Mechanism):
             return first.mechanism
@@ -142,8 +144,8 @@ def _clones(local: float, n: int, delta: float) -> float:
     from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
     from hubbub.privacy.amplification.smallest import smallest_epsilon
 
-    found = [local]
+    epsilons = [local]
     for chance in (clone_chance(math.exp(local)), stronger_clone_chance(math.exp(local))):
         bound = partial(clone_delta, math.exp(local), n, chance=chance, tail=delta * 1e-7)
-        found.append(smallest_epsilon(bound, bound, delta, local) or local)
-    return min(found)
+        epsilons.append(smallest_epsilon(bound, bound, delta, local) or local)
+    return min(epsilons)

@@ -23,8 +23,8 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for found in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
-        ...     print(found.level, found.where)
+        >>> for finding in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
+        ...     print(finding.level, finding.where)
         error version
         warning schedule.step
     """
@@ -58,8 +58,8 @@ def wider(new: Collection, old: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> old = read_collection(EXAMPLE)
-        >>> for found in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
-        ...     print(found)
+        >>> for finding in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
+        ...     print(finding)
         error: privacy.event: the older version promised at most epsilon 1 in 1 hour, and this one does not: people
         agreed to the older promise, and a weaker one needs a new collection, under a new name
     """

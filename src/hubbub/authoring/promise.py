@@ -133,11 +133,11 @@ def _shuffled(collection: Collection) -> list[str]:
     route = collection.shuffle
     if route is None:
         return []
-    several = "one shuffler" if len(route.shufflers) == 1 else f"{len(route.shufflers)} shufflers"
+    shufflers = "one shuffler" if len(route.shufflers) == 1 else f"{len(route.shufflers)} shufflers"
     fakes = f", each of which adds {route.fakes:,} made-up reports" if route.fakes else ""
     addresses = listed([shuffler.url for shuffler in route.shufflers])
     sentences = [
-        f"Reports are encrypted on the device and pass {several} ({addresses}){fakes}. The server reads them in "
+        f"Reports are encrypted on the device and pass {shufflers} ({addresses}){fakes}. The server reads them in "
         f"batches of at least {route.least:,} people's reports, without their random numbers, and in an order that "
         "does not show who sent which. The limits above hold even if the server and all shufflers work together. How "
         "much less a group of them can learn depends on who is in it. An epsilon and a delta mean: what one person's "
@@ -167,12 +167,12 @@ def _who(collection: Collection) -> str:
 
 def _kept(collection: Collection) -> str:
     names = [name for name, question in collection.questions.items() if question.keeps or question.searches]
-    what = "only sums of reports"
+    kept = "only sums of reports"
     if names:
-        what = f"the single reports of {listed(names)}"
-        what += ", and only sums of the reports of other questions" if len(names) < len(collection.questions) else ""
+        kept = f"the single reports of {listed(names)}"
+        kept += ", and only sums of the reports of other questions" if len(names) < len(collection.questions) else ""
     lasts = duration_text(collection.retention_days * 86400)
-    return f"The server keeps {what}, and deletes them {lasts} after their step. Published statistics stay."
+    return f"The server keeps {kept}, and deletes them {lasts} after their step. Published statistics stay."
 
 
 def _uncovered(collection: Collection) -> str:

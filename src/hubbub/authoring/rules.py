@@ -29,7 +29,7 @@ def large_epsilon(collection: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> [found.level for found in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
+        >>> [finding.level for finding in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
         ['error']
     """
     reason = collection.overrides.get("epsilon_above_8")
@@ -83,8 +83,8 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for found in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
-        ...     print(found.text)
+        >>> for finding in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
+        ...     print(finding.text)
         the questions of one step can cost a device epsilon 1 (popular 1), and it may spend 0.5: lower their epsilon or
         raise the limit
     """
@@ -185,7 +185,7 @@ def unread_fields(collection: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> more = EXAMPLE + '[fields.age]\\nkind = "ordinal"\\nsize = 99'
-        >>> [found.where for found in unread_fields(read_collection(more))]
+        >>> [finding.where for finding in unread_fields(read_collection(more))]
         ['fields.age']
     """
     read = {field for question in collection.questions.values() for field in question.reads()}
@@ -238,8 +238,8 @@ def cover(collection: Collection) -> Iterator[Finding]:
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> covered = EXAMPLE.replace("event = 1.0", "event = 1.0\\ncover = true")
-        >>> for found in cover(read_collection(covered)):
-        ...     print(found.text)
+        >>> for finding in cover(read_collection(covered)):
+        ...     print(finding.text)
         every device sends 1,024 bytes for every ask, whether it answers or not
     """
     turns = [

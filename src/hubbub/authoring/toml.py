@@ -143,9 +143,9 @@ def _route(file: TomlTable) -> ShuffleRoute | None:
     """The table [shuffle]: who shuffles."""
     if file.take("shuffle", dict, None) is None:
         return None
-    given = {"fakes": 0, **file.table("shuffle").rest()}
+    spec = {"fakes": 0, **file.table("shuffle").rest()}
     with at("shuffle"):
-        return ShuffleRoute.from_spec(given)
+        return ShuffleRoute.from_spec(spec)
 
 
 def _duration(table: TomlTable, key: str) -> int:
@@ -202,10 +202,10 @@ def _field(table: TomlTable) -> Domain:
     if kind not in DOMAINS:
         raise InvalidValue(table.at("kind"), kind, f"one of {', '.join(sorted(DOMAINS))}")
     build = DOMAINS[kind]
-    given = {part.name: _value(table, part.name, get_type_hints(build)[part.name]) for part in fields(build)}  # type: ignore[arg-type]
+    values = {part.name: _value(table, part.name, get_type_hints(build)[part.name]) for part in fields(build)}  # type: ignore[arg-type]
     table.finish()
-    with at(table.place, domain="names" if "names" in given else "size"):
-        return build(**given)
+    with at(table.place, domain="names" if "names" in values else "size"):
+        return build(**values)
 
 
 def _value(table: TomlTable, key: str, hint: Any) -> Any:

@@ -28,8 +28,8 @@ def amplify(
     from hubbub.cli.tables import plain_table
     from hubbub.privacy.amplification.amplify import bounds
 
-    made = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN)
-    every = sorted(bounds(made, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
+    local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN)
+    every = sorted(bounds(local, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
     if as_json:
         emit(every[0].to_dict())
         return
@@ -39,10 +39,10 @@ def amplify(
     console = page()
     console.print(table)
     console.print()
-    but = f", but for a delta of {every[0].delta:g}" if every[0].delta else ""
+    but = f", plus a delta of {every[0].delta:g}" if every[0].delta else ""
     console.print(
-        f"To whoever sees {n:,} reports of {type(made).__name__} only after they were shuffled, replacing one of them "
-        f"changes no probability by more than a factor of e^{every[0].epsilon:.4g}{but}. Before the shuffle, a report "
-        f"is protected by its local epsilon of {made.effective_epsilon:.4g} alone.",
+        f"For an observer who sees {n:,} reports of {type(local).__name__} only after they were shuffled, replacing "
+        f"one report changes no probability by more than a factor of e^{every[0].epsilon:.4g}{but}. Before the "
+        f"shuffle, a report is protected only by its local epsilon of {local.effective_epsilon:.4g}.",
         markup=False,
     )

@@ -41,22 +41,25 @@ def audit(
     from hubbub.cli.output import emit, page
 
     if sum((mechanism is not None, every, spec is not None)) != 1:
-        raise InvalidValue("mechanism", mechanism, "one of: a mechanism's name, --all, or --spec FILE")
+        from hubbub.questions.keys import NOTHING
+
+        given = NOTHING if mechanism is None else mechanism
+        raise InvalidValue("mechanism", given, "one of: a mechanism's name, --all, or --spec FILE")
     if every:
         audits = _all(epsilon, domain, montecarlo)
     elif spec is not None:
-        audits = [_of_spec(each, montecarlo) for each in _read(spec)]
+        audits = [_of_spec(content, montecarlo) for content in _read(spec)]
     else:
         audits = [_named(str(mechanism), epsilon, domain, montecarlo)]
     if as_json:
-        emit([each.to_dict() for each in audits])
+        emit([audited.to_dict() for audited in audits])
     else:
         console = page()
         console.print(_summary(audits) if every else _table(audits))
-        for each in audits if not every else [each for each in audits if not each.ok]:
+        for audited in audits if not every else [audited for audited in audits if not audited.ok]:
             console.print()
-            console.print(each.statement(), markup=False)
-    if not all(each.ok for each in audits):
+            console.print(audited.statement(), markup=False)
+    if not all(audited.ok for audited in audits):
         raise typer.Exit(VIOLATED)
 
 

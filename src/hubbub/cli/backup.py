@@ -23,6 +23,6 @@ def backup(
     from hubbub.service.archive import beside
     from hubbub.service.backup.make import make_backup
 
-    made = make_backup(store, reports or beside(store), folder)
-    size = sum(file.bytes for file in made.files)
-    say(f"backed up to {folder}: the store and {len(made.reports):,} files of reports, {size:,} bytes")
+    contents = make_backup(store, reports or beside(store), folder)
+    size = sum(file.bytes for file in contents.files)
+    say(f"backed up to {folder}: the store and {len(contents.reports):,} files of reports, {size:,} bytes")

@@ -19,12 +19,12 @@ def bar(value: float, most: float, width: int, *, mark: float | None = None) -> 
     if most <= 0:
         return ""
     eighths = round(8 * width * min(max(value / most, 0.0), 1.0))
-    drawn = ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+    cells = ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
     if mark is None:
-        return drawn
+        return cells
     place = min(max(int(width * mark / most), 0), width - 1)
-    cells = drawn.ljust(place + 1)
-    return cells[:place] + "◆" + cells[place + 1 :]
+    padded = cells.ljust(place + 1)
+    return padded[:place] + "◆" + padded[place + 1 :]
 
 
 def painted(value: float, most: float, width: int, *, mark: float) -> str:

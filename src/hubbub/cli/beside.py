@@ -32,8 +32,8 @@ def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most:
     """The largest estimates, largest first.
 
     Example:
-        >>> found = Estimate(value=[0.1, 0.9], variance=[0.01, 0.01], n=100, labels=("no", "yes"))
-        >>> rows(found, np.array([0.2, 0.8]), threshold=0.3, most=1)[0].value
+        >>> estimate = Estimate(value=[0.1, 0.9], variance=[0.01, 0.01], n=100, labels=("no", "yes"))
+        >>> rows(estimate, np.array([0.2, 0.8]), threshold=0.3, most=1)[0].value
         'yes'
     """
     low, high = estimate.interval(0.95)
@@ -55,8 +55,8 @@ def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str
     """Bars with their intervals against the truth, and the line that chance alone may reach.
 
     Example:
-        >>> drawn = figure([ShareRow("a", 0.2, 0.25, 0.1, 0.4, True)], ["cost in $"], 0.2, "one value")
-        >>> drawn.axes[0].get_xlabel()
+        >>> chart = figure([ShareRow("a", 0.2, 0.25, 0.1, 0.4, True)], ["cost in $"], 0.2, "one value")
+        >>> chart.axes[0].get_xlabel()
         'percent of people'
     """
     try:
@@ -65,10 +65,10 @@ def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str
         raise MissingDependency("matplotlib", "analytics") from None
     places = np.arange(len(shown))[::-1]
     value, low, high, truth = (100 * np.array([[row.estimate, row.low, row.high, row.truth] for row in shown])).T
-    heard = np.array([row.significant for row in shown])
-    drawn = Figure(figsize=(8, 1.6 + 0.3 * len(shown)), layout="constrained")
-    ax = drawn.subplots()
-    for label, color, which in (("estimate", _BLUE, heard), ("may be chance", _PALE, ~heard)):
+    significant = np.array([row.significant for row in shown])
+    chart = Figure(figsize=(8, 1.6 + 0.3 * len(shown)), layout="constrained")
+    ax = chart.subplots()
+    for label, color, which in (("estimate", _BLUE, significant), ("may be chance", _PALE, ~significant)):
         if which.any():
             ax.barh(places[which], value[which], height=0.62, color=color, label=label)
     ax.hlines(places, low, high, color=_INK, linewidth=1.4, label="95% interval")
@@ -80,8 +80,8 @@ def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str
     ax.set_title(title)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(left=False)
-    drawn.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")  # where no bar is
-    return drawn
+    chart.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")  # where no bar is
+    return chart
 
 
 def _label(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,16 +42,14 @@ def itemsets(
         typer.Option("--separator", help="What stands between the items of a set.", show_default="white space"),
     ] = None,
     items_only: Annotated[bool, typer.Option("--items", help="Look for items alone.")] = False,
-    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    truth: Truth = False,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """Which items are held most often, and which of them together?
 
-    Each set is a person's, who answers once, as in a study on their device: one of five groups, each asked another
-    question. Rules say of those who hold some items how many hold others too.
+    Each set belongs to one person, who answers once, as in a study on their device. People are in five groups, each of
+    which is asked another question. Rules tell how many of those who hold some items also hold others.
     """
     from hubbub.cli.output import emit, page, progress
     from hubbub.core.random import Random
@@ -62,21 +60,21 @@ def itemsets(
         follow(0, 2, "reading")
         labels, people = read_sets(file, column=column, person=person, separator=separator)
         follow(1, 2, f"asking {len(people):,} people")
-        found = find_itemsets(people, k=k, epsilon=epsilon, rng=Random(seed=seed), itemsets=not items_only)
-    shares = true_shares(people, found.sets) if truth else None
+        findings = find_itemsets(people, k=k, epsilon=epsilon, rng=Random(seed=seed), itemsets=not items_only)
+    shares = true_shares(people, findings.sets) if truth else None
     if as_json:
-        return emit({"epsilon": epsilon, **_answer(found, labels, shares)})
+        return emit({"epsilon": epsilon, **_answer(findings, labels, shares)})
     page().print(
-        _table(found, labels, shares, f"{len(people):,} people, epsilon {epsilon:g}"),
-        *([_rules_table(found.rules, labels)] if found.rules else []),
-        _remarks(found),
+        _table(findings, labels, shares, f"{len(people):,} people, epsilon {epsilon:g}"),
+        *([_rules_table(findings.rules, labels)] if findings.rules else []),
+        _remarks(findings),
         sep="\n",
     )
     return None
 
 
-def _answer(found: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> dict[str, Any]:
-    value, low, high = found.estimate.possible()
+def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> dict[str, Any]:
+    value, low, high = findings.estimate.possible()
     sets = [
         {
             "items": [labels[item] for item in items],
@@ -85,7 +83,7 @@ def _answer(found: Findings, labels: tuple[str, ...], truth: NDArray[np.float64]
             "high": float(high[place]),
             **({} if truth is None else {"truth": float(truth[place])}),
         }
-        for place, items in enumerate(found.sets)
+        for place, items in enumerate(findings.sets)
     ]
     rules = [
         {
@@ -93,15 +91,15 @@ def _answer(found: Findings, labels: tuple[str, ...], truth: NDArray[np.float64]
             "then": [labels[item] for item in rule.then],
             **{name: getattr(rule, name)._asdict() for name in ("support", "confidence", "lift")},
         }
-        for rule in found.rules
+        for rule in findings.rules
     ]
     return {
-        "k": found.k,
-        "n": found.heard,
-        "bias": found.estimate.bias,
-        "stopped": found.stopped,
-        "smallest_named_share": found.smallest_named_share,
-        "expected_false_positives": found.false_positives,
+        "k": findings.k,
+        "n": findings.reports,
+        "bias": findings.estimate.bias,
+        "stopped": findings.stopped,
+        "smallest_named_share": findings.smallest_named_share,
+        "expected_false_positives": findings.false_positives,
         "itemsets": sets,
         "rules": rules,
     }
@@ -111,16 +109,16 @@ def _name(items: tuple[int, ...], labels: tuple[str, ...]) -> str:
     return " + ".join(labels[item] for item in items)
 
 
-def _table(found: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None, title: str) -> Table:
+def _table(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None, title: str) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.output import percent, shorten
     from hubbub.cli.tables import plain_table
 
-    told = ["held"] if truth is None else ["held", "truth"]
-    table = plain_table(*told, "estimate", "95% interval", title=f"{title}\n")
-    value, low, high = found.estimate.possible()
-    for place, items in list(enumerate(found.sets))[:_MOST]:
+    headings = ["held"] if truth is None else ["held", "truth"]
+    table = plain_table(*headings, "estimate", "95% interval", title=f"{title}\n")
+    value, low, high = findings.estimate.possible()
+    for place, items in list(enumerate(findings.sets))[:_MOST]:
         cells = [escape(shorten(_name(items, labels), _NAME))] + ([] if truth is None else [percent(truth[place])])
         cells += [percent(value[place]), f"{percent(low[place])} to {percent(high[place])}"]
         table.add_row(*cells, style=None if low[place] > 0 else "dim")
@@ -148,23 +146,20 @@ def _rules_table(rules: list[Rule], labels: tuple[str, ...]) -> Table:
     return table
 
 
-def _remarks(found: Findings) -> str:
+def _remarks(findings: Findings) -> str:
     from hubbub.cli.output import percent
 
-    said = [f"Stopped: {found.stopped}."] if found.stopped else []
-    more = max(len(found.sets) - _MOST, 0)
-    said += (
-        [f"{more:,} more itemsets and {max(len(found.rules) - _RULES, 0):,} more rules are in --json."] if more else []
+    remarks = [f"Stopped: {findings.stopped}."] if findings.stopped else []
+    more, more_rules = max(len(findings.sets) - _MOST, 0), max(len(findings.rules) - _RULES, 0)
+    if more:
+        remarks.append(f"{more:,} more itemsets and {more_rules:,} more rules are in --json.")
+    remarks.append(
+        "Intervals take into account that the largest were selected. Itemsets not clearly above zero, and rules "
+        f"whose lift may be 1, are dim. About {findings.false_positives:.1f} of those listed are expected to be noise."
     )
-    said.append(
-        "Intervals allow for the largest having been chosen. What cannot be told from none, and rules whose lift may "
-        f"be 1, are dim. Of what is listed, {found.false_positives:.1f} are expected to be noise alone."
-    )
-    if found.smallest_named_share >= 1:
-        said.append("Not found: any item, as a rule, with so few people and this epsilon.")
-    elif found.smallest_named_share:
-        said.append(
-            f"Not found: items of less than {percent(found.smallest_named_share)} of what people name "
-            "if each names one of theirs."
-        )
-    return "\n" + " ".join(said)
+    if findings.smallest_named_share >= 1:
+        remarks.append("With so few people and this epsilon, usually no item is found.")
+    elif findings.smallest_named_share:
+        named = percent(findings.smallest_named_share)
+        remarks.append(f"Usually not found: items that fewer than {named} of people would name if each named one.")
+    return "\n" + " ".join(remarks)

@@ -1,4 +1,4 @@
-"""Finding what was meant by a name."""
+"""Names on the command line: in any case, and with a suggestion where one is misspelt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def named(field: str, given: str, known: Iterable[str]) -> str:
 
 
 def mechanism_of(name: str, *, epsilon: float, domain: int | None, default: int) -> Mechanism:
-    """The mechanism of a name, "adaptive" among them. What else it cannot be without comes from its first example.
+    """The mechanism of a name, or the best one for "adaptive". Other fields that it needs come from its first example.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ def mechanism_of(name: str, *, epsilon: float, domain: int | None, default: int)
         return adaptive(epsilon=epsilon, domain=size)
     kind: type[Any] = randomizers()[name]
     required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
-    given = {field: getattr(next(kind.examples()), field) for field in required if field != "epsilon"}
+    values = {field: getattr(next(kind.examples()), field) for field in required if field != "epsilon"}
     if domain is not None and not any(field.name == "domain" for field in fields(kind)):
         raise InvalidValue("domain", domain, f"nothing: {name} has no list of values")
-    if domain is not None or as_domain("domain", given.get("domain", Strings(1))).size is not None:
-        given["domain"] = size
-    built: Mechanism = kind(epsilon=epsilon, **given)
-    return built
+    if domain is not None or as_domain("domain", values.get("domain", Strings(1))).size is not None:
+        values["domain"] = size
+    mechanism: Mechanism = kind(epsilon=epsilon, **values)
+    return mechanism

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hubbub.cli.options import AsJson, Plot
-from hubbub.core.errors import InvalidValue
+from hubbub.cli.plan_modes import chosen_mode
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.privacy.plan import Plan
     from hubbub.privacy.predict import Prediction
+
+
+_DELTA = 1e-6
 
 
 def plan(
@@ -51,7 +54,7 @@ def plan(
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", help="Shuffled reports: the delta of all guarantees.", show_default="1e-6"),
+        typer.Option("--delta", help="Shuffled reports: the delta of all guarantees.", show_default=f"{_DELTA:g}"),
     ] = None,
     collusion: Annotated[
         float | None,
@@ -99,91 +102,78 @@ def plan(
     from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.privacy.plan import plan as make
     from hubbub.privacy.poisoning import FORGED
-    from hubbub.questions.keys import NOTHING
 
+    options = {
+        "file": file,
+        "--domain": domain,
+        "--n": n,
+        "--epsilon": epsilon,
+        "--stderr": stderr,
+        "--sparsity": sparsity,
+        "--sets": sets,
+        "--held": held,
+        "--of": of,
+        "--most-bytes": most_bytes,
+        "--forged": forged,
+        "--most-shift": most_shift,
+        "--central-epsilon": central,
+        "--delta": delta,
+        "--collusion-epsilon": collusion,
+        "--fakes": fakes,
+        "--column": column or None,
+        "--query": query or None,
+        "--unbiased": unbiased or None,
+        "--plot": plot,
+    }
+    mode = chosen_mode({name: value for name, value in options.items() if value is not None})
     part = FORGED if forged is None else forged
-    if central is None and any(option is not None for option in (delta, collusion, fakes)):
-        raise InvalidValue("--central-epsilon", NOTHING, "a number, with --delta, --collusion-epsilon or --fakes")
-    if central is not None:
+    if mode == "--central-epsilon":
         from hubbub.cli.plan_shuffled import plan_shuffled
 
-        if any(
-            option is not None
-            for option in (file, stderr, sparsity, sets, held, of, most_bytes, forged, most_shift, plot, column, query)
-        ):
-            raise InvalidValue(
-                "--central-epsilon",
-                central,
-                "with --domain, --n, --epsilon, --delta, --collusion-epsilon, --fakes and --json only",
-            )
-        if domain is None or n is None:
-            raise InvalidValue("--central-epsilon", central, "with both --domain and --n")
+        assert domain is not None
+        assert n is not None
+        assert central is not None
         return plan_shuffled(
             domain=domain,
             n=n,
             epsilon=central,
-            delta=1e-6 if delta is None else delta,
+            delta=_DELTA if delta is None else delta,
             colluding=collusion,
             fakes=fakes,
             most_local=epsilon,
             as_json=as_json,
         )
-    if column or query or unbiased:
-        from hubbub.cli.plan_table import plan_table
-
-        others = (file, domain, stderr, sparsity, sets, held, of, most_bytes, forged, most_shift, plot)
-        if not column or not query or n is None or epsilon is None or any(option is not None for option in others):
-            raise InvalidValue("--column", column, "with --query, --n and --epsilon, and --unbiased and --json only")
-        return plan_table(columns=column, queries=query, n=n, epsilon=epsilon, unbiased=unbiased, as_json=as_json)
     if file is not None:
         from hubbub.cli.plan_file import plan_file
 
-        if any(
-            option is not None
-            for option in (domain, n, epsilon, stderr, sparsity, sets, held, of, most_bytes, most_shift, plot)
-        ):
-            raise InvalidValue(
-                "file", str(file), "a collection's file, --forged and --json, or the other options without a file"
-            )
         return plan_file(file, forged=part, as_json=as_json)
-    if of is not None and domain is None:
+    if mode != "--domain":
+        assert n is not None
+        assert epsilon is not None
+        setting: dict[str, Any] = {"n": n, "epsilon": epsilon, "as_json": as_json}
+        if mode == "--column":
+            from hubbub.cli.plan_table import plan_table
+
+            return plan_table(columns=column or [], queries=query or [], unbiased=unbiased, **setting)
+        if mode == "--sets":
+            from hubbub.cli.plan_sets import print_set_plan
+
+            assert domain is not None
+            assert sets is not None
+            return print_set_plan(domain=domain, most=sets, held=held, forged=part, **setting)
+        if mode == "--sparsity":
+            from hubbub.cli.plan_sparse import plan_sparse
+
+            assert domain is not None
+            assert sparsity is not None
+            return plan_sparse(domain=domain, sparsity=sparsity, of=of or "mean", **setting)
         from hubbub.cli.plan_numbers import plan_numbers
         from hubbub.cli.plan_sums import QUERIES, plan_sums
 
-        if (
-            n is None
-            or epsilon is None
-            or any(
-                option is not None for option in (stderr, sparsity, sets, held, most_bytes, forged, most_shift, plot)
-            )
-        ):
-            raise InvalidValue("--of", of, "of a number, with --n and --epsilon, and --json only")
-        if of in QUERIES:
-            return plan_sums(of=of, n=n, epsilon=epsilon, as_json=as_json)
-        return plan_numbers(goal=of, n=n, epsilon=epsilon, as_json=as_json)
-    if domain is None:
-        raise InvalidValue("--domain", NOTHING, "how many values there are, or a collection's file")
-    if sets is not None:
-        if any(option is not None for option in (stderr, sparsity, of, most_bytes, most_shift, plot)):
-            raise InvalidValue("--sets", sets, "with --domain, --n, --epsilon, --held, --forged and --json only")
-        if n is None or epsilon is None:
-            raise InvalidValue("--sets", sets, "with both --n and --epsilon")
-        from hubbub.cli.plan_sets import print_set_plan
-
-        return print_set_plan(domain=domain, most=sets, held=held, n=n, epsilon=epsilon, forged=part, as_json=as_json)
-    if held is not None:
-        raise InvalidValue("--held", held, "nothing without --sets")
-    if sparsity is not None:
-        if any(option is not None for option in (stderr, most_bytes, forged, most_shift, plot)):
-            raise InvalidValue("--sparsity", sparsity, "with --domain, --n, --epsilon, --of and --json only")
-        if n is None or epsilon is None:
-            raise InvalidValue("--sparsity", sparsity, "with both --n and --epsilon")
-        from hubbub.cli.plan_sparse import plan_sparse
-
-        return plan_sparse(domain=domain, sparsity=sparsity, n=n, epsilon=epsilon, of=of or "mean", as_json=as_json)
-    if of is not None:
-        raise InvalidValue("--of", of, "nothing without --sparsity")
+        assert of is not None
+        return plan_sums(of=of, **setting) if of in QUERIES else plan_numbers(goal=of, **setting)
     check_plot(plot)
+    assert domain is not None
     made = make(
         domain=domain,
         n=n,
@@ -196,8 +186,8 @@ def plan(
     if plot is not None:
         save_plot(made.plot().figure, plot)
     if as_json:
-        setting = {"domain": domain, "n": made.n, "epsilon": made.epsilon, "forged": part}
-        return emit([{**row.to_dict(), **setting} for row in made.rows])
+        asked = {"domain": domain, "n": made.n, "epsilon": made.epsilon, "forged": part}
+        return emit([{**row.to_dict(), **asked} for row in made.rows])
     page().print(_table(made, domain), f"\n{made.why}\n\n{_forged(made)}")
     for warning in made.warnings:
         page().print(f"Warning: {warning}", style="yellow")
@@ -207,7 +197,7 @@ def plan(
 def _forged(made: Plan) -> str:
     from hubbub.privacy.poisoning import part_text
 
-    part = part_text(made.asked.forged)
+    part = part_text(made.request.forged)
     return f"{part} forged: how far a share can be moved if {part} of all reports are forged."
 
 
@@ -217,7 +207,7 @@ def _table(made: Plan, domain: int) -> Table:
     from hubbub.privacy.poisoning import part_text
 
     title = f"{domain:,} values, {made.n:,} reports, epsilon {made.epsilon:.4g}\n"
-    forged = f"{part_text(made.asked.forged)} forged"
+    forged = f"{part_text(made.request.forged)} forged"
     headings = ("mechanism", "stderr", "detectable", forged, "bytes", "server", "")
     table = plain_table(*headings, left=[""], title=title)
     for row in made.rows:
@@ -236,9 +226,9 @@ def _note(row: Prediction, made: Plan) -> str:
         return "refused" if row.bytes is None else "no formula"
     if row.bias != "none":
         return "heuristic"
-    if not made.asked.fits(row.bytes):
+    if not made.request.fits(row.bytes):
         return "too large"
-    if not made.asked.tolerates(row.shift):
+    if not made.request.tolerates(row.shift):
         return "moved far"
     more = row.stderr / made.stderr - 1
     return f"{100 * more:+.0f}%" if more < 1 else f"{1 + more:.2g} times"

@@ -14,15 +14,15 @@ def print_set_plan(
     from hubbub.privacy.plan_sets import plan_sets
     from hubbub.privacy.poisoning import part_text
 
-    made = plan_sets(domain=Sets(Ordinal(domain), most), n=n, epsilon=epsilon, held=held, forged=forged)
+    plan = plan_sets(domain=Sets(Ordinal(domain), most), n=n, epsilon=epsilon, held=held, forged=forged)
     if as_json:
-        setting = {"domain": domain, "sets": most, "held": made.held, "n": n, "epsilon": epsilon, "forged": forged}
-        return emit([{**row.to_dict(), **setting} for row in made.rows])
-    people = f"Sets of at most {most:,} of {domain:,} items, {made.held:.4g} on average"
+        setting = {"domain": domain, "sets": most, "held": plan.held, "n": n, "epsilon": epsilon, "forged": forged}
+        return emit([{**row.to_dict(), **setting} for row in plan.rows])
+    people = f"Sets of at most {most:,} of {domain:,} items, {plan.held:.4g} on average"
     title = f"{people}\n{n:,} reports, epsilon {epsilon:.4g}\n"
     table = plain_table("mechanism", "stderr", f"{part_text(forged)} forged", "bytes", "", left=[""], title=title)
-    for row in made.rows:
+    for row in plan.rows:
         numbers = f"{100 * row.stderr:.3g}%", f"{100 * row.shift:.3g}%", f"{row.bytes:,}"
         table.add_row(row.mechanism, *numbers, row.why, style="bold green" if row.picked else None)
-    page().print(table, f"\n{made.picked} has the smallest error of an item's share, on average over the items.")
+    page().print(table, f"\n{plan.picked} has the smallest error of an item's share, on average over the items.")
     return None

@@ -29,10 +29,10 @@ def plan_table(
     from hubbub.core.random import Random
     from hubbub.protocols.ranges.choose import choose_ranges
 
-    read = read_columns(columns)
+    dimensions = read_columns(columns)
     rng = Random(seed="plan table")  # ranges that are drawn to stand for many: nothing of anybody is in them
-    asked = [query for text in queries for query in read_queries(text, read, rng)]
-    ways = choose_ranges(epsilon=epsilon, dimensions=list(read.values()), queries=asked, n=n, unbiased=unbiased)
+    boxes = [query for text in queries for query in read_queries(text, dimensions, rng)]
+    ways = choose_ranges(epsilon=epsilon, dimensions=list(dimensions.values()), queries=boxes, n=n, unbiased=unbiased)
     best = ways[0]
     if as_json:
         setting = {"n": n, "epsilon": epsilon, "columns": list(columns), "queries": list(queries)}
@@ -54,12 +54,12 @@ def _row(way: RangeChoice) -> dict[str, object]:
 
 def _why(ways: list[RangeChoice]) -> str:
     best = ways[0]
-    said = f"{best.name} has the smallest expected error of a count, over the queries that were named."
+    text = f"{best.name} has the smallest expected error of a count, over the queries that were named."
     if best.unbiased:
-        return f"{said} Its answers are unbiased, with exact variances."
+        return f"{text} Its answers are unbiased, with exact variances."
     sure = next((way for way in ways if way.unbiased), None)
     other = "" if sure is None else f" Without that: {sure.name} (--unbiased)."
-    return f"{said} It takes people to be spread evenly inside cells; where they are not, it errs more.{other}"
+    return f"{text} It takes people to be spread evenly inside cells; where they are not, it errs more.{other}"
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, Dimension]:

@@ -83,7 +83,10 @@ def release(
     if simulate and state is not None:
         raise InvalidValue("state", str(state), "no state file with --simulate, which shows the truth")
     if (column is None) != (file == _PIPE):
-        raise InvalidValue("column", column, "a column of a file, and none of a pipe")
+        from hubbub.questions.keys import NOTHING
+
+        given = NOTHING if column is None else column
+        raise InvalidValue("column", given, "the name of a column if FILE is a file, none if it is -")
     settings = {"epsilon": epsilon, "bound": bound, "holdout": holdout, "max_range": max_range}
     source = _PIPE if column is None else f"column {column}"
     if local:
@@ -151,7 +154,8 @@ class _Answers:
 
     def from_file(self, path: Path, column: str) -> None:
         from hubbub.cli.output import progress
-        from hubbub.simulate.columns import read_numbers, row_name
+        from hubbub.simulate.column_batches import row_name
+        from hubbub.simulate.columns import read_numbers
 
         with progress(column) as follow:
             values = self._prepared(read_numbers(path, column), lambda row: f"{column}, {row_name(path, row)}")

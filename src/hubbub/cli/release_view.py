@@ -56,7 +56,7 @@ def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table
     known = "mse" in result
     paid = f"epsilon {result['paid']:g} a value, theta {_number(result['theta'])}"
     headings = ("step", *(("truth",) if known else ()), "value", "95% interval", "")
-    drawn = plain_table(*headings, left=[""], title=f"{escape(title)}, means of {every:,}, {paid}\n")
+    shown_table = plain_table(*headings, left=[""], title=f"{escape(title)}, means of {every:,}, {paid}\n")
     most = max((_possible(step["value"], bound) for step in steps), default=1.0)
     most = max(most, max((step.get("truth", 0.0) for step in steps), default=0.0))
     shown = steps if len(steps) <= _ROWS else [steps[k * (len(steps) - 1) // (_ROWS - 1)] for k in range(_ROWS)]
@@ -64,12 +64,12 @@ def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table
         value, low, high = (_possible(step[name], bound) for name in ("value", "low", "high"))
         cells = [str(step["step"]), *([f"{step['truth']:.4g}"] if known else []), f"{value:.4g}"]
         line = painted(value, most, _BAR, mark=step["truth"]) if known else f"[blue]{bar(value, most, _BAR)}[/]"
-        drawn.add_row(*cells, f"{low:.4g} to {high:.4g}", line)
+        shown_table.add_row(*cells, f"{low:.4g} to {high:.4g}", line)
     if not steps:
-        drawn.caption = f"no step yet: one needs {every:,} values that are not released, after the holdout"
+        shown_table.caption = f"no step yet: one needs {every:,} values that are not released, after the holdout"
     elif len(shown) < len(steps):
-        drawn.caption = f"{len(shown)} of {len(steps):,} steps; --json has all"
-    return drawn
+        shown_table.caption = f"{len(shown)} of {len(steps):,} steps; --json has all"
+    return shown_table
 
 
 def save(result: dict[str, Any], path: Path, title: str, bound: float) -> None:

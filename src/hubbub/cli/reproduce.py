@@ -56,8 +56,8 @@ def _list(as_json: bool) -> None:
     from hubbub.reproduce import REPRODUCTIONS
 
     known = [
-        {"name": each.name, "title": each.title, "repeats": each.repeats, "needs": list(each.needs)}
-        for each in REPRODUCTIONS.values()
+        {"name": paper.name, "title": paper.title, "repeats": paper.repeats, "needs": list(paper.needs)}
+        for paper in REPRODUCTIONS.values()
     ]
     if as_json:
         return emit(known)
@@ -65,8 +65,8 @@ def _list(as_json: bool) -> None:
 
     table = plain_table("name", "what it shows", "runs", "data", left=["what it shows", "data"])
     table.columns[1].no_wrap = False
-    for each in REPRODUCTIONS.values():
-        table.add_row(each.name, each.title, str(each.repeats), ", ".join(each.needs))
+    for paper in REPRODUCTIONS.values():
+        table.add_row(paper.name, paper.title, str(paper.repeats), ", ".join(paper.needs))
     page().print(table)
     return None
 

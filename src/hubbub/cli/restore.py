@@ -29,5 +29,5 @@ def restore(
 
     backup = check_backup(folder) if check else restore_backup(folder, store, reports or beside(store))
     when = datetime.fromtimestamp(backup.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    what = f"the store and {len(backup.reports):,} files of reports, as of {when}"
-    say(f"{folder} is whole: {what}" if check else f"restored {what}")
+    contents = f"the store and {len(backup.reports):,} files of reports, as of {when}"
+    say(f"{folder} is whole: {contents}" if check else f"restored {contents}")

@@ -49,9 +49,10 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Collect reports over HTTP, and show what they tell at /.
+    """Collect reports over HTTP, and show the results at /.
 
-    The first run makes a signing key, whose public half devices are built with, and a token for reading results.
+    The first run makes a signing key and a token. Devices need the public half of the key, which is printed as
+    `public_key`; the token opens the results.
     """
     from hubbub.authoring.toml import load_alarms, load_collection
     from hubbub.core.errors import MissingDependency
@@ -85,10 +86,10 @@ def serve(
         connections=ConnectionLimits(connections=connections),
     )
     loaded = [load_collection(path) for path in collections]
-    alarms = {each.name: load_alarms(path) for each, path in zip(loaded, collections, strict=True)}
-    told = [] if webhooks is None else load_webhooks(webhooks)
-    for webhook in told:
-        webhook.wants(each.name for each in loaded)
+    alarms = {collection.name: load_alarms(path) for collection, path in zip(loaded, collections, strict=True)}
+    hooks = [] if webhooks is None else load_webhooks(webhooks)
+    for webhook in hooks:
+        webhook.wants(collection.name for collection in loaded)
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
@@ -96,15 +97,15 @@ def serve(
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
     files = reports or beside(store)
-    asked = [question for collection in loaded for question in collection.questions.values()]
-    keeps = any(question.keeps or question.searches for question in asked)
+    questions = [question for collection in loaded for question in collection.questions.values()]
+    keeps = any(question.keeps or question.searches for question in questions)
     archive = Archive(files) if keeps or files.exists() else None
-    kept = open_store(store)
-    clock = TrustedClock(kept.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
+    opened = open_store(store)
+    clock = TrustedClock(opened.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
     try:
-        onion_key = folder.onion_key() if any(each.shuffle for each in loaded) else None
-        given: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
-        collector = Collector(loaded, kept, clock=clock, keys=signing, **given)
+        onion_key = folder.onion_key() if any(collection.shuffle for collection in loaded) else None
+        options: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
+        collector = Collector(loaded, opened, clock=clock, keys=signing, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
@@ -114,7 +115,7 @@ def serve(
         detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"
         log("not encrypted", level=logging.WARNING, detail=detail)
 
-    for webhook in told:
+    for webhook in hooks:
         if webhook.address.scheme == "http" and public_address(webhook.address.hostname or ""):
             detail = f"the webhook {webhook.name} is on another machine, and plain HTTP: use https"
             log("not encrypted", level=logging.WARNING, detail=detail)
@@ -132,4 +133,4 @@ def serve(
 
     port_of = [listening.getsockname()[1] for listening in sockets]
     tokens = Tokens([token])
-    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=told))
+    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=hooks))

@@ -67,10 +67,10 @@ def own_keys(
     """Make the keys of a shuffler of a collection, and say what goes into the collection's file."""
     from hubbub.shuffler.keys import ShufflerKeys
 
-    made = ShufflerKeys.generate()
-    made.save(path)
+    keys = ShufflerKeys.generate()
+    keys.save(path)
     typer.echo("[[shuffle.shufflers]]")
-    for name, value in {"url": url, **made.public()}.items():
+    for name, value in {"url": url, **keys.public()}.items():
         typer.echo(f'{name} = "{value}"')
 
 

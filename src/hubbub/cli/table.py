@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.options import Epsilon
+from hubbub.cli.options import Epsilon, FreshSeed
 
 if TYPE_CHECKING:
     from hubbub.query.read_records import RecordSource
@@ -41,9 +41,7 @@ def table(
     public: Annotated[list[str] | None, typer.Option("--public", help="A public column.", show_default="none")] = None,
     method: Annotated[str, typer.Option("--method", "-m", help="HIO, HI, MG, SC or HDG.")] = "HIO",
     name: Annotated[str, typer.Option("--name", help="What stands behind FROM.")] = "people",
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    seed: FreshSeed = None,
 ) -> None:
     """Rehearse a private table: each record reports on its private columns as on a device.
 
@@ -61,7 +59,7 @@ def table(
     columns = [*(column for column, _, _ in declared), *(public or [])]
     with progress(store.name) as follow:
         records = RecordSource(source, columns)
-        hidden = tuple(_column(*each, records) for each in declared)
+        hidden = tuple(_column(*column, records) for column in declared)
         schema = TableSchema(
             name,
             hidden,
@@ -84,18 +82,18 @@ def table(
 def _declared(text: str) -> tuple[str, str, bool]:
     """A column's name, its range, and whether it may be missing."""
     missing = text.endswith("?")
-    name, _, given = text.removesuffix("?").partition("=")
-    return name, given, missing
+    name, _, values = text.removesuffix("?").partition("=")
+    return name, values, missing
 
 
-def _column(name: str, given: str, missing: bool, records: RecordSource) -> PrivateColumn:
+def _column(name: str, values: str, missing: bool, records: RecordSource) -> PrivateColumn:
     from hubbub.core.domain import Categorical, Numeric, Ordinal
     from hubbub.core.errors import InvalidValue
     from hubbub.query.schema import PrivateColumn
 
-    if not given:
+    if not values:
         return PrivateColumn(name, Categorical(records.names(name)), missing)
-    match = _RANGE.fullmatch(given)
+    match = _RANGE.fullmatch(values)
     try:
         if match is None:
             raise ValueError
@@ -109,5 +107,5 @@ def _column(name: str, given: str, missing: bool, records: RecordSource) -> Priv
         if isinstance(error, InvalidValue):
             raise
         raise InvalidValue(
-            "private", f"{name}={given}", "integers as 0..99, or numbers in cells as 0..50000/100"
+            "private", f"{name}={values}", "integers as 0..99, or numbers in cells as 0..50000/100"
         ) from None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.core.estimate import Estimate
-    from hubbub.simulate.top import Found
+    from hubbub.simulate.top import TopValues
 
 _MOST = 32
 _NAME = 40
@@ -34,23 +34,21 @@ def top(
     query_limit: Annotated[
         int, typer.Option("--query-limit", help="How many candidates may be tested.", show_default="2^20")
     ] = 1 << 20,
-    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    truth: Truth = False,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """Which values are the most common, if nobody lists them beforehand?
 
-    Each row is a person, who answers once, as in a study on their device: with the beginning of their value, of their
-    group's length. The server extends what begins often, group by group.
+    Each row is a person, who answers once, as in a study on their device: with the first bits of their value, whose
+    number depends on the person's group. Group by group, the server extends the most common beginnings.
     """
     from hubbub.cli.output import emit, page, progress
     from hubbub.core.random import Random
     from hubbub.simulate.top_file import find_top_in_column
 
     with progress(str(column)) as follow:
-        seen = find_top_in_column(
+        result = find_top_in_column(
             file,
             column,
             k=k,
@@ -61,13 +59,14 @@ def top(
             rng=Random(seed=seed),
             progress=follow,
         )
-    shares = seen.truth if truth else None
+    shares = result.truth if truth else None
     if as_json:
-        return emit({"column": column, "n": seen.n, "missing": seen.missing, **_answer(seen.found, shares)})
-    groups = len(seen.found.plan.lengths)
-    asked = f"{seen.n:,} people, {groups} groups" if groups > 1 else f"{seen.n:,} people"
-    title = f"{column}: {asked}, epsilon {epsilon:g}"
-    page().print(*([] if seen.found.stopped else [_table(seen.found, shares, title)]), _remarks(seen.found), sep="\n")
+        return emit({"column": column, "n": result.n, "missing": result.missing, **_answer(result.found, shares)})
+    groups = len(result.found.plan.lengths)
+    people = f"{result.n:,} people, {groups} groups" if groups > 1 else f"{result.n:,} people"
+    title = f"{column}: {people}, epsilon {epsilon:g}"
+    tables = [] if result.found.stopped else [_table(result.found, shares, title)]
+    page().print(*tables, _remarks(result.found), sep="\n")
     return None
 
 
@@ -85,48 +84,48 @@ def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[
     ]
 
 
-def _answer(found: Found, truth: Mapping[str, float] | None) -> dict[str, Any]:
+def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, Any]:
     from hubbub.protocols.heavy_hitters.pem import ABSENT
 
-    plan, absent = found.plan, found.release.estimates.get(ABSENT)
+    plan, absent = findings.plan, findings.release.estimates.get(ABSENT)
     return {
         "k": plan.k,
         "epsilon": plan.oracle.epsilon,
         "effective_epsilon": plan.oracle.effective_epsilon,
         "lengths": list(plan.lengths),
         "threshold": plan.threshold,
-        "stopped": found.stopped,
-        "smallest_share": found.smallest_share,
-        "expected_false_positives": found.false_positives,
-        "items": [] if found.stopped else _rows(found.estimate, truth),
+        "stopped": findings.stopped,
+        "smallest_share": findings.smallest_share,
+        "expected_false_positives": findings.false_positives,
+        "items": [] if findings.stopped else _rows(findings.estimate, truth),
         "absent": [] if absent is None else _rows(absent),
     }
 
 
-def _table(found: Found, truth: Mapping[str, float] | None, title: str) -> Table:
+def _table(findings: TopValues, truth: Mapping[str, float] | None, title: str) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.output import percent, shorten
     from hubbub.cli.tables import plain_table
 
-    told = ["value"] if truth is None else ["value", "truth"]
-    table = plain_table(*told, "estimate", "95% interval", title=f"{escape(title)}\n")
-    for row in _rows(found.estimate, truth)[:_MOST]:
+    headings = ["value"] if truth is None else ["value", "truth"]
+    table = plain_table(*headings, "estimate", "95% interval", title=f"{escape(title)}\n")
+    for row in _rows(findings.estimate, truth)[:_MOST]:
         cells = [escape(shorten(row["value"], _NAME))] + ([] if truth is None else [percent(row["truth"])])
         cells += [percent(row["estimate"]), f"{percent(row['low'])} to {percent(row['high'])}"]
         table.add_row(*cells, style=None if row["low"] > 0 else "dim")
     return table
 
 
-def _remarks(found: Found) -> str:
-    if found.stopped:
-        return f"Nothing was found: {found.stopped}."
-    more = max(len(found.estimate) - _MOST, 0)
+def _remarks(findings: TopValues) -> str:
+    if findings.stopped:
+        return f"Nothing was found: {findings.stopped}."
+    more = max(len(findings.estimate) - _MOST, 0)
     return (
         f"\n{f'{more:,} more values are in --json. ' if more else ''}"
-        "Intervals allow for the largest having been chosen; what cannot be told from none is dim. "
-        f"Of what is listed, {found.false_positives:.1f} are expected to be chance. "
-        f"{_lost(found.smallest_share)}, and texts of over {found.plan.encoding.bits // 8} bytes."
+        "Intervals take into account that the largest were selected; values that are not clearly above zero are dim. "
+        f"About {findings.false_positives:.1f} of those listed are expected to be noise. "
+        f"{_lost(findings.smallest_share)}, and texts of over {findings.plan.encoding.bits // 8} bytes."
     )
 
 
@@ -134,5 +133,5 @@ def _lost(share: float) -> str:
     from hubbub.cli.output import percent
 
     if share >= 1:
-        return "Not found: anything, as a rule, with so few people and this epsilon"
-    return f"Not found, as a rule: what fewer than {percent(share)} hold"
+        return "Usually not found: any value, with so few people and this epsilon"
+    return f"Usually not found: values that fewer than {percent(share)} hold"

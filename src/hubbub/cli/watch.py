@@ -149,9 +149,11 @@ def _scene(
     from hubbub.collection.duration import seconds_of
     from hubbub.demo.stream_file import file_scene
     from hubbub.demo.watch_scenes import demo_scene
+    from hubbub.questions.keys import NOTHING
 
     if demo == (file is not None):
-        raise InvalidValue("file", file, "one of: a file, a collector's address, or --demo")
+        given = NOTHING if file is None else file
+        raise InvalidValue("file", given, "one of: a file, a collector's address, or --demo")
     if file is not None:
         every = None if columns.every is None else seconds_of("every", columns.every)
         return file_scene(

@@ -40,7 +40,7 @@ def chart(run: Watched, rows: int, columns: int) -> list[Text]:
     gutter |= {int(height(bound)): (bound, YELLOW) for bound in run.thresholds[:1]}
     if not math.isnan(shown[-1].value):
         gutter[int(height(shown[-1].value))] = (shown[-1].value, f"{WHITE} on {BAND[shown[-1].alarm, 1]}")
-    drawn = []
+    lines = []
     for row in reversed(range(rows)):
         line = Text()
         for moment in shown:
@@ -49,7 +49,7 @@ def chart(run: Watched, rows: int, columns: int) -> list[Text]:
         line.append((_level(_THRESHOLD, lines_at[row]) if row in lines_at else " ") * rest, YELLOW)
         if row in gutter:
             line.append(" ").append(show(gutter[row][0]).rjust(GUTTER - 2), gutter[row][1])
-        drawn.append(line)
+        lines.append(line)
     marks, axis = Text(), [" "] * columns
     for place, moment in enumerate(shown):
         marks.append("●" if moment.published else "·", BAND[0, 1] if moment.published else FAINT)
@@ -57,7 +57,7 @@ def chart(run: Watched, rows: int, columns: int) -> list[Text]:
         if words and place + len(words) < columns and not "".join(axis[place:]).strip():
             axis[place : place + len(words) + 1] = f"╵{words}"
     marks.append(" " * (columns - len(shown)) + " fresh", FAINT)
-    return [*drawn, marks, Text("".join(axis) + (" step" if run.times is None else " UTC"), FAINT)]
+    return [*lines, marks, Text("".join(axis) + (" step" if run.times is None else " UTC"), FAINT)]
 
 
 def _tick(run: Watched, step: int) -> str | None:

@@ -25,10 +25,11 @@ def figure(run: Watched, name: str, head: str) -> Figure:
     x: Any = np.array([moment.step for moment in moments])
     if run.times is not None:
         x = np.array([round(run.times.begins(step)) for step in x], dtype="datetime64[s]")
-    value, low, high, truth = scale * np.array([(each.value, each.low, each.high, each.truth) for each in moments]).T
+    numbers = np.array([(moment.value, moment.low, moment.high, moment.truth) for moment in moments])
+    value, low, high, truth = scale * numbers.T
     fresh, on = (np.array([getattr(moment, field) for moment in moments]) for field in ("published", "alarm"))
-    drawn = Figure(figsize=(10, 5), layout="constrained")
-    ax = drawn.subplots()
+    chart = Figure(figsize=(10, 5), layout="constrained")
+    ax = chart.subplots()
     ax.fill_between(x, low, high, step="mid", color="#4c78a8", alpha=0.25, linewidth=0, label="95% interval")
     behind = ax.fill_between(x, 0, 1, where=on, step="mid", transform=ax.get_xaxis_transform(), label="alarm on")
     behind.set(color="#c8443c", alpha=0.15, linewidth=0)
@@ -44,5 +45,5 @@ def figure(run: Watched, name: str, head: str) -> Figure:
     ax.set_title(f"{shorten(name, 50)}: {head}".replace("$", r"\$"))  # a dollar would begin a formula
     ax.spines[["top", "right"]].set_visible(False)
     ax.margins(x=0.01)
-    drawn.legend(loc="outside lower center", ncols=7, frameon=False, fontsize="small")
-    return drawn
+    chart.legend(loc="outside lower center", ncols=7, frameon=False, fontsize="small")
+    return chart

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.terms import Terms
 from hubbub.core.event import units_of
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
+
+if TYPE_CHECKING:
+    from hubbub.core.spec import Json
+    from hubbub.protocols.view import View
 
 
 def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 0, minimum_arc: int = 0) -> str | None:
@@ -103,6 +107,10 @@ def matches(pattern: Any, view: Any) -> bool:
 
 
 def _in_family(terms: Terms, ask: Ask) -> bool:
+    """Whether the mechanism is of a signed family, and takes everything that the view can give.
+
+    A value that the mechanism did not take would reveal itself by an error.
+    """
     mechanism, view = ask.mechanism, ask.view
     units = [family.units for family in terms.families if family.mechanism == type(mechanism).__name__]
     if not any(units_of(mechanism.epsilon) in allowed for allowed in units):
@@ -110,18 +118,20 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     if getattr(mechanism, "measures", 0) != view.measured:
         return False
     domain = getattr(mechanism, "domain", None)
-    items = getattr(domain, "items", None)
-    if (
-        items is not None
-    ):  # the mechanism must take every set that the view gives: a set too large would reveal itself by an error
-        return view.sees_sets and bool(getattr(domain, "most", None) == items.size == view.size)
-    size, bits = getattr(domain, "size", None), getattr(domain, "bits", None)
-    if size is None and bits is not None:  # as many bits as the view's codes have
-        return view.size is not None and bits == max(view.size - 1, 1).bit_length() and not view.sees_sets
-    if size is not None:
-        return bool(size == view.size) and not view.sees_sets
-    ends = [(getattr(side, "low", None), getattr(side, "high", None)) for side in (mechanism, view)]
-    return None not in ends[0] and ends[0] == ends[1]
+    if domain is not None:
+        return domain.spec() in _domains_of(view)
+    return view.range is not None and view.range == (getattr(mechanism, "low", None), getattr(mechanism, "high", None))
+
+
+def _domains_of(view: View) -> list[dict[str, Json]]:
+    """The specs of the domains of exactly what a view gives: its codes, or their bits; or all sets of its codes."""
+    size = view.size
+    if size is None:
+        return []
+    codes: dict[str, Json] = {"kind": "ordinal", "size": size}
+    if view.sees_sets:
+        return [{"kind": "sets", "items": codes, "most": size}]
+    return [codes, {"kind": "bitstrings", "bits": max(size - 1, 1).bit_length()}]
 
 
 def _is_number(value: Any) -> bool:

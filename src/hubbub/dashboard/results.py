@@ -205,6 +205,7 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
     if answer is None:
         return None
     everyone, study = _shape(collection, answer.question).everyone, collection.terms[answer.question].study
+    withheld = answer.withheld is not None
     return facts(
         [
             ("Step" if study is None else "Run", numbered(_time(collection, answer), answer.step)),
@@ -212,8 +213,8 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"about {count(answer.population)}" if answer.population and not everyone else None),
             ("Stopped early", answer.stopped),
-            ("Made from", None if answer.published else "earlier reports: this step had none of its own"),
-            ("Bias", bias_text(answer.bias, smoothed=answer.smoothed)),
+            ("Made from", None if answer.published or withheld else "earlier reports: this step had none of its own"),
+            ("Bias", None if withheld else bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )
 

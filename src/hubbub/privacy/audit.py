@@ -19,14 +19,14 @@ from hubbub.privacy.statement import statement
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found about one mechanism.
+    """The result of the audit of one mechanism.
 
     Parameters
     ----------
     mechanism, spec_id, domain
-        What was audited; the size of its domain, None where it is open.
+        The audited mechanism; `domain` is the size of its domain, None where that is open.
     epsilon, effective_epsilon
-        What it declares, and what one report spends: the logarithm of `ratio`, rounded up.
+        The declared epsilon, and what one report spends: the logarithm of `ratio`, rounded up.
     ratio
         The largest ratio of a report's probabilities under two values, from the stored integers.
     lifetime_epsilon
@@ -34,12 +34,12 @@ class Audit:
     public
         The columns that the guarantee is conditional on: drawn without looking at the value, and sent as they are.
     enumeration, montecarlo
-        The checks that were made of it, where they were.
+        The results of these checks; None where they were not made.
 
     Example:
         >>> from hubbub import OLH
-        >>> found = audit(OLH(epsilon=1.0, domain=16))
-        >>> found.ok, found.exact, found.effective_epsilon, found.how, found.public
+        >>> result = audit(OLH(epsilon=1.0, domain=16))
+        >>> result.ok, result.exact, result.effective_epsilon, result.how, result.public
         (True, True, 1.0, 'structure and enumeration', ('seed',))
     """
 
@@ -56,7 +56,7 @@ class Audit:
 
     @property
     def exact(self) -> bool:
-        """Whether the epsilon is a matter of arithmetic on the stored integers, and no enumeration contradicts it."""
+        """Whether the epsilon follows exactly from the stored integers, and no enumeration contradicts it."""
         return self.enumeration is None or self.enumeration.within(self.ratio)
 
     @property
@@ -66,7 +66,7 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Whether every check passed: nothing spends more than it says."""
+        """Whether every check passed: the mechanism spends no more than it declares."""
         spent = max(self.effective_epsilon, self.lifetime_epsilon or 0.0)
         sampled = 0.0 if self.montecarlo is None else self.montecarlo.epsilon_low
         return self.exact and spent <= self.epsilon and sampled <= self.effective_epsilon
@@ -98,13 +98,13 @@ class Audit:
 def audit(mechanism: Mechanism, *, montecarlo: int = 0, rng: Random | None = None, level: float = 0.999) -> Audit:
     """Recompute what one report spends, in exact arithmetic, and check it.
 
-    The ratio comes from the structure of the mechanism and its stored integers. Where the reports are few enough they
-    are all enumerated, for every pair of values. Neither sees the sampler: a Monte-Carlo run does.
+    The ratio follows from the structure of the mechanism and its stored integers. Where the reports are few enough, all
+    of them are enumerated for every pair of values. Neither check runs the sampler: a Monte-Carlo run does.
 
     Parameters
     ----------
     mechanism
-        What to audit.
+        The mechanism to audit.
     montecarlo
         How many reports to draw for a lower bound on what the sampler spends; 0 for none.
     rng

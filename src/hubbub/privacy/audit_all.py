@@ -47,16 +47,16 @@ def audit_all(
         Called after each setting with how many are done, and of how many.
 
     Example:
-        >>> found = audit_all(epsilons=[1.0], domains=[3])
-        >>> all(one.ok for one in found), found.refused
+        >>> audits = audit_all(epsilons=[1.0], domains=[3])
+        >>> all(audit.ok for audit in audits), audits.refused
         (True, ())
     """
     audits = Audits()
     refused: list[RefusedSetting] = []
     settings = [(kind, *setting) for kind in randomizers().values() for setting in _settings(kind, epsilons, domains)]
-    for kind, epsilon, size, given in settings:
+    for kind, epsilon, size, options in settings:
         try:
-            mechanism = kind(epsilon=epsilon, **given)
+            mechanism = kind(epsilon=epsilon, **options)
         except InvalidValue as error:
             refused.append(RefusedSetting(kind.__name__, epsilon, size, str(error)))
         else:
@@ -76,5 +76,5 @@ def _settings(
         return
     required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
     for example in examples:
-        given = {name: getattr(example, name) for name in required if name != "epsilon"}
-        yield from ((epsilon, None, given) for epsilon in epsilons)
+        options = {name: getattr(example, name) for name in required if name != "epsilon"}
+        yield from ((epsilon, None, options) for epsilon in epsilons)

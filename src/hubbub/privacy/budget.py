@@ -114,30 +114,30 @@ class Budget:
 
 
 class BudgetExceeded(HubbubError):
-    """A unit of privacy does not allow a debit; nothing was spent.
+    """A promise does not allow a debit; nothing was spent.
 
     Example:
-        >>> raise BudgetExceeded("user", spent=900_000_000_000, asked=200_000_000_000, limit=10**12)
+        >>> raise BudgetExceeded("user", spent=900_000_000_000, requested=200_000_000_000, limit=10**12)
         Traceback (most recent call last):
             ...
         hubbub.privacy.budget.BudgetExceeded: user: 0.9 epsilon spent, 0.2 asked, limit 1
     """
 
-    def __init__(self, unit: str, spent: int, asked: int, limit: int) -> None:
+    def __init__(self, unit: str, spent: int, requested: int, limit: int) -> None:
         self.unit = unit
         self.spent = spent
-        self.asked = asked
+        self.requested = requested
         self.limit = limit
-        super().__init__(f"{unit}: {_shown(spent)} epsilon spent, {_shown(asked)} asked, limit {_shown(limit)}")
+        super().__init__(f"{unit}: {_text(spent)} epsilon spent, {_text(requested)} asked, limit {_text(limit)}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.unit, self.spent, self.asked, self.limit)
+        return type(self), (self.unit, self.spent, self.requested, self.limit)
 
 
 def _units(field: str, epsilon: object) -> int:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | Fraction) or not math.isfinite(epsilon):
         raise InvalidValue(field, epsilon, "a finite number of epsilon")
-    # The binary 0.3 is just below 3/10: taken at its word, it would not pay for its own ask.
+    # The float 0.3 is just below 3/10: rounded down exactly, it would not pay for an ask of epsilon 0.3.
     exact = Fraction(repr(float(epsilon))) if isinstance(epsilon, float) else Fraction(epsilon)
     units = math.floor(exact * UNITS_PER_EPSILON)
     if not 1 <= units <= MOST_UNITS:
@@ -151,11 +151,11 @@ def _pair(window: object) -> tuple[Any, Any]:
     return window[0], window[1]
 
 
-def _exactly(field: str, given: object, wanted: set[str]) -> None:
-    if not isinstance(given, Mapping) or given.keys() != wanted:
-        raise InvalidValue(field, given, f"exactly the fields {sorted(wanted)}")
+def _exactly(field: str, spec: object, expected: set[str]) -> None:
+    if not isinstance(spec, Mapping) or spec.keys() != expected:
+        raise InvalidValue(field, spec, f"exactly the fields {sorted(expected)}")
 
 
-def _shown(units: int) -> str:
-    whole, part = divmod(units, UNITS_PER_EPSILON)
-    return f"{whole}.{part:012d}".rstrip("0").rstrip(".")
+def _text(units: int) -> str:
+    epsilons, fraction = divmod(units, UNITS_PER_EPSILON)
+    return f"{epsilons}.{fraction:012d}".rstrip("0").rstrip(".")

@@ -9,7 +9,7 @@ from hubbub.core.errors import MissingDependency
 
 
 def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """What the probability exceeds, but for a chance of at most alpha.
+    """A lower bound of the probability, at confidence 1 - alpha.
 
     Example:
         >>> lower_bound([0, 50, 100], 100, 0.025).round(3).tolist()
@@ -24,7 +24,7 @@ def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.
 
 
 def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """What the probability stays below, but for a chance of at most alpha.
+    """An upper bound of the probability, at confidence 1 - alpha.
 
     Example:
         >>> upper_bound([0, 50, 100], 100, 0.025).round(3).tolist()

@@ -1,4 +1,4 @@
-"""Every mechanism for sparse ternary vectors at one setting, by its exact error."""
+"""The exact errors of all mechanisms for sparse ternary vectors at one setting."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class TernaryRow:
     mechanism
         Its name.
     error
-        The exact mean squared error, summed over the positions; None where there is none to tell.
+        The exact mean squared error, summed over the positions; None where the mechanism has none.
     effective_epsilon
         What a report spends.
     bits
         How many bits a report holds.
     why
-        Why there is no error: what the mechanism says against the setting, or that it does not tell the quantity.
+        Why there is no error: the mechanism refuses the setting, or does not estimate the quantity.
     """
 
     mechanism: str
@@ -52,8 +52,8 @@ def compare_ternary(
 ) -> list[TernaryRow]:
     """A row for every registered ternary mechanism with its own best parameters, the smallest error first.
 
-    The parameters are those for the quantity that is asked, where the mechanism has any to choose by it. Everybody is
-    taken to hold `sparsity` entries, as the papers do.
+    Parameters are chosen for the quantity `of`, where a mechanism has such parameters. Everybody is assumed to hold
+    `sparsity` entries, as in the papers.
 
     Parameters
     ----------
@@ -72,21 +72,21 @@ def compare_ternary(
         ExSub 7981
         CoCo 8872
     """
-    given = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
-    rows = [_row(kind, given, n, of) for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
+    setting = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
+    rows = [_row(kind, setting, n, of) for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
     return sorted(rows, key=lambda row: math.inf if row.error is None else float(f"{row.error:.9g}"))
 
 
-def _row(kind: type[TernaryMechanism], given: dict[str, Any], n: int, of: Quantity) -> TernaryRow:
+def _row(kind: type[TernaryMechanism], setting: dict[str, Any], n: int, of: Quantity) -> TernaryRow:
     try:
-        mechanism = kind.best_for(of, **given)
+        mechanism = kind.best_for(of, **setting)
     except InvalidValue as error:
         return TernaryRow(kind.__name__, why=f"refused: {error}")
-    told = of in mechanism.answers
+    estimates_it = of in mechanism.answers
     return TernaryRow(
         kind.__name__,
-        error=mechanism.mse(n, of=of) if told else None,
+        error=mechanism.mse(n, of=of) if estimates_it else None,
         effective_epsilon=mechanism.effective_epsilon,
         bits=mechanism.report_bits,
-        why="" if told else f"its reports tell no {of}",
+        why="" if estimates_it else f"its reports tell no {of}",
     )

@@ -1,4 +1,4 @@
-"""A state that goes on: one process at a time, never from an older copy."""
+"""A state file that one process uses at a time, and that is never continued from an older copy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _KINDS = {
 
 
 class StateInUse(HubbubError):
-    """Another process has the state file: two would spend on the same values."""
+    """Another process has the state file open: two would spend on the same values."""
 
 
 class CountedFile:
-    """A `LedgerFile` that one process has at a time, and a counter beside it by which an older copy is found.
+    """A `LedgerFile` that one process has open at a time, with a counter beside it by which an older copy is detected.
 
-    The owner keeps the number of changes in its tables, calls `check` with it on opening and `mark` after each. The
-    counter is in a second file, whose name ends in `.count`. Someone who puts both files back is not found out.
+    The owner stores the number of changes in its tables, calls `check` with it on opening, and `mark` after each
+    change. The counter is in a second file, whose name ends in `.count`. Restoring older copies of both files is not
+    detected.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ class CountedFile:
     ) -> None:
         self.path = Path(path)
         self._counter = self.path.with_name(self.path.name + ".count")
-        what = ("release's state file", "release")
+        words = ("release's state file", "release")
         try:
-            self._file = LedgerFile(path, terms, tables, format, patience=0.0, what=what, kinds=_KINDS)
+            self._file = LedgerFile(path, terms, tables, format, patience=0.0, words=words, kinds=_KINDS)
         except LedgerUnavailable as error:
             raise self._explained(error) from error
         self.run, self.transaction, self.close = self._file.run, self._file.transaction, self._file.close
@@ -86,10 +87,10 @@ class CountedFile:
         return error
 
     def check(self, number: int) -> None:
-        """Refuse a state after `number` changes where the counter knows of more; 0 is a state that is new."""
+        """Refuse a state after `number` changes if the counter is higher; 0 means that the state is new."""
         counted = self._count()
         if counted is None and number == 0:
-            self.mark(0)  # before the first change: a process that stops right after that one leaves both files
+            self.mark(0)  # before the first change, so that a process that stops right after it leaves both files
         if counted is None and number:
             allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
             raise InvalidValue("state", str(self.path), allowed)
@@ -98,7 +99,7 @@ class CountedFile:
             raise InvalidValue("state", str(self.path), f"the state after {counted} changes: this one is {age}")
 
     def mark(self, number: int) -> None:
-        """Raise the counter, after the state: a state is never older than it unless it was put back."""
+        """Raise the counter, after the state was written: a state behind the counter was restored from a copy."""
         fresh = f"{self._counter}.{os.urandom(8).hex()}.new"
         make_private_file(fresh)
         with open(fresh, "r+b") as file:

@@ -25,7 +25,7 @@ MOST_BITS = 1 << 27  # of all probabilities over their common denominator, by va
 
 @dataclass(frozen=True)
 class Enumeration:
-    """What enumerating found.
+    """The result of an enumeration.
 
     Parameters
     ----------
@@ -83,9 +83,10 @@ class Enumeration:
 
 
 def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
-    """Compare every pair of values on every report, in exact arithmetic; None where there are too many.
+    """Compare every pair of values on every report, in exact arithmetic; None where there are too many reports.
 
-    Where reports have a public part, each of several drawn ones is fixed in turn: the guarantee is conditional on it.
+    Where reports have a public part, several are drawn and each is held fixed in turn: the guarantee is conditional on
+    the public part.
 
     Example:
         >>> from hubbub import GRR, Random
@@ -104,9 +105,9 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         compared = _compare(mechanism.prob(every, values))
         if compared is None:
             break
-        ratio, whole = compared
+        ratio, sums_to_one = compared
         worst = None if worst is None or ratio is None else max(worst, ratio)
-        normalised &= whole
+        normalised &= sums_to_one
         reports, publics, cells = len(every), publics + 1, cells + len(every) * len(values)
     if publics == 0:
         return None
@@ -123,8 +124,8 @@ def _compare(chances: NDArray[np.object_]) -> tuple[Fraction | None, bool] | Non
     if common.bit_length() * len(flat) > MOST_BITS * chances.shape[1]:
         return None
     # Over a common denominator, comparing and adding fractions is comparing and adding integers.
-    whole = np.array([chance.numerator * (common // chance.denominator) for chance in flat] + [None], dtype=object)
-    table = whole[:-1].reshape(chances.shape)
+    numerators = np.array([chance.numerator * (common // chance.denominator) for chance in flat] + [None], dtype=object)
+    table = numerators[:-1].reshape(chances.shape)
     extremes = set(zip(table.max(axis=1).tolist(), table.min(axis=1).tolist(), strict=True))
     sums_to_one = all(total == common for total in table.sum(axis=0).tolist())
     if any(low < high and low <= 0 for high, low in extremes):

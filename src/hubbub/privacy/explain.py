@@ -1,4 +1,4 @@
-"""Why an oracle was picked, and why the others were not."""
+"""Sentences of a plan: why an oracle was picked, and why the others were not."""
 
 from __future__ import annotations
 
@@ -6,41 +6,40 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubbub.privacy.asked import Asked
+from hubbub.privacy.plan_request import PlanRequest
 from hubbub.privacy.poisoning import part_text, warns
 from hubbub.privacy.predict import TIE, Prediction, pick
 
 
-def reason(rows: Sequence[Prediction], picked: Prediction, asked: Asked, epsilon: float) -> str:
-    """Why the picked oracle, and what the chapter's rule says of the domain's size.
+def reason(rows: Sequence[Prediction], picked: Prediction, request: PlanRequest, epsilon: float) -> str:
+    """Why the oracle was picked, and what the rule of section 3.4.1 says for a domain of this size.
 
     Example:
         >>> grr = Prediction("GRR", stderr=0.01, bytes=1, server=1.0)
-        >>> reason([grr], grr, Asked(domain=2, n=9207, epsilon=1.0), 1.0)
+        >>> reason([grr], grr, PlanRequest(domain=2, n=9207, epsilon=1.0), 1.0)
         'GRR has the smallest standard error. d = 2 is below 3 e^eps + 2 = 10.15, where direct encoding (GRR) is best.'
     """
-    within = "" if asked.most_bytes is None else f" of the reports within {asked.most_bytes} bytes"
-    if asked.most_shift is not None:
-        within += f", of those that {part_text(asked.forged)} forged reports move by at most {asked.most_shift:.3g}"
-    errors = [row.stderr for row in rows if row.stderr is not None and pick([row], asked) is not None]
+    within = "" if request.most_bytes is None else f" of the reports within {request.most_bytes} bytes"
+    if request.most_shift is not None:
+        within += f", of those that {part_text(request.forged)} forged reports move by at most {request.most_shift:.3g}"
+    errors = [row.stderr for row in rows if row.stderr is not None and pick([row], request) is not None]
     if picked.stderr is not None and round(picked.stderr / min(errors), 3) == 1:
         first = f"{picked.mechanism} has the smallest standard error{within}."
     else:
         first = f"{picked.mechanism} is within 1% of the smallest standard error{within}, and costs the server least."
     limit = 3 * math.exp(min(epsilon, 700.0)) + 2
-    if asked.size < limit:
-        return f"{first} d = {asked.size:,} is below 3 e^eps + 2 = {limit:,.4g}, where direct encoding (GRR) is best."
-    return (
-        f"{first} d = {asked.size:,} is not below 3 e^eps + 2 = {limit:,.4g}, so direct encoding (GRR) has more error."
-    )
+    if request.size < limit:
+        return f"{first} d = {request.size:,} is below 3 e^eps + 2 = {limit:,.4g}, where direct encoding (GRR) is best."
+    compared = f"d = {request.size:,} is not below 3 e^eps + 2 = {limit:,.4g}"
+    return f"{first} {compared}, so direct encoding (GRR) has more error."
 
 
-def explained(row: Prediction, picked: Prediction, asked: Asked) -> Prediction:
-    """The row, with whether it is the picked one and why not.
+def explained(row: Prediction, picked: Prediction, request: PlanRequest) -> Prediction:
+    """The row, marked as picked or with the reason why not.
 
     Example:
         >>> oue, blh = Prediction("OUE", stderr=0.010, bytes=128), Prediction("BLH", stderr=0.012, bytes=9)
-        >>> explained(blh, oue, Asked(domain=1024, n=10_000, epsilon=1.0)).why
+        >>> explained(blh, oue, PlanRequest(domain=1024, n=10_000, epsilon=1.0)).why
         '20% more error than OUE'
     """
     if row is picked:
@@ -49,12 +48,12 @@ def explained(row: Prediction, picked: Prediction, asked: Asked) -> Prediction:
         return row
     if row.bias != "none":
         return replace(row, why="never picked: a bias that no number of reports removes")
-    if not asked.fits(row.bytes):
-        return replace(row, why=f"{row.bytes:,} bytes a report, above {asked.most_bytes:,}")
-    if not asked.tolerates(row.shift):
+    if not request.fits(row.bytes):
+        return replace(row, why=f"{row.bytes:,} bytes a report, above {request.most_bytes:,}")
+    if not request.tolerates(row.shift):
         assert row.shift is not None
-        moved = f"{part_text(asked.forged)} forged reports move a share by {row.shift:.3g}"
-        return replace(row, why=f"{moved}, above {asked.most_shift:.3g}")
+        moved = f"{part_text(request.forged)} forged reports move a share by {row.shift:.3g}"
+        return replace(row, why=f"{moved}, above {request.most_shift:.3g}")
     times = row.stderr / picked.stderr
     if times >= 2:
         return replace(row, why=f"{times:.1f} times the error of {picked.mechanism}")
@@ -63,19 +62,19 @@ def explained(row: Prediction, picked: Prediction, asked: Asked) -> Prediction:
     return replace(row, why=f"as accurate as {picked.mechanism}, which costs no more")
 
 
-def moved_far(rows: Sequence[Prediction], picked: Prediction, asked: Asked) -> tuple[str, ...]:
-    """A warning for each oracle that forged reports move much further than they need to.
+def moved_far(rows: Sequence[Prediction], picked: Prediction, request: PlanRequest) -> tuple[str, ...]:
+    """A warning for each oracle that forged reports can move much further than the picked one.
 
     Example:
         >>> rows = [Prediction("OUE", stderr=0.1, shift=0.032), Prediction("GRR", stderr=0.6, shift=0.749)]
-        >>> moved_far(rows, rows[0], Asked(domain=128, n=1000, epsilon=1.0))
+        >>> moved_far(rows, rows[0], PlanRequest(domain=128, n=1000, epsilon=1.0))
         ('GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points, 23 times as far ...
     """
     assert picked.shift is not None
     return tuple(
-        f"{row.mechanism}: if {part_text(asked.forged)} of the reports are forged, they can move a share by "
+        f"{row.mechanism}: if {part_text(request.forged)} of the reports are forged, they can move a share by "
         f"{100 * row.shift:.1f} percentage points, {row.shift / picked.shift:.0f} times as far as with "
         f"{picked.mechanism}."
         for row in rows
-        if row.shift is not None and warns(row.shift / asked.forged, picked.shift / asked.forged)
+        if row.shift is not None and warns(row.shift / request.forged, picked.shift / request.forged)
     )

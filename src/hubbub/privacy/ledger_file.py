@@ -1,4 +1,4 @@
-"""A SQLite file in whole transactions, on the disk before they return."""
+"""A SQLite file whose transactions are on the disk before they return."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class LedgerUnavailable(HubbubError):
 
 
 class LedgerFile:
-    """A database that several processes share, under terms that never change.
+    """A database that several processes share. The terms that it was made with never change.
 
     Parameters
     ----------
     path
         The file, or ":memory:". A new one can be read by its owner only.
     terms
-        What it was first opened with; every later opening must bring the same.
+        The terms of the file, stored when it is made; every later opening must give the same.
     tables
         The statements that make its tables.
     format
@@ -45,10 +45,10 @@ class LedgerFile:
         it is opened, all of it or nothing, and one of a newer version is refused.
     patience
         Seconds to wait for another process.
-    what
-        What it is, and what a change of its terms would make anew, for errors.
+    words
+        For errors: what the file is called, and what has to be made new where the terms are to change.
     kinds
-        Other files that may be given by mistake: what they are called, by the names of their formats.
+        For errors: what other kinds of files are called, by the names of their formats.
 
     Example:
         >>> tables = ("CREATE TABLE numbers (number INTEGER)",)
@@ -68,16 +68,15 @@ class LedgerFile:
         format: Format,
         *,
         patience: float = _PATIENCE,
-        what: tuple[str, str] = ("ledger", "collection"),
+        words: tuple[str, str] = ("ledger", "collection"),
         kinds: Mapping[str, str] | None = None,
     ) -> None:
         self._path = os.fspath(path)
         self._kinds = dict(kinds or {})
-        self._patience, (self._kind, self._anew) = patience, what
+        self._patience, (self._kind, self._anew) = patience, words
         if not self._path:
-            raise InvalidValue(
-                "path", path, "a file, or ':memory:'"
-            )  # SQLite would make one that is deleted on closing
+            # SQLite would make a file that is deleted on closing.
+            raise InvalidValue("path", path, "a file, or ':memory:'")
         self._lock = threading.RLock()
         self._pid = os.getpid()
         present = {**terms, format.name: format.version}
@@ -100,7 +99,7 @@ class LedgerFile:
             raise
 
     def _make(self, present: Mapping[str, Json], tables: tuple[str, ...]) -> None:
-        """Make the file, whole, before it gets its name: one that is there without its tables has lost them."""
+        """Make the whole file before it gets its name, so that a file without tables is one that has lost them."""
         fresh = f"{os.path.realpath(self._path)}.{os.urandom(8).hex()}.new"
         try:
             make_private_file(fresh)  # SQLite would let others read it
@@ -111,7 +110,7 @@ class LedgerFile:
             raise LedgerUnavailable(f"{self._path}: {error}") from error
 
     def close(self) -> None:
-        """Close it; in a forked process leave it to its owner, whose transaction would be rolled back."""
+        """Close the file. A forked process leaves that to its parent, whose transaction would be rolled back."""
         if os.getpid() == self._pid:
             self._database.close()
 
@@ -124,7 +123,7 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is done inside is on the disk when it ends; nothing is, if it raises or the device stops."""
+        """A transaction: on the disk when it ends, and without any effect if it raises or the device stops."""
         if os.getpid() != self._pid:
             raise LedgerUnavailable(f"{self._path}: opened before a fork; each process opens its own")
         with self._lock:
@@ -176,12 +175,12 @@ class LedgerFile:
         stored = {**self._terms(), format.name: format.version}  # a migration may have changed the terms, too
         if migrated:
             self.run("UPDATE terms SET terms = ?", canonical(stored))
-        given = json.loads(canonical(dict(present)))
-        for name in sorted(stored.keys() | given.keys()):
-            if stored.get(name) != given.get(name):
+        wanted = json.loads(canonical(dict(present)))
+        for name in sorted(stored.keys() | wanted.keys()):
+            if stored.get(name) != wanted.get(name):
                 change = f"a change is a new {self._anew}, with a new file"
                 allowed = f"{stored.get(name)!r}, as this {self._kind} has it; {change}"
-                raise SpecMismatch(name, given.get(name), allowed)
+                raise SpecMismatch(name, wanted.get(name), allowed)
 
     def _terms(self) -> dict[str, Any]:
         ((text,),) = self.run("SELECT terms FROM terms")
@@ -191,7 +190,7 @@ class LedgerFile:
 
 def _connect(path: str, patience: float) -> sqlite3.Connection:
     try:
-        # Never made by SQLite: a file that is missing is not a new one.
+        # SQLite must not make the file: a file that is missing was lost.
         name = path if path == ":memory:" else f"{Path(path).absolute().as_uri()}?mode=rw"
         return sqlite3.connect(
             name, timeout=patience, isolation_level=None, check_same_thread=False, uri=path != ":memory:"

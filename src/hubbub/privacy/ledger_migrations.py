@@ -1,4 +1,4 @@
-"""The steps of ledgers of the first format, on the grids of promises."""
+"""The time of debits in ledgers of the first format, which stored steps only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def grid_of(clock: dict[str, Any]) -> Grid:
 
 
 def last_tick(grid: Grid, step: int) -> int:
-    """The last moment of a step: a debit of which no more than the step is known counts from there.
+    """The last moment of a step: where only the step of a debit is known, the debit is dated there.
 
     Example:
         >>> last_tick(Grid(interval=60, origin=5), 1)

@@ -13,7 +13,7 @@ from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.promise import Promise, Since
 
 ANY = ""
-"""The account, or question, of a debit that nobody can attribute any more: it counts toward all of them."""
+"""The account, or question, of a debit whose own is not known: it counts toward all of them."""
 
 TABLES = (
     "CREATE TABLE times (latest INTEGER, step INTEGER, wall INTEGER, monotonic INTEGER, trusted INTEGER)",
@@ -30,9 +30,9 @@ _MOST = (1 << 63) - 1
 
 
 def all_spent(wall: int) -> tuple[str, ...]:
-    """Statements that count every promise as spent to the last unit at a moment: those for life for good.
+    """Statements after which every promise counts as fully spent at a moment; promises for life stay spent for good.
 
-    It is what a ledger has to suppose that begins without its past; run together with `TABLES`.
+    A ledger whose past was lost is made with `TABLES` and these statements.
 
     Example:
         >>> all_spent(5)[0]
@@ -46,7 +46,7 @@ def all_spent(wall: int) -> tuple[str, ...]:
 
 
 class Debit(NamedTuple):
-    """What was spent, by which account on which question, and when by the wall clock and in trusted time."""
+    """Units that an account spent on a question, and when: by the wall clock and in trusted time."""
 
     account: str
     question: str
@@ -56,14 +56,14 @@ class Debit(NamedTuple):
 
 
 class Times(NamedTuple):
-    """The latest wall time that anything was answered or frozen at, and what the clock last showed."""
+    """The latest wall time at which something was answered or frozen, and the last reading of the clock."""
 
     latest: int | None
-    seen: Observation | None
+    observation: Observation | None
 
 
 class LedgerStore:
-    """What a ledger reads and writes, each inside a transaction of its file.
+    """Reads and writes the rows of a ledger. Every call is made inside a transaction of its file.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class LedgerStore:
         >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
         >>> with file.transaction():
         ...     LedgerStore(file).times()
-        Times(latest=None, seen=None)
+        Times(latest=None, observation=None)
         >>> file.close()
     """
 
@@ -83,14 +83,16 @@ class LedgerStore:
         self._file = file
 
     def times(self) -> Times:
-        """The one row of times."""
-        ((latest, *seen),) = self._file.run("SELECT latest, step, wall, monotonic, trusted FROM times")
-        return Times(latest, None if seen[0] is None else Observation(*seen))
+        """The row of times; there is one."""
+        ((latest, *reading),) = self._file.run("SELECT latest, step, wall, monotonic, trusted FROM times")
+        return Times(latest, None if reading[0] is None else Observation(*reading))
 
     def set_times(self, times: Times) -> None:
-        """Write it."""
-        seen = times.seen or (None,) * 4
-        self._file.run("UPDATE times SET latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?", times[0], *seen)
+        """Write the row of times."""
+        reading = times.observation or (None,) * 4
+        self._file.run(
+            "UPDATE times SET latest = ?, step = ?, wall = ?, monotonic = ?, trusted = ?", times[0], *reading
+        )
 
     def promises(self) -> dict[int, Promise]:
         """All promises, by number."""
@@ -98,33 +100,33 @@ class LedgerStore:
         return {number: Promise.from_spec(json.loads(text), scope) for number, scope, text in rows}
 
     def add_promise(self, promise: Promise) -> int:
-        """Keep a promise; its number."""
+        """Store a promise, and return its number."""
         text = canonical(promise.spec())
         self._file.run("INSERT INTO promises (scope, promise) VALUES (?, ?)", promise.scope, text)
         ((number,),) = self._file.run("SELECT last_insert_rowid()")
         return int(number)
 
     def drop_promises(self, numbers: Iterable[int]) -> None:
-        """Forget promises."""
+        """Delete promises."""
         for number in numbers:
             self._file.run("DELETE FROM promises WHERE number = ?", number)
 
     def add_debit(self, debit: Debit) -> None:
-        """A debit, and its share of the totals for life."""
+        """Store a debit, and add it to the totals for life."""
         self._file.run(
             "INSERT INTO debits (account, question, spent, wall, trusted) VALUES (?, ?, ?, ?, ?)", *_fit(debit)
         )
         self.add_total(debit.account, debit.question, debit.spent)
 
     def add_total(self, account: str, question: str, spent: int) -> None:
-        """A part of the totals for life."""
+        """Add to the totals for life."""
         names = (account, question)
         rows = self._file.run("SELECT spent FROM totals WHERE account = ? AND question = ?", *names)
-        before = int(rows[0][0]) if rows else 0
-        self._file.run("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", *names, str(before + spent))
+        total = int(rows[0][0]) if rows else 0
+        self._file.run("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", *names, str(total + spent))
 
     def total(self, account: str | None = None, question: str | None = None) -> int:
-        """All that was ever spent, by an account or on a question where one is given."""
+        """All that was ever spent: by an account, on a question, or at all."""
         rows = self._file.run(
             "SELECT spent FROM totals "
             "WHERE (?1 IS NULL OR account IN (?1, '')) AND (?2 IS NULL OR question IN (?2, ''))",
@@ -133,11 +135,11 @@ class LedgerStore:
         return sum(int(spent) for (spent,) in rows)
 
     def attributed(self) -> int:
-        """All that is known to have been spent, without what is only supposed to have been."""
+        """All debits with a known account: without what a lost ledger is assumed to have spent."""
         return sum(int(spent) for (spent,) in self._file.run("SELECT spent FROM totals WHERE account <> ''"))
 
     def spent_since(self, since: Since, account: str | None = None, question: str | None = None) -> int:
-        """What the debits that count have spent, of an account or on a question where one is given."""
+        """The sum of the debits that count: of an account, on a question, or all."""
         # In two halves: the debits of several promises may add up to more than 63 bits.
         ((high, low),) = self._file.run(
             "SELECT SUM(spent >> 32), SUM(spent & 4294967295) FROM debits WHERE (wall >= ?1 OR trusted > ?2) "
@@ -148,27 +150,27 @@ class LedgerStore:
         return (int(high or 0) << 32) + int(low or 0)
 
     def forget(self, since: Since) -> None:
-        """Forget debits that no promise counts any more, but for those that nobody can attribute."""
+        """Delete the debits that no promise counts any more, except those without a known account."""
         self._file.run("DELETE FROM debits WHERE wall < ? AND trusted <= ? AND account <> ''", *_fit(since))
 
     def freeze(self, field: str, wall: int, value: int | bytes, begins: int) -> int | bytes:
-        """Keep the first value of a field since a step began, and return it; forget the values of earlier steps."""
+        """Store a value unless the field has one since the step began; return the stored one. Earlier steps are
+        deleted."""
         self._file.run("DELETE FROM frozen WHERE wall < ?", begins)
         self._file.run("INSERT INTO frozen VALUES (?, ?, ?) ON CONFLICT DO NOTHING", field, wall, value)
-        ((stored,),) = self._file.run("SELECT value FROM frozen WHERE field = ?", field)
-        kept: int | bytes = stored
-        return kept
+        frozen: list[tuple[int | bytes]] = self._file.run("SELECT value FROM frozen WHERE field = ?", field)
+        return frozen[0][0]
 
     def frozen(self) -> list[str]:
-        """What is frozen, by name."""
+        """The names of all frozen values."""
         return [field for (field,) in self._file.run("SELECT field FROM frozen")]
 
     def thaw(self, fields: Iterable[str]) -> None:
-        """Forget the frozen values of fields that are not what they were."""
+        """Delete frozen values by name."""
         for field in fields:
             self._file.run("DELETE FROM frozen WHERE field = ?", field)
 
 
 def _fit(values: Iterable[object]) -> list[object]:
-    """The same values, with times that are beyond SQLite's integers at the last of those."""
+    """The same values, with integers clipped to the range of SQLite's."""
     return [max(-_MOST, min(value, _MOST)) if isinstance(value, int) else value for value in values]

@@ -24,7 +24,7 @@ _SLACK = 1e-9  # between log likelihood ratios that differ by rounding only
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """What sampling found: the event that tells two values apart best, and how often it happened under each.
+    """The result of sampling: the event that distinguishes two values best, and how often it happened under each.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
 
     Example:
         >>> from hubbub import GRR, Random
-        >>> found = sample_epsilon(GRR(epsilon=1.0, domain=2), 20_000, Random(seed=1))
-        >>> 0.8 < found.epsilon_low < 1.0
+        >>> result = sample_epsilon(GRR(epsilon=1.0, domain=2), 20_000, Random(seed=1))
+        >>> 0.8 < result.epsilon_low < 1.0
         True
     """
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < FEWEST:
@@ -89,31 +89,31 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
     if len(values) < 2:
         return None
     alpha = (1 - level) / 2
-    each = samples // 2 // len(values)
-    first, second, threshold = _worst_event(mechanism, values, each, rng, alpha)
+    training = samples // 2 // len(values)
+    first, second, threshold = _worst_event(mechanism, values, training, rng, alpha)
     pair = [values[first], values[second]]
-    trials = (samples - each * len(values)) // 2
+    trials = (samples - training * len(values)) // 2
     hits = [int((_log_ratio(_sample(mechanism, value, pair, trials, rng), 0, 1) >= threshold).sum()) for value in pair]
     bound = float(_epsilon_low(hits[0], hits[1], trials, alpha))
     return MonteCarlo(
-        each * len(values) + 2 * trials, level, (pair[0], pair[1]), threshold, trials, (hits[0], hits[1]), bound
+        training * len(values) + 2 * trials, level, (pair[0], pair[1]), threshold, trials, (hits[0], hits[1]), bound
     )
 
 
 def _worst_event(
-    mechanism: Mechanism, values: list[Any], each: int, rng: Random, alpha: float
+    mechanism: Mechanism, values: list[Any], count: int, rng: Random, alpha: float
 ) -> tuple[int, int, float]:
-    """The pair of values (by position) and the threshold with the largest lower bound on the training half."""
-    logs = [_sample(mechanism, value, values, each, rng) for value in values]
+    """The two values (by position) and the threshold with the largest lower bound on the training half."""
+    logs = [_sample(mechanism, value, values, count, rng) for value in values]
     best = (-np.inf, 0, 1, 0.0)
     for first in range(len(values)):
         for second in range(len(values)):
             if first == second:
                 continue
-            mine, theirs = (np.sort(_log_ratio(logs[who], first, second)) for who in (first, second))
-            cuts = np.unique(mine[np.linspace(0, each - 1, min(_CUTS, each)).astype(int)]) - _SLACK
-            hits, misses = (each - np.searchsorted(sample, cuts) for sample in (mine, theirs))
-            bounds = _epsilon_low(hits, misses, each, alpha)
+            of_first, of_second = (np.sort(_log_ratio(logs[value], first, second)) for value in (first, second))
+            cuts = np.unique(of_first[np.linspace(0, count - 1, min(_CUTS, count)).astype(int)]) - _SLACK
+            hits, misses = (count - np.searchsorted(sample, cuts) for sample in (of_first, of_second))
+            bounds = _epsilon_low(hits, misses, count, alpha)
             top = int(np.argmax(bounds))
             best = max(best, (float(bounds[top]), first, second, float(cuts[top])))
     return best[1:]

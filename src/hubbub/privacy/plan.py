@@ -9,8 +9,8 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.privacy import plan_view
-from hubbub.privacy.asked import Asked
 from hubbub.privacy.explain import explained, moved_far, reason
+from hubbub.privacy.plan_request import PlanRequest
 from hubbub.privacy.poisoning import FORGED
 from hubbub.privacy.predict import Prediction, oracles, pick, predict
 from hubbub.privacy.solve import LEAST_EPSILON, MOST_EPSILON, needed_epsilon, needed_n
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """A setting, what every oracle would do there, and which to use.
+    """The predicted error of every frequency oracle at one setting, and the oracle to use.
 
     Parameters
     ----------
-    asked
-        The question.
+    request
+        What the plan was requested for.
     n, epsilon, stderr
-        Two as asked, and the one that was solved; `stderr` is what the picked oracle attains.
+        Two as requested, and the third as solved; `stderr` is that of the picked oracle.
     rows
         Every oracle at that setting, the smallest standard error first.
     picked, why
-        The one to use, and why.
+        The oracle to use, and why.
     warnings
         The oracles that forged reports move much further than the picked one, and by how much.
     """
 
-    asked: Asked
+    request: PlanRequest
     n: int
     epsilon: float
     stderr: float
@@ -54,21 +54,21 @@ class Plan:
             >>> plan(domain=["yes", "no"], n=1000, epsilon=1.0).mechanism().ratio() > 2.7
             True
         """
-        return _kind(self.picked)(epsilon=self.epsilon, domain=self.asked.domain)
+        return _kind(self.picked)(epsilon=self.epsilon, domain=self.request.domain)
 
     def to_dict(self) -> dict[str, Json]:
         """The plan as JSON."""
         return {
-            "domain": self.asked.size,
+            "domain": self.request.size,
             "n": self.n,
             "epsilon": self.epsilon,
             "stderr": self.stderr,
-            "solved": self.asked.unknown,
-            "share": self.asked.share,
-            "alpha": self.asked.alpha,
-            "most_bytes": self.asked.most_bytes,
-            "forged": self.asked.forged,
-            "most_shift": self.asked.most_shift,
+            "solved": self.request.unknown,
+            "share": self.request.share,
+            "alpha": self.request.alpha,
+            "most_bytes": self.request.most_bytes,
+            "forged": self.request.forged,
+            "most_shift": self.request.most_shift,
             "picked": self.picked,
             "why": self.why,
             "warnings": list(self.warnings),
@@ -79,7 +79,7 @@ class Plan:
         return plan_view.table(self)
 
     def plot(self, *, against: Literal["epsilon", "n"] = "epsilon", ax: Axes | None = None) -> Axes:
-        """The standard error of every oracle against epsilon or n, the plan's own marked; matplotlib's axes.
+        """Plot the standard error of every oracle against epsilon or n, with the plan's own marked; matplotlib's axes.
 
         Example:
             >>> plan(domain=16, n=1000, epsilon=1.0).plot(against="n").get_xlabel()
@@ -135,7 +135,7 @@ def plan(
     ----------
     Dissertation, section 3.4.1.
     """
-    asked = Asked(
+    request = PlanRequest(
         domain=domain,
         n=n,
         epsilon=epsilon,
@@ -146,67 +146,68 @@ def plan(
         forged=forged,
         most_shift=most_shift,
     )
-    people, spent, rows, best = _settle(asked)
+    people, spent, rows, best = _settle(request)
     assert best.stderr is not None
     return Plan(
-        asked=asked,
+        request=request,
         n=people,
         epsilon=spent,
         stderr=best.stderr,
-        rows=tuple(explained(row, best, asked) for row in rows),
+        rows=tuple(explained(row, best, request) for row in rows),
         picked=best.mechanism,
-        why=reason(rows, best, asked, spent),
-        warnings=moved_far(rows, best, asked),
+        why=reason(rows, best, request, spent),
+        warnings=moved_far(rows, best, request),
     )
 
 
-def _settle(asked: Asked) -> tuple[int, float, list[Prediction], Prediction]:
-    """The reports and the epsilon, as asked or solved for the oracle that is picked there; and the rows."""
-    target = asked.stderr or 0.0
-    n = asked.n or 1_000_000
-    epsilon = _least_epsilon(asked, n, target) if asked.epsilon is None else float(asked.epsilon)
-    rows, best = _compare(asked, n, epsilon)
-    # The cheaper of two near equals may need a little more than the best: solve for the one picked, until it stays.
+def _settle(request: PlanRequest) -> tuple[int, float, list[Prediction], Prediction]:
+    """n and epsilon, as requested or solved for the picked oracle; the rows, and the row of that oracle."""
+    target = request.stderr or 0.0
+    n = request.n or 1_000_000
+    epsilon = _least_epsilon(request, n, target) if request.epsilon is None else float(request.epsilon)
+    rows, best = _compare(request, n, epsilon)
+    # Of two oracles with nearly equal errors the cheaper one is picked, and may need a little more than the best: solve
+    # for the picked one until the pick does not change.
     for _ in rows:
-        before = best.mechanism
-        if asked.unknown == "n":
-            n = needed_n(_kind(before), asked, epsilon, target)
-        elif asked.unknown == "epsilon":
-            epsilon = needed_epsilon(_kind(before), asked, n, target) or epsilon
+        picked = best.mechanism
+        if request.unknown == "n":
+            n = needed_n(_kind(picked), request, epsilon, target)
+        elif request.unknown == "epsilon":
+            epsilon = needed_epsilon(_kind(picked), request, n, target) or epsilon
         else:
             break
-        rows, best = _compare(asked, n, epsilon)
-        if best.mechanism == before:
+        rows, best = _compare(request, n, epsilon)
+        if best.mechanism == picked:
             break
     return n, epsilon, rows, best
 
 
-def _compare(asked: Asked, n: int, epsilon: float) -> tuple[list[Prediction], Prediction]:
-    rows = predict(asked, n, epsilon)
-    best = pick(rows, asked)
+def _compare(request: PlanRequest, n: int, epsilon: float) -> tuple[list[Prediction], Prediction]:
+    rows = predict(request, n, epsilon)
+    best = pick(rows, request)
     if best is None:
         sizes = [row.bytes for row in rows if row.bias == "none" and row.bytes is not None]
         if not sizes:
             raise InvalidValue("epsilon", epsilon, f"one that an oracle accepts; {rows[0].mechanism} {rows[0].why}")
-        shifts = [row.shift for row in rows if row.bias == "none" and row.shift is not None and asked.fits(row.bytes)]
+        shifts = [row.shift for row in rows if row.bias == "none" and row.shift is not None and request.fits(row.bytes)]
         if shifts:
             least = f"at least {min(shifts):.3g}, the least that forged reports can move a share at epsilon {epsilon:g}"
-            raise InvalidValue("most_shift", asked.most_shift, least)
-        raise InvalidValue("most_bytes", asked.most_bytes, f"at least {min(sizes)}, the smallest report there is")
+            raise InvalidValue("most_shift", request.most_shift, least)
+        raise InvalidValue("most_bytes", request.most_bytes, f"at least {min(sizes)}, the smallest report there is")
     return rows, best
 
 
-def _least_epsilon(asked: Asked, n: int, stderr: float) -> float:
-    """The smallest epsilon at which any oracle that may be picked reaches the error."""
+def _least_epsilon(request: PlanRequest, n: int, stderr: float) -> float:
+    """The smallest epsilon at which an oracle that may be picked reaches the standard error."""
     least = None
     for kind in oracles():
         if kind.bias == "none" and least != LEAST_EPSILON:
-            needed = needed_epsilon(kind, asked, n, stderr, most=least or MOST_EPSILON)
-            if needed is not None and asked.fits(kind(epsilon=needed, domain=asked.domain).report_bytes):
+            needed = needed_epsilon(kind, request, n, stderr, most=least or MOST_EPSILON)
+            if needed is not None and request.fits(kind(epsilon=needed, domain=request.domain).report_bytes):
                 least = needed
     if least is None:
-        _, best = _compare(asked, n, MOST_EPSILON)
-        within = "" if asked.most_bytes is None else f", in {asked.most_bytes} bytes each,"
+        _, best = _compare(request, n, MOST_EPSILON)
+        within = "" if request.most_bytes is None else f", in {request.most_bytes} bytes each,"
         allowed = (
             f"at least {best.stderr:.3g}, or more reports: n = {n:,}{within} reach no less at any epsilon up to 20"
         )

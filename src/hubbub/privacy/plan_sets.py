@@ -1,4 +1,4 @@
-"""Planning for sets: by which mechanism to ask what share holds each item, and what error to expect."""
+"""Planning for sets: which mechanism estimates the share of people who hold each item best, and with what error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SetRow:
 
 @dataclass(frozen=True)
 class SetPlan:
-    """A setting, what every mechanism would do there, and which to use.
+    """The predicted error of every mechanism for sets at one setting, and the mechanism to use.
 
     Parameters
     ----------
@@ -90,12 +90,12 @@ class SetPlan:
 
     @property
     def picked(self) -> str:
-        """Its name."""
+        """The name of the picked mechanism."""
         return self.best.name
 
     @property
     def stderr(self) -> float:
-        """Its standard error."""
+        """The standard error of the picked mechanism."""
         return self.rows[0].stderr
 
     @cached_property
@@ -121,12 +121,13 @@ class SetPlan:
 def plan_sets(
     *, domain: Sets, n: int, epsilon: float, held: float | Sequence[float] | None = None, forged: float = FORGED
 ) -> SetPlan:
-    """Compare every way to ask what share holds each item of a set, and pick the one of the smallest exact error.
+    """Compare every mechanism that estimates the share of people who hold each item; pick the smallest exact error.
 
-    Padding and sampling over GRR, OLH and OUE, PrivSet, a unary encoding with a split budget, and the ternary
-    mechanisms, each with its best parameters. All are unbiased for sets of up to the domain's `most` items. Variances
-    are linear in the shares, and the shares sum to what people hold on average: so the mean variance of all items is
-    exact, whatever items are popular. Of equal ones the first is picked, in that order.
+    Compared are padding and sampling over GRR, OLH and OUE, PrivSet, a unary encoding with a split budget, and the
+    ternary mechanisms, each with its best parameters. All are unbiased for sets of up to the domain's `most` items.
+    Variances are linear in the shares, and the shares sum to the number of items that people hold on average: so the
+    mean variance over all items is exact, whichever items are popular. Of equal errors the first in that order is
+    picked.
 
     Parameters
     ----------
@@ -173,11 +174,11 @@ def mean_held(held: float | Sequence[float] | None, domain: Sets) -> float:
     """
     if held is None:
         return domain.most / 2
-    given = np.asarray(held, dtype=np.float64)
-    if given.ndim == 0 and 0 <= given <= domain.most:
-        return float(given)
-    shares = given.ndim == 1 and given.size <= domain.most + 1 and (given >= 0).all() and abs(given.sum() - 1) < 1e-6
-    if not shares:
+    numbers = np.asarray(held, dtype=np.float64)
+    if numbers.ndim == 0 and 0 <= numbers <= domain.most:
+        return float(numbers)
+    fits = numbers.ndim == 1 and numbers.size <= domain.most + 1
+    if not fits or not (numbers >= 0).all() or not abs(numbers.sum() - 1) < 1e-6:
         allowed = f"a number from 0 to {domain.most}, or the shares of people who hold 0 to {domain.most} items"
         raise InvalidValue("held", held, allowed)
-    return float(given @ np.arange(given.size))
+    return float(numbers @ np.arange(numbers.size))

@@ -22,7 +22,7 @@ _LEAST_EPSILON_SHOWN = 0.1
 
 
 def table(plan: Plan) -> Table:
-    """A rich table of the oracles, the picked one first among equals.
+    """A rich table of the oracles; the picked one is bold.
 
     Example:
         >>> from hubbub import plan
@@ -33,16 +33,16 @@ def table(plan: Plan) -> Table:
         from rich.table import Table
     except ImportError:
         raise MissingDependency("rich", "analytics") from None
-    title = f"{plan.asked.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
+    title = f"{plan.request.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
     out = Table(title=title, caption=" ".join((plan.why, *plan.warnings)))
-    forged = f"{part_text(plan.asked.forged)} forged move a share by"
+    forged = f"{part_text(plan.request.forged)} forged move a share by"
     for heading in ("oracle", "standard error", "detectable share", forged, "bytes", "server operations", "why"):
         out.add_column(heading, justify="left" if heading in ("oracle", "why") else "right")
     for row in plan.rows:
         numbers = (row.stderr, row.detectable, row.shift, row.bytes, row.server)
-        shown = ("-" if number is None else f"{number:.4g}" for number in numbers)
+        cells = ("-" if number is None else f"{number:.4g}" for number in numbers)
         style = "bold" if row.picked else None if row.stderr is not None else "dim"
-        out.add_row(row.mechanism, *shown, row.why, style=style)
+        out.add_row(row.mechanism, *cells, row.why, style=style)
     return out
 
 
@@ -69,10 +69,10 @@ def plot(plan: Plan, against: Literal["epsilon", "n"], ax: Axes | None = None) -
         if against == "epsilon":
             low, high = max(plan.epsilon / 8, _LEAST_EPSILON_SHOWN), min(plan.epsilon * 8, MOST_EPSILON)
             x = np.geomspace(min(low, plan.epsilon), max(high, plan.epsilon), _POINTS)
-            y = [standard_error(kind, plan.asked, plan.n, epsilon) for epsilon in x.tolist()]
+            y = [standard_error(kind, plan.request, plan.n, epsilon) for epsilon in x.tolist()]
         else:
             x = np.geomspace(max(1, plan.n // 100), plan.n * 100, _POINTS).round()
-            single = standard_error(kind, plan.asked, 1, plan.epsilon)
+            single = standard_error(kind, plan.request, 1, plan.epsilon)
             y = (single / np.sqrt(x)).tolist()
         picked = kind.__name__ == plan.picked
         ax.plot(x, y, label=kind.__name__, linewidth=2.5 if picked else 1.0, zorder=3 if picked else 2)

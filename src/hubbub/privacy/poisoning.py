@@ -1,19 +1,21 @@
-"""What forged reports can do, in words and in a plan: how far is too far."""
+"""When a plan warns of forged reports, and how it names their part of all reports."""
 
 from __future__ import annotations
 
 FORGED = 0.01
-"""The part of all reports that is taken for forged unless another is given."""
+"""The part of all reports that is assumed to be forged, unless another is given."""
 
 _MANY = 10
 _TWICE = 2
 
 
 def warns(weight: float, beside: float) -> bool:
-    """Whether a mechanism deserves a warning: a forged report counts for more than ten people, and needlessly.
+    """Whether a mechanism deserves a warning: a forged report counts for more than ten people, and for more than
+    needed.
 
-    Needlessly: more than twice what it counts for under the mechanism that would be chosen otherwise. At d = 3 e^eps
-    + 2 values, where direct encoding (GRR) stops being the most accurate, it is moved exactly twice as far as OUE.
+    More than needed is more than twice what a forged report counts for under the mechanism to compare with (`beside`).
+    At d = 3 e^eps + 2 values, where direct encoding (GRR) stops being the most accurate, forged reports move it exactly
+    twice as far as OUE.
 
     Example:
         >>> warns(74.9, beside=3.2), warns(21.0, beside=21.0), warns(6.3, beside=3.1)
@@ -23,7 +25,7 @@ def warns(weight: float, beside: float) -> bool:
 
 
 def part_text(part: float) -> str:
-    """A part of all reports as people write it.
+    """A part of all reports in percent.
 
     Example:
         >>> part_text(0.01), part_text(0.001), part_text(1 / 3)

@@ -1,4 +1,4 @@
-"""What each frequency oracle would do at one setting, and which of them to use."""
+"""The predicted errors and costs of each frequency oracle at one setting, and which of them to use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.support import SupportMechanism
-from hubbub.privacy.asked import Asked
+from hubbub.privacy.plan_request import PlanRequest
 
 TIE = 0.01
 
@@ -27,8 +27,8 @@ class Prediction:
     mechanism
         Its name.
     stderr
-        The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting. Of
-        an oracle that confuses values for good, the most that it can be: all others hold one value.
+        The predicted standard error of a share; None where there is no formula, or the oracle refuses the setting. For
+        an oracle with a bias that no number of reports removes (FLH), the largest: everyone else holds one value.
     detectable
         The smallest share that stands out from chance (Eq 3.13).
     bytes
@@ -40,7 +40,7 @@ class Prediction:
     total_variance
         Of all shares together.
     shift
-        How far forged reports (1% of all, unless asked otherwise) can move the share, at most, up or down.
+        How far forged reports (1% of all, unless requested otherwise) can move the share, at most, up or down.
     bias
         "none", or "heuristic": such an oracle is listed, and never picked.
     picked, why
@@ -71,7 +71,7 @@ class Prediction:
 
 
 def oracles() -> list[type[FrequencyOracle]]:
-    """Every registered frequency oracle: their errors have a formula.
+    """Every registered frequency oracle: the mechanisms whose errors have a formula.
 
     Example:
         >>> [kind.__name__ for kind in oracles()][:2]
@@ -80,21 +80,21 @@ def oracles() -> list[type[FrequencyOracle]]:
     return [kind for kind in MECHANISMS.values() if issubclass(kind, FrequencyOracle)]
 
 
-def predict(asked: Asked, n: int, epsilon: float) -> list[Prediction]:
-    """A row for every registered way to ask for shares, the smallest error first.
+def predict(request: PlanRequest, n: int, epsilon: float) -> list[Prediction]:
+    """A row for every registered mechanism that estimates shares, the smallest error first.
 
     Example:
-        >>> rows = predict(Asked(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0)
+        >>> rows = predict(PlanRequest(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0)
         >>> rows[0].mechanism, round(rows[0].stderr, 4), rows[0].bytes
         ('GRR', 0.0096, 1)
     """
-    rows = [_row(kind, asked, n, epsilon) for kind in oracles()]
+    rows = [_row(kind, request, n, epsilon) for kind in oracles()]
     rows.sort(key=lambda row: math.inf if row.stderr is None else row.stderr)
-    return rows + list(_without_formula(asked, epsilon))
+    return rows + list(_without_formula(request, epsilon))
 
 
-def pick(rows: Sequence[Prediction], asked: Asked) -> Prediction | None:
-    """The row to use, or None if no report is small enough, or all are moved too far.
+def pick(rows: Sequence[Prediction], request: PlanRequest) -> Prediction | None:
+    """The row to use; None if no oracle is within `most_bytes` and `most_shift`.
 
     Among those within most_bytes and most_shift, the smallest standard error; ties within 1% go to the cheaper server,
     then to the fewer bytes, then to the smaller error.
@@ -102,11 +102,11 @@ def pick(rows: Sequence[Prediction], asked: Asked) -> Prediction | None:
     Example:
         >>> oue = Prediction("OUE", 0.1, bytes=128, server=128.0)
         >>> rows = [oue, Prediction("Hadamard", 0.1009, bytes=3, server=1.0)]
-        >>> pick(rows, Asked(domain=1024, n=10_000, epsilon=0.2)).mechanism
+        >>> pick(rows, PlanRequest(domain=1024, n=10_000, epsilon=0.2)).mechanism
         'Hadamard'
     """
     order = [kind.__name__ for kind in oracles()]
-    eligible = [(row.stderr, row) for row in rows if row.stderr is not None and _may_be_picked(row, asked)]
+    eligible = [(row.stderr, row) for row in rows if row.stderr is not None and _may_be_picked(row, request)]
     best = min((error for error, _ in eligible), default=0.0)
 
     def preference(entry: tuple[float, Prediction]) -> tuple[float, int, float, int]:
@@ -118,39 +118,39 @@ def pick(rows: Sequence[Prediction], asked: Asked) -> Prediction | None:
     return min(near, key=preference)[1] if near else None
 
 
-def _may_be_picked(row: Prediction, asked: Asked) -> bool:
-    return row.bias == "none" and asked.fits(row.bytes) and asked.tolerates(row.shift)
+def _may_be_picked(row: Prediction, request: PlanRequest) -> bool:
+    return row.bias == "none" and request.fits(row.bytes) and request.tolerates(row.shift)
 
 
-def _row(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> Prediction:
+def _row(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: float) -> Prediction:
     try:
-        oracle = kind(epsilon=epsilon, domain=asked.domain)
+        oracle = kind(epsilon=epsilon, domain=request.domain)
     except InvalidValue as error:
         return Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
     noise = oracle.noise(n)
     return Prediction(
         kind.__name__,
-        stderr=math.sqrt(oracle.variance(n, asked.share) + oracle.confusion * (1 - asked.share) ** 2),
-        detectable=oracle.threshold(n, asked.alpha),
+        stderr=math.sqrt(oracle.variance(n, request.share) + oracle.confusion * (1 - request.share) ** 2),
+        detectable=oracle.threshold(n, request.alpha),
         bytes=oracle.report_bytes,
         effective_epsilon=oracle.effective_epsilon,
         server=oracle.server_operations(n),
         work=oracle.server_work,
         # The shares sum to 1, and their squares to no more.
         total_variance=oracle.size * noise.floor + noise.slope + (oracle.size - 1) * oracle.confusion,
-        shift=asked.shift(oracle),
+        shift=request.shift(oracle),
         bias=oracle.bias,
     )
 
 
-def _without_formula(asked: Asked, epsilon: float) -> Iterator[Prediction]:
-    given: dict[str, Any] = {"epsilon": epsilon, "domain": asked.domain}
+def _without_formula(request: PlanRequest, epsilon: float) -> Iterator[Prediction]:
+    options: dict[str, Any] = {"epsilon": epsilon, "domain": request.domain}
     for kind in MECHANISMS.values():
-        other = issubclass(kind, SupportMechanism | Measured)  # the latter is an oracle with numbers beside it
-        if other or "domain" not in {field.name for field in fields(kind)}:
+        has_formula = issubclass(kind, SupportMechanism | Measured)  # Measured is an oracle with numbers beside it
+        if has_formula or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
-            mechanism = kind(**given)
+            mechanism = kind(**options)
         except InvalidValue as error:
             yield Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
         else:

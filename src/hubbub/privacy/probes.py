@@ -1,4 +1,4 @@
-"""What values any mechanism takes."""
+"""The domain of a mechanism's values, and how many values there are."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def count_of(mechanism: ReportFormat) -> int | None:
         return mechanism.size
     domain = domain_of(mechanism)
     if isinstance(domain, Sets):
-        return sum(comb(domain.items.size or 0, held) for held in range(domain.most + 1))
+        return sum(comb(domain.items.size or 0, size) for size in range(domain.most + 1))
     return None if domain is None else domain.size

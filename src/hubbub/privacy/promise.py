@@ -1,4 +1,4 @@
-"""Promises: the most that may be spent in any stretch of steps, each counted on a grid of its own."""
+"""Promises: limits on what a device spends in any so many consecutive steps, each with a grid of its own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hubbub.core.spec import Json, integer
 from hubbub.privacy.budget import MOST_STEPS, MOST_UNITS
 
 WHOLE = ""
-"""The scope of a promise about all that a device spends; what each account may spend of it is in `parts`."""
+"""The scope of a promise about all spending of a device; `parts` divides it between accounts."""
 
 MOST_PROMISES = 512
-"""How many promises a device keeps: a version that would bring more is refused."""
+"""How many promises a device keeps: a version that would add more is refused."""
 
 _MOST_TIME = 1 << 62
 _FIELDS = {"limit", "steps", "interval", "origin"}
@@ -40,7 +40,7 @@ class Spending(NamedTuple):
 
 
 class Since(NamedTuple):
-    """Which debits count: those at this wall time or later, and those after this trusted time."""
+    """Which debits count toward a promise: those at this wall time or later, and those after this trusted time."""
 
     wall: int
     trusted: int
@@ -61,7 +61,7 @@ class Promise:
     scope
         `WHOLE`, or `of_question(name)`.
     parts
-        Of the whole: what each account may spend of it. An account that is not there may spend nothing.
+        Where the scope is `WHOLE`: what each account may spend. An account that is missing may spend nothing.
 
     Example:
         >>> Promise(limit=10, steps=3, interval=60).implies(Promise(limit=10, steps=2, interval=60))
@@ -92,7 +92,7 @@ class Promise:
 
     @property
     def unit(self) -> str:
-        """What is promised about: "event", "window" or "user", or a question."""
+        """What the promise limits: "event", "window" or "user", or the scope of a question."""
         if self.scope != WHOLE:
             return self.scope
         return {0: "user", 1: "event"}.get(self.steps, "window")
@@ -104,9 +104,9 @@ class Promise:
         return self.limit if self.scope == of_question(question) else None
 
     def since(self, latest: int, trusted: int) -> Since | None:
-        """Which debits count, with `latest` the latest wall time and `trusted` the trusted time; None: all of them.
+        """Which debits count at a wall time `latest` and a trusted time; None where all count.
 
-        A debit leaves once the step has moved on by `steps` and trusted time by steps - 1 intervals.
+        A debit stops counting once the step has advanced by `steps` and trusted time by steps - 1 intervals.
 
         Example:
             >>> Promise(limit=10, steps=3, interval=60).since(latest=185, trusted=500)
@@ -118,9 +118,9 @@ class Promise:
         return Since(self.origin + (step - self.steps + 1) * self.interval, trusted - (self.steps - 1) * self.interval)
 
     def implies(self, other: Promise) -> bool:
-        """Whether whoever keeps this promise keeps the other, taken whole.
+        """Whether keeping this promise implies keeping the other one, apart from its parts.
 
-        Several short windows do not imply a long one where clocks jump: nothing cleverer than this is concluded.
+        Several short windows do not imply a long one where clocks jump, so that only direct implications are used.
         """
         if self.scope != other.scope or self.limit > other.limit:
             return False
@@ -131,7 +131,7 @@ class Promise:
         return longer or (same_grid and self.steps >= other.steps)
 
     def replaces(self, other: Promise) -> bool:
-        """Whether the other can be forgotten for this one: no account may spend more under this.
+        """Whether this promise implies the other one for every account, so that the other can be forgotten.
 
         Example:
             >>> Promise(limit=5, steps=0, parts={"asks": 5}).replaces(Promise(limit=9, steps=0, parts={"asks": 4}))
@@ -141,7 +141,7 @@ class Promise:
         return self.implies(other) and fits
 
     def scaled(self, ticks: int) -> Promise:
-        """The same promise on a clock with so many ticks to each of its own.
+        """The same promise on a clock whose ticks are `ticks` times as short.
 
         Example:
             >>> Promise(limit=10, steps=3, interval=60).scaled(1000).interval
@@ -150,7 +150,8 @@ class Promise:
         return replace(self, interval=self.interval * ticks, origin=self.origin * ticks)
 
     def spec(self) -> dict[str, Json]:
-        """The promise as JSON; `parts` only of the whole, and the scope is said by where it stands.
+        """The promise as JSON. The scope is not in it: the place in the document gives it. `parts` is there for `WHOLE`
+        only.
 
         Example:
             >>> Promise(limit=10, steps=0, scope="question:page").spec()
@@ -167,8 +168,8 @@ class Promise:
             >>> Promise.from_spec({"limit": "10", "steps": 0, "interval": 0, "origin": 0, "parts": {}}).limit
             10
         """
-        wanted = _FIELDS | ({"parts"} if scope == WHOLE else set())
-        if not isinstance(spec, Mapping) or spec.keys() != wanted or not isinstance(spec.get("parts", {}), Mapping):
-            raise InvalidValue("promise", spec, f"exactly the fields {', '.join(sorted(wanted))}")
+        expected = _FIELDS | ({"parts"} if scope == WHOLE else set())
+        if not isinstance(spec, Mapping) or spec.keys() != expected or not isinstance(spec.get("parts", {}), Mapping):
+            raise InvalidValue("promise", spec, f"exactly the fields {', '.join(sorted(expected))}")
         parts = {account: integer(f"parts.{account}", units) for account, units in spec.get("parts", {}).items()}
         return Promise(**{name: integer(name, spec[name]) for name in _FIELDS}, scope=scope, parts=parts)

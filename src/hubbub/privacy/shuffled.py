@@ -1,4 +1,4 @@
-"""Shuffled reports by brute force: the exact delta of few reports of few kinds, against which bounds are checked."""
+"""The exact delta of a few shuffled reports, by brute force: bounds are checked against it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from hubbub.mechanisms.base import Mechanism
 def report_table(
     mechanism: Mechanism, *, publics: Mapping[str, NDArray[Any]] | None = None, values: int = 4
 ) -> NDArray[np.float64]:
-    """The probability of every report (column) under every value (row), beside public parts that are all as likely.
+    """The probability of every report (column) under every value (row); public parts are equally likely.
 
     Example:
         >>> from hubbub import GRR
         >>> report_table(GRR(epsilon=1.0, domain=3)).shape
         (3, 3)
     """
-    tried = mechanism.example_values(values)
+    examples = mechanism.example_values(values)
     parts = max((len(column) for column in (publics or {}).values()), default=1)
     tables = []
     for row in range(parts):
         outputs = mechanism.outputs({name: column[row : row + 1] for name, column in (publics or {}).items()} or None)
         if outputs is None:
             raise InvalidValue("mechanism", type(mechanism).__name__, "one whose reports can be enumerated")
-        tables.append(mechanism.prob(outputs, tried).astype(np.float64).T)
+        tables.append(mechanism.prob(outputs, examples).astype(np.float64).T)
     return np.concatenate(tables, axis=1) / len(tables)
 
 
@@ -51,9 +51,9 @@ def shuffled_delta(table: NDArray[np.float64], n: int, epsilon: float) -> float:
 
 
 def _deltas(table: NDArray[np.float64], n: int, factor: float) -> Iterator[float]:
-    for others in combinations_with_replacement(range(len(table)), n - 1):
+    for other_values in combinations_with_replacement(range(len(table)), n - 1):
         rest: dict[tuple[int, ...], float] = {(0,) * table.shape[1]: 1.0}
-        for value in others:
+        for value in other_values:
             rest = _with(rest, table[value])
         worlds = [_with(rest, row) for row in table]
         for first, second in permutations(worlds, 2):
@@ -61,9 +61,9 @@ def _deltas(table: NDArray[np.float64], n: int, factor: float) -> Iterator[float
 
 
 def _with(counts: dict[tuple[int, ...], float], row: NDArray[np.float64]) -> dict[tuple[int, ...], float]:
-    """The distribution of the counts of every kind of report once another one has come."""
+    """The distribution of the counts of every kind of report after one more report, whose distribution is `row`."""
     longer: dict[tuple[int, ...], float] = defaultdict(float)
-    for seen, chance in counts.items():
+    for numbers, chance in counts.items():
         for kind, more in enumerate(row.tolist()):
-            longer[(*seen[:kind], seen[kind] + 1, *seen[kind + 1 :])] += chance * more
+            longer[(*numbers[:kind], numbers[kind] + 1, *numbers[kind + 1 :])] += chance * more
     return longer

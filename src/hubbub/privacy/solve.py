@@ -1,4 +1,4 @@
-"""The inverse questions: how many reports, or what epsilon, for an error one can live with."""
+"""Solving for the number of reports, or for epsilon, that a standard error takes."""
 
 from __future__ import annotations
 
@@ -6,72 +6,73 @@ import math
 
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.privacy.asked import Asked
+from hubbub.privacy.plan_request import PlanRequest
 
 MOST_EPSILON = 20.0
-"""Past this a report all but gives its value away, and no plan proposes it."""
+"""The largest epsilon that a plan proposes: above it, a report nearly reveals its value."""
 
 LEAST_EPSILON = 0.01
-"""An error so large that even this reaches it is answered with this."""
+"""The smallest epsilon that a plan proposes."""
 
 _MOST_REPORTS = 1 << 53
 _PRECISION = 1e-13
 
 
-def standard_error(kind: type[FrequencyOracle], asked: Asked, n: int, epsilon: float) -> float:
+def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: float) -> float:
     """The predicted standard error of a share; infinite where the oracle refuses the setting.
 
     Example:
         >>> from hubbub import GRR
-        >>> round(standard_error(GRR, Asked(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0), 4)
+        >>> round(standard_error(GRR, PlanRequest(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0), 4)
         0.0096
     """
     try:
-        return math.sqrt(kind(epsilon=epsilon, domain=asked.domain).variance(n, asked.share))
+        return math.sqrt(kind(epsilon=epsilon, domain=request.domain).variance(n, request.share))
     except InvalidValue:
         return math.inf
 
 
-def needed_n(kind: type[FrequencyOracle], asked: Asked, epsilon: float, stderr: float) -> int:
+def needed_n(kind: type[FrequencyOracle], request: PlanRequest, epsilon: float, stderr: float) -> int:
     """The fewest reports that bring the standard error down to `stderr`: the variance is exactly one report's over n.
 
     Example:
         >>> from hubbub import GRR
-        >>> needed_n(GRR, Asked(domain=2, epsilon=1.0, stderr=0.01), 1.0, 0.01)
+        >>> needed_n(GRR, PlanRequest(domain=2, epsilon=1.0, stderr=0.01), 1.0, 0.01)
         9207
     """
-    oracle = kind(epsilon=epsilon, domain=asked.domain)
-    single = oracle.variance(1, asked.share)
+    oracle = kind(epsilon=epsilon, domain=request.domain)
+    single = oracle.variance(1, request.share)
     if single > stderr**2 * _MOST_REPORTS:
         raise InvalidValue(
             "stderr", stderr, f"at least {math.sqrt(single / _MOST_REPORTS):.3g}, which takes 2^53 reports"
         )
     n = max(1, math.ceil(single / stderr**2) - 1)
-    while math.sqrt(oracle.variance(n, asked.share)) > stderr:
+    while math.sqrt(oracle.variance(n, request.share)) > stderr:
         n += 1
     return n
 
 
 def needed_epsilon(
-    kind: type[FrequencyOracle], asked: Asked, n: int, stderr: float, most: float = MOST_EPSILON
+    kind: type[FrequencyOracle], request: PlanRequest, n: int, stderr: float, most: float = MOST_EPSILON
 ) -> float | None:
     """The smallest epsilon whose standard error is at most `stderr`, by bisection; None if `most` does not reach it.
 
-    With a limit on what forged reports may move, the smallest that keeps it too.
-
-    The error is that of the oracle's own integers, a staircase: the answer is the foot of a step, and its error at or
-    just below what was asked.
+    With a limit on how far forged reports may move a share, the smallest epsilon that keeps this limit too. The error
+    is computed from the oracle's integers and is a step function of epsilon: the result is the beginning of a step, and
+    its error is at or just below `stderr`.
 
     Example:
         >>> from hubbub import GRR
-        >>> round(needed_epsilon(GRR, Asked(domain=2, n=9207, stderr=0.01), 9207, 0.01), 4)
+        >>> round(needed_epsilon(GRR, PlanRequest(domain=2, n=9207, stderr=0.01), 9207, 0.01), 4)
         1.0
     """
 
     def reached(epsilon: float) -> bool:
-        if standard_error(kind, asked, n, epsilon) > stderr:
+        if standard_error(kind, request, n, epsilon) > stderr:
             return False
-        return asked.most_shift is None or asked.tolerates(asked.shift(kind(epsilon=epsilon, domain=asked.domain)))
+        return request.most_shift is None or request.tolerates(
+            request.shift(kind(epsilon=epsilon, domain=request.domain))
+        )
 
     low, high = most, most
     if not reached(high):

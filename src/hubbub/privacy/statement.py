@@ -1,4 +1,4 @@
-"""An audit in plain language, for whoever answers for people's privacy."""
+"""An audit in plain language, for the person who is responsible for people's privacy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WEAK = math.log(99)  # from even odds, beyond this one report can make an obser
 
 
 def statement(audit: Audit) -> str:
-    """What is guaranteed, to whom, over what, what is not covered, and how it was checked.
+    """What is guaranteed, to whom, over which reports, what is not covered, and how it was checked.
 
     Example:
         >>> from hubbub import GRR
@@ -84,34 +84,34 @@ def _uncovered(audit: Audit) -> str:
 
 
 def _checks(audit: Audit) -> list[str]:
-    given = f", given {' and '.join(audit.public)}" if audit.public else ""
-    done = [
-        f"The worst ratio was computed from the stored integers of the specification in exact arithmetic{given}, and "
-        f"its logarithm rounded up: epsilon {_up(audit.effective_epsilon)}."
+    condition = f", given {' and '.join(audit.public)}" if audit.public else ""
+    sentences = [
+        "The worst ratio was computed from the stored integers of the specification in exact "
+        f"arithmetic{condition}, and its logarithm rounded up: epsilon {_up(audit.effective_epsilon)}."
     ]
     if max(audit.effective_epsilon, audit.lifetime_epsilon or 0.0) > audit.epsilon:
-        done.append(f"FAILED: that is more than the declared {audit.epsilon:g}.")
+        sentences.append(f"FAILED: that is more than the declared {audit.epsilon:g}.")
     enumerated = audit.enumeration
     if enumerated is None:
-        done.append("Its reports are too many to enumerate: the ratio rests on the structure of the mechanism.")
+        sentences.append("Its reports are too many to enumerate: the ratio rests on the structure of the mechanism.")
     else:
-        which = "all" if enumerated.every_value else "a sample of"
+        tried = "all" if enumerated.every_value else "a sample of"
         beside = f", beside each of {enumerated.publics} public parts" if audit.public else ""
-        done.append(
-            f"Every possible report ({enumerated.reports:,}) was enumerated under {which} {enumerated.values:,} answers"
+        sentences.append(
+            f"Every possible report ({enumerated.reports:,}) was enumerated under {tried} {enumerated.values:,} answers"
             f"{beside}: the worst ratio found is epsilon {_up(enumerated.epsilon)}, "
             + ("equal to the computed one." if enumerated.ratio == audit.ratio else _unequal(audit))
         )
         if not enumerated.normalised:
-            done.append("FAILED: the probabilities of some answer's reports do not sum to 1.")
+            sentences.append("FAILED: the probabilities of some answer's reports do not sum to 1.")
     sampled = audit.montecarlo
     if sampled is not None:
         judged = "consistent" if sampled.epsilon_low <= audit.effective_epsilon else "FAILED: not consistent"
-        done.append(
+        sentences.append(
             f"From {sampled.samples:,} reports drawn, the sampler spends at least epsilon "
             f"{_down(sampled.epsilon_low)} at confidence {sampled.level:.4g}: {judged} with the computed epsilon."
         )
-    return done
+    return sentences
 
 
 def _unequal(audit: Audit) -> str:

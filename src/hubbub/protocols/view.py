@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
+from hubbub.core.registry import PluginRefused
 from hubbub.core.spec import Json
 
 _HOMES = {
@@ -40,7 +41,11 @@ class View:
     """Whether the view gives a set of codes instead of one code, for mechanisms that take sets."""
 
     def __init_subclass__(cls) -> None:
-        View.kinds[cls.__name__.lower()] = cls
+        kind = cls.__name__.lower()
+        home = View.kinds[kind].__module__ if kind in View.kinds else _HOMES.get(kind, cls.__module__)
+        if home != cls.__module__:
+            raise PluginRefused(f"{cls.__module__}.{cls.__qualname__}: the view {kind} is defined in {home}")
+        View.kinds[kind] = cls
 
     def __call__(self, values: Any) -> Any:
         """Apply the view to a batch of values."""
@@ -53,6 +58,11 @@ class View:
     @property
     def size(self) -> int | None:
         """How many different codes the view gives, where that does not depend on the field."""
+        return None
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The smallest and the largest number that the view gives; None where it gives no numbers."""
         return None
 
     @property
@@ -138,6 +148,11 @@ class Clipped(View):
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InvalidValue("high", self.high, f"a finite number above low = {self.low}")
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The ends that numbers are clipped to."""
+        return self.low, self.high
+
     def __call__(self, values: Any) -> NDArray[np.float64]:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return np.clip(np.where(np.isnan(numbers), self.low, numbers), self.low, self.high)
@@ -182,14 +197,9 @@ class Binned(View):
         return self.cells
 
     @property
-    def low(self) -> float:
-        """The first cell, for a mechanism that reads numbers."""
-        return 0.0
-
-    @property
-    def high(self) -> float:
-        """The last cell, for a mechanism that reads numbers."""
-        return self.cells - 1.0
+    def range(self) -> tuple[float, float]:
+        """The numbers of the first and of the last cell, for a mechanism that reads numbers."""
+        return 0.0, self.cells - 1.0
 
     def __call__(self, values: Any) -> NDArray[np.int64]:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))

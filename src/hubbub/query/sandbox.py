@@ -1,4 +1,4 @@
-"""A DuckDB connection that cannot be made to read a file or to reach a network by what it is asked."""
+"""DuckDB connections that no query can make read a file or reach a network."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+MEMORY = 512
+"""The megabytes that DuckDB may take besides tables in memory, however large a store or an intermediate result is."""
+
+
 def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:
-    """A connection, not locked yet: `lock` it before a query's text comes near it.
+    """Open a connection. It must be locked (`lock`) before text of a query reaches it.
 
     Example:
         >>> open_database().execute("SELECT 1").fetchall()
@@ -25,8 +29,17 @@ def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBP
     return duckdb.connect(path, read_only=read_only)
 
 
-def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBPyConnection:
-    """Take from a connection, for good, all that is outside its database, but for files in some folders.
+def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_bytes: int = 0) -> DuckDBPyConnection:
+    """Limit a connection, for good, to its own database and an amount of memory.
+
+    Parameters
+    ----------
+    connection
+        What is limited.
+    folders
+        Whose files may still be read.
+    table_bytes
+        The size of the tables that the database holds in memory.
 
     Example:
         >>> locked = lock(open_database())
@@ -43,6 +56,8 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBP
         listed = ", ".join("'" + folder.replace("'", "''") + "'" for folder in folders)
         connection.execute(f"SET allowed_directories=[{listed}]")
     for setting in (
+        f"memory_limit='{MEMORY + 2 * table_bytes // 1_000_000}MB'",
+        "temp_directory=''",  # a result that does not fit into memory is refused, and not written to a disk
         "python_enable_replacements=false",  # no query can name a variable of this program
         "autoinstall_known_extensions=false",
         "autoload_known_extensions=false",
@@ -53,11 +68,11 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = ()) -> DuckDBP
     return connection
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as SQL.
 
     Example:
-        >>> quoted('a"; DROP TABLE t')
+        >>> quote_name('a"; DROP TABLE t')
         '"a""; DROP TABLE t"'
     """
     return '"' + name.replace('"', '""') + '"'

@@ -13,7 +13,7 @@ from hubbub.core.reports import Reports
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level, PrivateTable
 from hubbub.query.sandbox import lock, open_database
-from hubbub.query.store_format import DESCRIPTION, MEMORY, PEOPLE, read_description, read_level, reports_name
+from hubbub.query.store_format import DESCRIPTION, PEOPLE, read_description, read_level, reports_name
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -88,7 +88,7 @@ def _file(path: Path) -> tuple[DuckDBPyConnection, str]:
         raise InvalidValue("store", str(path), f"a table that hubbub has made: {str(error).splitlines()[0]}") from None
     if not rows:
         raise InvalidValue("store", str(path), "a table that was made to its end")
-    return _locked(connection, []), str(rows[0][0])
+    return lock(connection), str(rows[0][0])
 
 
 def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:
@@ -99,9 +99,4 @@ def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:
     connection = open_database()
     where = str((path / PEOPLE).absolute()).replace("'", "''")
     connection.execute(f"CREATE VIEW people AS SELECT * FROM read_parquet('{where}')")  # noqa: S608 # the operator's path
-    return _locked(connection, [str(path.absolute())]), description
-
-
-def _locked(connection: DuckDBPyConnection, folders: list[str]) -> DuckDBPyConnection:
-    connection.execute(f"SET memory_limit='{MEMORY}'")
-    return lock(connection, folders)
+    return lock(connection, [str(path.absolute())]), description

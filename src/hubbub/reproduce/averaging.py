@@ -1,4 +1,4 @@
-"""The averaging attack: someone collects a device's report every day, for a year, while its value stays the same."""
+"""The averaging attack: an observer collects a report a day from devices whose values do not change, for a year."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Attack:
-    """What an observer who knows everything but the values makes of the reports of so many days.
+    """What an observer who knows everything but the values learns from the reports of some days.
 
     Parameters
     ----------
     days
-        After how many reports.
+        The numbers of reports after which the observer guesses.
     fresh, memoised
-        The share of people whose value is found: the likeliest one, given all reports so far.
+        The share of people whose value is the likeliest one, given all their reports so far.
     permanent
-        The share that is found by someone who sees the permanent answers themselves.
-    told_fresh, told_memoised
-        The largest ln of a ratio of two values' likelihoods that came up: the epsilon that was told.
+        The same share for an observer who sees the permanent answers themselves.
+    leaked_fresh, leaked_memoised
+        The largest log ratio of the likelihoods of two values that occurred: the epsilon that was leaked.
 
     Example:
         >>> attack = averaging_attack(Loloha(epsilon=2.0, domain=4), people=20, days=(1, 30), rng=Random(seed=1))
-        >>> bool((attack.told_memoised <= 2.0).all()), bool(attack.told_fresh[-1] > 5.0)
+        >>> bool((attack.leaked_memoised <= 2.0).all()), bool(attack.leaked_fresh[-1] > 5.0)
         (True, True)
     """
 
@@ -54,74 +54,74 @@ class Attack:
     fresh: Floats
     memoised: Floats
     permanent: float
-    told_fresh: Floats
-    told_memoised: Floats
+    leaked_fresh: Floats
+    leaked_memoised: Floats
 
 
 def averaging_attack(
     mechanism: BasicRappor | Loloha, *, people: int, days: Sequence[int] = YEAR, rng: Random
 ) -> Attack:
-    """Let people report an unchanging value every day, both ways, and attack after each of some days.
+    """Let people report an unchanging value every day, fresh and memoised, and attack after each of some days.
 
     Parameters
     ----------
     mechanism
-        How they report.
+        The mechanism of the reports.
     people
-        How many; their values are spread evenly over the domain.
+        The number of people; their values are spread evenly over the domain.
     days
-        After how many reports the observer is asked.
+        The numbers of reports after which the observer guesses.
     rng
         The randomness.
     """
     if list(days) != sorted(set(days)) or not days or days[0] < 1:
         raise InvalidValue("days", days, "growing numbers of days, from 1")
-    every, values = mechanism.example_values(mechanism.size), np.arange(people) % mechanism.size
-    held, states = [every[value] for value in values], mechanism.enroll(people, rng)
-    summed = np.zeros((people, mechanism.size))
-    kept: list[Reports] = []
-    fresh, memoised, told_fresh, told_memoised = [], [], [], []
+    domain_values, codes = mechanism.example_values(mechanism.size), np.arange(people) % mechanism.size
+    values, states = [domain_values[code] for code in codes], mechanism.enroll(people, rng)
+    of_fresh = np.zeros((people, mechanism.size))
+    memoised_reports: list[Reports] = []
+    fresh, memoised, leaked_fresh, leaked_memoised = [], [], [], []
     for day in range(1, days[-1] + 1):
-        summed += mechanism.log_prob(mechanism.randomize(held, rng), every)
-        states, reports, _ = mechanism.step(states, day, held, rng, paid=np.full(people, day == 1))
-        kept.append(reports)
+        of_fresh += mechanism.log_prob(mechanism.randomize(values, rng), domain_values)
+        states, reports, _ = mechanism.step(states, day, values, rng, paid=np.full(people, day == 1))
+        memoised_reports.append(reports)
         if day in days:
-            joint = _likelihood(mechanism, states, kept)
-            fresh.append(_found(summed, values))
-            memoised.append(_found(joint, values))
-            told_fresh.append(_told(summed))
-            told_memoised.append(_told(joint))
+            of_memoised = _log_likelihood(mechanism, states, memoised_reports)
+            fresh.append(_guessed(of_fresh, codes))
+            memoised.append(_guessed(of_memoised, codes))
+            leaked_fresh.append(_leaked(of_fresh))
+            leaked_memoised.append(_leaked(of_memoised))
     return Attack(
         days=tuple(days),
         fresh=np.array(fresh),
         memoised=np.array(memoised),
-        permanent=_found(_permanent(mechanism, states), values),
-        told_fresh=np.array(told_fresh),
-        told_memoised=np.array(told_memoised),
+        permanent=_guessed(_permanent(mechanism, states), codes),
+        leaked_fresh=np.array(leaked_fresh),
+        leaked_memoised=np.array(leaked_memoised),
     )
 
 
-def _found(likelihood: Floats, values: NDArray[Any]) -> float:
-    """The chance that the likeliest value is the true one; a tie is broken by lot."""
-    best = likelihood >= likelihood.max(axis=1, keepdims=True) - 1e-9
-    right = best[np.arange(len(values)), values]
+def _guessed(log_likelihood: Floats, codes: NDArray[Any]) -> float:
+    """The chance that the likeliest value is the true one; ties are broken at random."""
+    best = log_likelihood >= log_likelihood.max(axis=1, keepdims=True) - 1e-9
+    right = best[np.arange(len(codes)), codes]
     return float(np.mean(right / best.sum(axis=1)))
 
 
-def _told(likelihood: Floats) -> float:
-    return float((likelihood.max(axis=1) - likelihood.min(axis=1)).max())
+def _leaked(log_likelihood: Floats) -> float:
+    return float((log_likelihood.max(axis=1) - log_likelihood.min(axis=1)).max())
 
 
-def _likelihood(mechanism: BasicRappor | Loloha, states: States, kept: list[Reports]) -> Floats:
-    """ln of the probability of all reports of each person (row) under each value (column), but for a constant."""
-    times = len(kept)
+def _log_likelihood(mechanism: BasicRappor | Loloha, states: States, all_reports: list[Reports]) -> Floats:
+    """ln of the probability of all reports of each person (row) under each value (column), up to a constant."""
+    times = len(all_reports)
     if isinstance(mechanism, Loloha):
         counts = np.zeros((len(states), mechanism.buckets))
-        for reports in kept:
+        for reports in all_reports:
             counts[np.arange(len(states)), reports.private["bucket"]] += 1
         stay, swap = map(log_fraction, choice_rates(mechanism.swap, mechanism.buckets))
         return _of_bucket(mechanism, states, counts * stay + (times - counts) * swap)
-    ones = sum(unpack(reports.private["bits"], mechanism.size).astype(np.float64) for reports in kept)
+    ones = sum(unpack(reports.private["bits"], mechanism.size).astype(np.float64) for reports in all_reports)
     full = 1 << mechanism.width
     if_one, if_zero = (
         ones * np.log(threshold / full) + (times - ones) * np.log1p(-threshold / full)
@@ -131,7 +131,7 @@ def _likelihood(mechanism: BasicRappor | Loloha, states: States, kept: list[Repo
 
 
 def _permanent(mechanism: BasicRappor | Loloha, states: States) -> Floats:
-    """The same for someone who sees the permanent answers."""
+    """The same for an observer who sees the permanent answers."""
     if isinstance(mechanism, Loloha):
         answers = states["answers"][:, 0]
         return _of_bucket(mechanism, states, np.where(answers == np.arange(mechanism.buckets), 0.0, -np.inf))
@@ -140,20 +140,20 @@ def _permanent(mechanism: BasicRappor | Loloha, states: States) -> Floats:
 
 
 def _of_bits(rappor: BasicRappor, if_one: Floats, if_zero: Floats) -> Floats:
-    """From what was seen of each bit, given the permanent bit, to what that says of each value."""
-    held, not_held = (
+    """From the log likelihoods of each permanent bit to those of each value."""
+    if_held, if_not_held = (
         np.logaddexp(log_fraction(rate) + if_one, log_fraction(1 - rate) + if_zero) for rate in rappor.permanent_rates
     )
-    return np.asarray(held - not_held)
+    return np.asarray(if_held - if_not_held)
 
 
-def _of_bucket(loloha: Loloha, states: States, given: Floats) -> Floats:
-    """From what was seen, given each permanent bucket, to what that says of each value."""
+def _of_bucket(loloha: Loloha, states: States, if_bucket: Floats) -> Floats:
+    """From the log likelihoods of each permanent bucket to those of each value."""
     truth, other = map(log_fraction, choice_rates(loloha.other, loloha.buckets))
     same = np.eye(loloha.buckets, dtype=bool)
-    by_bucket = np.logaddexp.reduce(given[:, None, :] + np.where(same, truth, other)[None], axis=2)
-    fallen = toeplitz(states["public"][:, None], np.arange(loloha.size)[None, :], loloha.buckets)
-    return np.asarray(np.take_along_axis(by_bucket, fallen, axis=1))
+    by_bucket = np.logaddexp.reduce(if_bucket[:, None, :] + np.where(same, truth, other)[None], axis=2)
+    buckets = toeplitz(states["public"][:, None], np.arange(loloha.size)[None, :], loloha.buckets)
+    return np.asarray(np.take_along_axis(by_bucket, buckets, axis=1))
 
 
 @reproduction("averaging-attack", title="A report a day of a value that stays: fresh and memoised randomisation")
@@ -166,21 +166,21 @@ def reproduce_averaging(context: Context) -> Reproduced:
         "LOLOHA": Loloha(epsilon=3.0, domain=16, report_epsilon=1.0, buckets=2),
     }
     cells = []
-    for (name, mechanism), (shares, told) in zip(mechanisms.items(), (panels[:2], panels[2:]), strict=True):
+    for (name, mechanism), (shares, epsilons) in zip(mechanisms.items(), (panels[:2], panels[2:]), strict=True):
         attack = averaging_attack(mechanism, people=people, rng=context.rng.child(name))
         shares.plot(attack.days, attack.fresh, color="#d55e00", marker="o", label="fresh every day")
         shares.plot(attack.days, attack.memoised, color="#0072b2", marker="s", label="memoised")
         shares.axhline(attack.permanent, color="#0072b2", linestyle="--", label="the permanent answer itself")
         shares.axhline(1 / mechanism.size, color="#808080", linestyle=":", label="a guess")
-        told.plot(attack.days, attack.told_fresh, color="#d55e00", marker="o", label="fresh every day")
-        told.plot(attack.days, attack.told_memoised, color="#0072b2", marker="s", label="memoised")
-        told.axhline(mechanism.permanent_epsilon, color="#0072b2", linestyle="--", label=r"$\epsilon_\infty$")
-        told.axhline(mechanism.effective_epsilon, color="#808080", linestyle=":", label=r"$\epsilon_1$")
-        told.set_yscale("log")
-        for panel, what in ((shares, "share of values found"), (told, r"largest $\epsilon$ told")):
+        epsilons.plot(attack.days, attack.leaked_fresh, color="#d55e00", marker="o", label="fresh every day")
+        epsilons.plot(attack.days, attack.leaked_memoised, color="#0072b2", marker="s", label="memoised")
+        epsilons.axhline(mechanism.permanent_epsilon, color="#0072b2", linestyle="--", label=r"$\epsilon_\infty$")
+        epsilons.axhline(mechanism.effective_epsilon, color="#808080", linestyle=":", label=r"$\epsilon_1$")
+        epsilons.set_yscale("log")
+        for panel, label in ((shares, "share of values found"), (epsilons, r"largest $\epsilon$ told")):
             panel.set_xscale("log")
             panel.set_xlabel("daily reports")
-            panel.set_ylabel(what)
+            panel.set_ylabel(label)
             panel.set_title(name, fontsize=10)
             panel.grid(True, color="#dddddd", linewidth=0.6)
             panel.legend(fontsize=7, frameon=False)
@@ -200,12 +200,12 @@ def _cells(name: str, mechanism: BasicRappor | Loloha, attack: Attack, people: i
         ),
         Claim(
             f"{name}: largest epsilon told in a year, memoised, as a part of the permanent one",
-            float(attack.told_memoised.max()) / mechanism.permanent_epsilon,
+            float(attack.leaked_memoised.max()) / mechanism.permanent_epsilon,
             below=1 + 1e-9,
         ),
         Claim(
             f"{name}: largest epsilon told by one report, as a part of its own",
-            float(attack.told_memoised[0]) / mechanism.effective_epsilon,
+            float(attack.leaked_memoised[0]) / mechanism.effective_epsilon,
             below=1 + 1e-9,
         ),
     ]

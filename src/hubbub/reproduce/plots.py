@@ -149,9 +149,9 @@ def draw_lines(
         panel.plot(xs, line, **look_of(method))
 
 
-def mark_values(panel: Axes, xs: Sequence[float]) -> None:
+def mark_values(panel: Axes, xs: Sequence[float], **options: Any) -> None:
     """Put ticks at these values and nowhere else: the usual labels of a short logarithmic axis overlap."""
-    panel.set_xticks(list(xs), [f"{x:,g}" for x in xs])
+    panel.set_xticks(list(xs), [f"{x:,g}" for x in xs], **options)
     panel.set_xticks([], minor=True)
 
 

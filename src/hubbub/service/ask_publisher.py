@@ -76,7 +76,7 @@ class AskPublisher:
             changes.id_pages += [IdPage(*row.key, page, part, data) for page, part, data in ids.written(segments)]
             ids.add(segments)
         restored = _open_ask(run, row, ask, ids)
-        batch = self._store.shuffled(row.key)
+        batch = self._store.shuffled_batch(row.key)
         restored.shuffled = None if batch is None else batch.digest
         self._board.add(restored)
 

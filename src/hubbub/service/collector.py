@@ -237,7 +237,7 @@ class Collector:
     def _archive_closed(self) -> None:
         """Move the single reports of closed asks into files, one ask at a time."""
         if self.archive is not None:
-            for key, question, step in self.store.to_archive():
+            for key, question, step in self.store.asks_to_archive():
                 self._commit(StoreChanges(archives=[move_reports(self.store, self.archive, key, question, step)]))
 
     def _tidy(self, expired: Sequence[Expiry]) -> None:

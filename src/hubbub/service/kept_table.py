@@ -15,7 +15,7 @@ from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, R
 from hubbub.protocols.table_stream import STEP
 from hubbub.service.archive import Archive
 from hubbub.service.raw_reports import reports_to
-from hubbub.service.store.base import AskKey
+from hubbub.service.store.base import ClosedAsk
 from hubbub.service.store.sql import Store
 
 if TYPE_CHECKING:
@@ -25,26 +25,26 @@ MOST_REPORTS = 4_000_000
 """The most reports that are read for one query; each takes some ten bytes of memory a column."""
 
 Floats = NDArray[np.float64]
-Part = tuple[str, int, int]
-"""An ask, its step and its part."""
 
 
-def closed_steps(parts: list[Part], first: int | None, last: int | None) -> list[Part]:
+def asks_of_steps(asks: list[ClosedAsk], first: int | None, last: int | None) -> list[ClosedAsk]:
     """The asks of steps from `first` to `last`; of the latest step alone, if both are None.
 
     Example:
-        >>> closed_steps([("a", 7, 0), ("b", 8, 0)], None, None), closed_steps([("a", 7, 0), ("b", 8, 0)], 7, None)
-        ([('b', 8, 0)], [('a', 7, 0), ('b', 8, 0)])
+        >>> from hubbub.service.store.base import AskKey
+        >>> asks = [ClosedAsk(AskKey("0" * 32, str(step)), step, part=0) for step in (7, 8)]
+        >>> [[ask.step for ask in asks_of_steps(asks, first, None)] for first in (None, 7)]
+        [[8], [7, 8]]
     """
     if first is None and last is None:
-        newest = max((step for _, step, _ in parts), default=0)
-        return [part for part in parts if part[1] == newest]
+        latest = max((ask.step for ask in asks), default=0)
+        return [ask for ask in asks if ask.step == latest]
     low, high = first if first is not None else -1, last if last is not None else 1 << 62
-    return [part for part in parts if low <= part[1] <= high]
+    return [ask for ask in asks if low <= ask.step <= high]
 
 
 def kept_table(
-    store: Store, archive: Archive | None, collection: Collection, question: str, parts: list[Part]
+    store: Store, archive: Archive | None, collection: Collection, question: str, asks: list[ClosedAsk]
 ) -> MemoryTable:
     """A table of the reports to some closed asks, each with its step. Too many reports are refused.
 
@@ -68,11 +68,11 @@ def kept_table(
     steps: list[NDArray[np.int64]] = []
     numbers: list[Floats] = []
     n = 0
-    for ask, step, part in parts:
-        for reports in reports_to(store, archive, AskKey(collection.collection_id, ask)):
+    for ask in asks:
+        for reports in reports_to(store, archive, ask.key):
             check_time()
-            batches_of.setdefault(part, []).append((n, reports))
-            steps.append(np.full(len(reports), step))
+            batches_of.setdefault(ask.part, []).append((n, reports))
+            steps.append(np.full(len(reports), ask.step))
             if MEASURES in reports.public:
                 numbers.append(Measured.numbers(reports))
             n += len(reports)

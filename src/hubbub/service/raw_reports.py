@@ -64,9 +64,9 @@ def kept_reports(
         >>> list(kept_reports(collector.store, None, themes, "popular", first=0, last=99))
         []
     """
-    for ask, step in store.closed_asks(collection, question, first, last):
-        for reports in reports_to(store, archive, AskKey(collection, ask)):
-            yield step, reports
+    for ask in store.closed_asks(collection, question, first, last):
+        for reports in reports_to(store, archive, ask.key):
+            yield ask.step, reports
 
 
 def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[Reports]:
@@ -75,8 +75,8 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
     `ReportsMissing` if some are lost.
     """
     # Another thread may move them meanwhile, but only from the store into a file.
-    segments = [] if store.archived(key) else store.kept_segments(key)
-    row = None if segments else store.archived(key)
+    segments = [] if store.archive_of(key) else store.kept_segments(key)
+    row = None if segments else store.archive_of(key)
     yield from map(unpack, segments)
     if row is None:
         return
@@ -90,7 +90,7 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
         if n != row.n:
             raise ReportsMissing(f"{row.name} holds {n:,} reports instead of {row.n:,}")
     except ReportsMissing:
-        if n or store.archived(key) is not None:  # else retention has deleted them meanwhile
+        if n or store.archive_of(key) is not None:  # else retention has deleted them meanwhile
             raise
 
 

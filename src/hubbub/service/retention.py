@@ -82,7 +82,7 @@ def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float
         spec = formats.COLLECTION.upgrade(json.loads(row.spec))
         times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
         below = first_kept_step(now=now, **times)
-        running = store.running(row.id)
+        running = store.running_studies(row.id)
         for question in spec["questions"]:
             terms = spec["terms"][question] if "terms" in spec else {}
             if study := terms.get("study"):

@@ -107,7 +107,7 @@ class Rounds:
                     continue
                 if era is None or why is not None:
                     self._not_started.append((collection, question, why))
-            for era in store.running(collection.collection_id):
+            for era in store.running_studies(collection.collection_id):
                 try:
                     why = self._resume(collection, era)
                 except PluginFailed as error:
@@ -117,7 +117,7 @@ class Rounds:
         self._served = frozenset(collection.collection_id for collection in collections)
         self._swept: float | None = None
         # Asks of earlier versions and eras are over. Asks of collections that are not served may go on later.
-        for key, final in store.held():
+        for key, final in store.asks_with_ids():
             if key.collection in outdated | self._served and key not in self.board.asks:
                 self._loaded.finals += [] if final else [key]
                 self._id_deletion.add(key, store.count_id_pages(key))
@@ -183,7 +183,7 @@ class Rounds:
 
     def _remove_ended(self, changes: StoreChanges) -> None:
         """Remove the runs of studies that have ended."""
-        changes.ended += [run.era for run in self._runs if run.message is None]
+        changes.ended_runs += [run.era for run in self._runs if run.message is None]
         self._runs = [run for run in self._runs if run.message is not None]
 
     def _sweep(self, now: float, changes: StoreChanges) -> None:

@@ -29,7 +29,7 @@ def shuffled_json(store: Store, collection: Collection) -> dict[str, Json]:
         return {"route": None, "questions": {}}
     questions: dict[str, Json] = {}
     for name in collection.questions:
-        rows = store.shuffled_steps(collection.collection_id, name, MOST_BATCHES)
+        rows = store.shuffled_batches(collection.collection_id, name, MOST_BATCHES)
         batches: list[Json] = []
         for ask, row in rows:
             batches.append(

@@ -54,7 +54,7 @@ class Studies:
             for question in collection.questions
             if Schedule(collection, question).is_study
         }
-        self.lost = [(era, _NEWER) for version in outdated for era in store.running(version)]
+        self.lost = [(era, _NEWER) for version in outdated for era in store.running_studies(version)]
         """Runs that cannot go on, and why."""
         self._begun: dict[tuple[str, str], int] = {}
 
@@ -80,7 +80,7 @@ class Studies:
         if any(self._store.has_begun(version, question, number) for version in versions):
             return
         era = EraRow(*place, number, collection.questions[question].arithmetic)
-        changes.runs.append(era)
+        changes.begun_runs.append(era)
         if now >= schedule.times(number, 1)[1]:
             self._stop(era, _NOT_THERE, now, changes)
             return
@@ -99,4 +99,4 @@ class Studies:
         release = Release(step=era.first, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
         place = {"collection": era.collection, "question": era.question}
         changes.releases.append(release_row(release, **place, time=now, minimum_batch=0, number=len(earlier)))
-        changes.ended.append(era)
+        changes.ended_runs.append(era)

@@ -12,9 +12,9 @@ from hubbub.core.errors import MissingDependency
 from hubbub.core.spec import Json
 from hubbub.service.archive import ReportsMissing
 from hubbub.service.collector import Collector
-from hubbub.service.kept_table import Part, closed_steps, kept_table
+from hubbub.service.kept_table import asks_of_steps, kept_table
 from hubbub.service.problems import Problem
-from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.base import ClosedAsk, StoreChanges
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
@@ -52,7 +52,7 @@ class TableQueries:
         self._collector, self._seconds = collector, seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
         self._free = threading.Semaphore(1)
-        self._engines: OrderedDict[tuple[str, str, tuple[Part, ...]], QueryEngine] = OrderedDict()
+        self._engines: OrderedDict[tuple[str, str, tuple[ClosedAsk, ...]], QueryEngine] = OrderedDict()
         self._engines_lock = threading.Lock()  # queries add engines, the collector's commits drop expired ones
         collector.listeners.append(self._forget_expired)
 
@@ -122,15 +122,15 @@ class TableQueries:
         from hubbub.query.engine import QueryEngine
 
         served, store = self._collector.collections[name], self._collector.store
-        all_parts: list[Part] = store.closed_parts(served.collection_id, question, 0, _LAST_STEP)
-        parts = closed_steps(all_parts, first, last)
-        key = served.collection_id, question, tuple(parts)
+        asks = asks_of_steps(store.closed_asks(served.collection_id, question, 0, _LAST_STEP), first, last)
+        key = served.collection_id, question, tuple(asks)
         engine = self._engines.get(key)
         if engine is None:
-            engine = QueryEngine(kept_table(store, self._collector.archive, served, question, parts))
+            table = kept_table(store, self._collector.archive, served, question, asks)
+            engine = QueryEngine(table, minimum_people=served.minimum_batch)
         with self._engines_lock:
             # The retention of a step may have ended while its reports were read: the store then no longer has its asks.
-            if set(store.closed_parts(served.collection_id, question, 0, _LAST_STEP)).issuperset(parts):
+            if set(store.closed_asks(served.collection_id, question, 0, _LAST_STEP)).issuperset(asks):
                 self._engines[key] = engine
                 self._engines.move_to_end(key)
             while len(self._engines) > _MOST_TABLES:
@@ -144,7 +144,7 @@ class TableQueries:
         """Drop the reports of steps whose retention is over, as soon as the store has deleted them."""
         with self._engines_lock:
             for expiry in changes.expired:
-                for collection, question, parts in list(self._engines):
-                    expired = any(step < expiry.below for _, step, _ in parts)
+                for collection, question, asks in list(self._engines):
+                    expired = any(ask.step < expiry.below for ask in asks)
                     if expired and (collection, question) == (expiry.collection, expiry.question):
-                        del self._engines[collection, question, parts]
+                        del self._engines[collection, question, asks]

@@ -1,4 +1,4 @@
-"""Who may work together against one person, and what epsilon is left against each of them (section 9.4)."""
+"""The guarantees against each of the adversaries of section 9.4, who work together against one person."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _SPACE = 1 << 64
 
 
 class Adversaries(NamedTuple):
-    """What one report is protected by, against each of the three adversaries of section 9.4.
+    """The guarantee of one report against each of the three adversaries of section 9.4.
 
     Parameters
     ----------
     server
         The server by itself, which sees the shuffled batch.
     server_and_people
-        The server and everybody else who reports: only fakes are left to hide among.
+        The server and everybody else who reports: the report is hidden among the fakes only.
     server_and_shufflers
-        The server and so many shufflers that they know the order: nothing is left but the local epsilon.
+        The server and enough shufflers to know the order: only the local epsilon remains.
 
     Example:
         >>> from hubbub import SOLH
         >>> solh = SOLH(epsilon=4.0, domain=100, buckets=16)
-        >>> [round(each.epsilon, 2) for each in adversaries(solh, n=10_000, delta=1e-6, fakes=5_000)]
+        >>> [round(guarantee.epsilon, 2) for guarantee in adversaries(solh, n=10_000, delta=1e-6, fakes=5_000)]
         [0.19, 0.24, 4.0]
     """
 
@@ -83,7 +83,7 @@ def _with_shared_fakes(mechanism: Mechanism, n: int, delta: float, fakes: int) -
     off = modulo_bias(mechanism, fakes)
     if not off:
         return amplify(mechanism, n=n, delta=delta, fakes=fakes)
-    # Who is (epsilon, delta)-private with uniform fakes is (epsilon, delta + (1 + e^epsilon) off)-private with these.
+    # (epsilon, delta) with uniform fakes is (epsilon, delta + (1 + e^epsilon) off) with these.
     half = amplify(mechanism, n=n, delta=delta / 2, fakes=fakes)
     spent = (1 + math.exp(half.epsilon)) * off
     if spent > delta / 2:

@@ -1,4 +1,4 @@
-"""What shuffling makes of a mechanism's epsilon: the smallest of the bounds that are valid, and which it is."""
+"""The central guarantee of shuffled reports: the smallest of all valid bounds, and which bound it is."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MOST_AMPLIFIED = 25.0
 
 @dataclass(frozen=True)
 class Amplified:
-    """A central guarantee of one shuffled batch: replacing one report changes nothing by more than (epsilon, delta).
+    """The central guarantee of one shuffled batch: it is (epsilon, delta)-private for replacing one report.
 
     Parameters
     ----------
     epsilon, delta
         The guarantee, rounded up.
     method
-        Which bound it is.
+        The name of the bound.
     valid
-        Whether the bound is proved. Claims of papers that are not are offered for comparison, never as a guarantee.
+        Whether the bound is proved. Unproved claims of papers are for comparison only, never a guarantee.
 
     Example:
         >>> from hubbub import OLH
@@ -53,19 +53,19 @@ class Amplified:
 def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Amplified:
     """The smallest valid (epsilon, delta) of n shuffled reports, of which one is replaced.
 
-    It is a statement about the batch, for those who see it shuffled; whoever sees a report before that is held to the
-    local epsilon alone, and so is everyone if fewer than n reports come.
+    The guarantee is against those who see the shuffled batch. Against someone who sees a report before that, only the
+    local epsilon holds; and so it does against everyone if fewer than n reports are shuffled.
 
     Parameters
     ----------
     mechanism
-        What every device reports by, once.
+        The mechanism by which every device reports once.
     n
         How many reports are shuffled.
     delta
         The delta of the guarantee.
     fakes
-        How many reports are added that are drawn uniformly: of GRR and local hashing, whose blanket is uniform.
+        How many uniformly drawn reports are added; only for GRR and local hashing, whose blanket is uniform.
 
     Example:
         >>> from hubbub import GRR
@@ -96,20 +96,20 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
     if blanket is not None:
         coarse = BlanketBound(blanket, n, fakes=fakes, cells=COARSE, tail=tail)
         fine = BlanketBound(blanket, n, fakes=fakes, cells=FINE, tail=tail)
-        yield from _found(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
+        yield from _bound(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
     ratio = math.exp(local)
     for method, chance in (("clones", clone_chance(ratio)), ("stronger clones", stronger_clone_chance(ratio))):
         bound = CloneBound(ratio, n, chance, tail=tail)
-        yield from _found(smallest_epsilon(bound, bound, delta, local), delta, method)
-    yield from _found(efmrtt19(local, n, delta), delta, "EFMRTT19")
-    yield from _found(fmt21(local, n, delta), delta, "FMT21")
+        yield from _bound(smallest_epsilon(bound, bound, delta, local), delta, method)
+    yield from _bound(efmrtt19(local, n, delta), delta, "EFMRTT19")
+    yield from _bound(fmt21(local, n, delta), delta, "FMT21")
     if blanket is not None and blanket.both == 0:
         weight = float(1 / (blanket.mass * blanket.preferred))
-        yield from _found(binomial_epsilon(weight, n, delta), delta, "BBGN19")
+        yield from _bound(binomial_epsilon(weight, n, delta), delta, "BBGN19")
 
 
 def check_batch(n: int, delta: float, fakes: int) -> None:
-    """Refuse numbers of reports and fakes, and a delta, of which nothing can be said.
+    """Refuse numbers of reports and fakes, and a delta, for which there is no bound.
 
     Example:
         >>> check_batch(0, 1e-6, 0)
@@ -124,9 +124,9 @@ def check_batch(n: int, delta: float, fakes: int) -> None:
 
 
 def check_fakes(mechanism: Mechanism, fakes: int) -> None:
-    """Refuse fakes of a mechanism whose blanket uniform reports are not, or of which nobody draws any.
+    """Refuse fakes for a mechanism whose blanket is not uniform: fakes are drawn uniformly, and would hide less.
 
-    Rows of fair bits, for one, hide a report of a unary encoding less than its blanket would.
+    Rows of fair bits, for example, hide a report of a unary encoding less than draws from its blanket would.
 
     Example:
         >>> from hubbub import OUE
@@ -136,11 +136,11 @@ def check_fakes(mechanism: Mechanism, fakes: int) -> None:
         hubbub.core.errors.InvalidValue: fakes: got 5; allowed: 0: fakes are drawn uniformly, which hides reports of ...
     """
     if fakes and not isinstance(mechanism, GRR | LocalHashing):
-        named = type(mechanism).__name__
+        name = type(mechanism).__name__
         raise InvalidValue(
             "fakes",
             fakes,
-            f"0: fakes are drawn uniformly, which hides reports of GRR and local hashing, not of {named}",
+            f"0: fakes are drawn uniformly, which hides reports of GRR and local hashing, not of {name}",
         )
 
 
@@ -165,6 +165,6 @@ def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int 
     return min(deltas)
 
 
-def _found(epsilon: float | None, delta: float, method: str) -> Iterator[Amplified]:
+def _bound(epsilon: float | None, delta: float, method: str) -> Iterator[Amplified]:
     if epsilon is not None:
         yield Amplified(epsilon, delta, method)

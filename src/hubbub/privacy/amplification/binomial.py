@@ -12,7 +12,8 @@ Floats = NDArray[np.float64]
 
 
 class Blocks(NamedTuple):
-    """Binomial counts in blocks: the least and the most of each, its probability, and that of all that is left out."""
+    """Binomial counts in blocks: the smallest and largest count of each, its probability, and that of all counts
+    outside."""
 
     low: Floats
     high: Floats

@@ -1,4 +1,4 @@
-"""The privacy blanket of shuffled reports, evaluated numerically: a bound for every mechanism that has one."""
+"""The bound by the privacy blanket, evaluated numerically, for every mechanism whose blanket is known."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SLACK = 1 + 1e-3  # tails are right to about 3e-6, of which a difference of two
 class BlanketBound:
     """An upper bound of delta by epsilon, for one report among n that are shuffled with uniform fakes.
 
-    Who sees the shuffled reports sees one that matters among M draws from the blanket: itself, each of the n - 1 others
-    with probability `mass`, and the fakes. With L = mass (w(W) - e^epsilon w'(W)) of a draw W, w and w' the weights
-    that the two values give it,
+    Someone who sees the shuffled reports sees the report that matters among M draws from the blanket: itself, each of
+    the n - 1 others with probability `mass`, and the fakes. With L = mass (w(W) - e^epsilon w'(W)) of a draw W, w and
+    w' the weights that the two values give it,
 
         delta(epsilon)  <=  E[ (1/M) ( L_1 + ... + L_M )_+ ].
 
@@ -52,8 +52,8 @@ class BlanketBound:
         shared = float(blanket.shared)
         apart = min(2 * (float(blanket.preferred) - shared), 1.0)
         side = round(cells ** (1 / 3 if shared else 1 / 2))
-        self._others = blocks(n - 1, self._mass, side, tail=tail)
-        self._draws = self._others.low[0] + 1 + fakes
+        self._blanket_reports = blocks(n - 1, self._mass, side, tail=tail)
+        self._draws = self._blanket_reports.low[0] + 1 + fakes
         telling = blocks(self._draws, apart, side, tail=tail)
         least, signs, weight, outside = telling.low / 2, telling.high, telling.chance, telling.outside
         if shared:
@@ -71,12 +71,12 @@ class BlanketBound:
         if factor >= ratio:
             return 0.0
         gain, cost = (ratio - 1) * (factor + 1) / 2, factor - 1
-        each = draws.reshape(-1, *[1] * (self._least.ndim - 1))
-        gained = ahead(self._signs, cost * (each + (ratio - 1) * self._least) / gain)
+        draws_of_block = draws.reshape(-1, *[1] * (self._least.ndim - 1))
+        gained = ahead(self._signs, cost * (draws_of_block + (ratio - 1) * self._least) / gain)
         of_draws = gain * (self._weight * gained).reshape(len(draws), -1).sum(axis=1) / draws
-        # What any number of draws can add to delta is at most mass (ratio - 1).
-        total = self._others.chance[0] @ (of_draws + self._outside * (ratio - 1))
-        total += self._others.outside[0] * (ratio - 1)
+        # Counts that are left out add at most mass (ratio - 1) to delta, times their probability.
+        total = self._blanket_reports.chance[0] @ (of_draws + self._outside * (ratio - 1))
+        total += self._blanket_reports.outside[0] * (ratio - 1)
         return min(self._mass * float(total) * _SLACK, 1.0)
 
 

@@ -1,4 +1,4 @@
-"""From a central epsilon to a mechanism: which one tells most, if its reports are shuffled."""
+"""Choosing the mechanism of smallest error whose shuffled reports keep to a central epsilon."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def choose_shuffled(
 ) -> list[ShuffledChoice]:
     """Mechanisms for shares of a domain whose n shuffled reports are (epsilon, delta)-private, the best first.
 
-    Of each the largest local epsilon is taken that the valid bounds allow. With fakes only those are considered whose
-    fakes can be drawn by anybody, GRR and local hashing; the fakes add to the privacy, and to the variance.
+    Each mechanism has the largest local epsilon that the valid bounds allow. With fakes, only GRR and local hashing are
+    considered, whose fakes anybody can draw. Fakes add to the privacy, and to the variance.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def choose_shuffled(
     fakes
         How many fake reports are shuffled with them.
     most_local
-        The most that one report may spend, of whoever sees it before it is shuffled.
+        The largest local epsilon: the guarantee against someone who sees a report before it is shuffled.
 
     Example:
         >>> best = choose_shuffled(domain=1000, n=100_000, epsilon=0.2, delta=1e-9)[0]
@@ -56,12 +56,12 @@ def choose_shuffled(
     check_integer("domain", domain, 2, 1 << 32)
     if not epsilon > 0:
         raise InvalidValue("epsilon", epsilon, "above 0")
-    found = []
-    for make in _makers(domain, fakes):
-        mechanism = local_epsilon(make, epsilon=epsilon, n=n, delta=delta, fakes=fakes, most=most_local)
+    choices = []
+    for make_mechanism in _makers(domain, fakes):
+        mechanism = local_epsilon(make_mechanism, epsilon=epsilon, n=n, delta=delta, fakes=fakes, most=most_local)
         assert isinstance(mechanism, FrequencyOracle)
-        found.append(ShuffledChoice(mechanism, mean_variance(mechanism, n, fakes)))
-    return sorted(found, key=lambda choice: choice.variance)
+        choices.append(ShuffledChoice(mechanism, mean_variance(mechanism, n, fakes)))
+    return sorted(choices, key=lambda choice: choice.variance)
 
 
 def _makers(domain: int, fakes: int) -> Iterator[Callable[[float], FrequencyOracle]]:

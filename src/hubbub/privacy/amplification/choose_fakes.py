@@ -35,7 +35,7 @@ class FakesChoice(NamedTuple):
     variance: float
 
     def cost(self, n: int) -> float:
-        """What is minimised: the variance, with something added for the work that fakes make."""
+        """What is minimised: the variance, increased by 3% for as many fakes as people, for their work."""
         return self.variance * (1 + _WORTH * self.fakes / n)
 
 
@@ -51,22 +51,22 @@ def choose_with_fakes(
 ) -> list[FakesChoice]:
     """GRR and local hashing, each with the best local epsilon and number of fakes, the better one first.
 
-    Both numbers are searched for: more fakes hide a report better and allow a larger local epsilon, and add noise of
-    their own, and work: as many as there are people must reduce the variance by 3%. What is returned keeps to all three
-    targets by the numerical bounds.
+    Both numbers are searched for. More fakes hide a report better and allow a larger local epsilon, but add noise and
+    work: as many fakes as people must reduce the variance by 3% to be worth it. The choices keep to all three targets
+    by the numerical bounds.
 
     Parameters
     ----------
     domain, n, delta
         As of `choose_shuffled`.
     epsilon
-        What is to be left against the server alone.
+        The central epsilon against the server alone.
     colluding
-        Against the server and all other people together; None asks for nothing there.
+        The epsilon against the server and all other people together; None for no such target.
     most_local
-        Against the server and the shufflers: what one report may spend.
+        The epsilon against the server and the shufflers together: what one report may spend.
     fakes
-        A number of fakes that is given.
+        The number of fakes; None to search for the best.
 
     Example:
         >>> best = choose_with_fakes(domain=64, n=10_000, epsilon=0.5, delta=1e-6, most_local=6.0, fakes=2_000)[0]
@@ -84,19 +84,19 @@ def choose_with_fakes(
             raise InvalidValue(name, target, "above 0, below 1000")
     targets = [(n, epsilon), *([(1, colluding)] if colluding is not None else [])]
 
-    def made(make: Callable[[float], FrequencyOracle], number: int, quick: bool) -> FakesChoice:
+    def choice(make: Callable[[float], FrequencyOracle], number: int, quick: bool) -> FakesChoice:
         allowed = [_largest(make, target, people, delta, number, most_local, quick=quick) for people, target in targets]
-        mechanism = min(allowed, key=lambda each: each.epsilon)
+        mechanism = min(allowed, key=lambda oracle: oracle.epsilon)
         return FakesChoice(mechanism, number, mean_variance(mechanism, n, number))
 
     numbers = [fakes] if fakes is not None else [0, *(round(n * 2.0**step) for step in range(_SMALLEST, _LARGEST + 1))]
     choices = []
     if domain <= MOST_GRR_VALUES:
-        best = _best_number(numbers, n, lambda number: made(_grr(domain), number, True))
-        choices.append(made(_grr(domain), best.fakes, False))
-    number, bits = _best_hashing(numbers, n, lambda bits, number: made(_solh(domain, bits), number, True))
-    choices.append(made(_solh(domain, bits), number, False))
-    return sorted(choices, key=lambda choice: choice.variance)
+        best = _best_number(numbers, n, lambda number: choice(_grr(domain), number, True))
+        choices.append(choice(_grr(domain), best.fakes, False))
+    number, bits = _best_hashing(numbers, n, lambda bits, number: choice(_solh(domain, bits), number, True))
+    choices.append(choice(_solh(domain, bits), number, False))
+    return sorted(choices, key=lambda option: option.variance)
 
 
 def _largest(
@@ -113,41 +113,41 @@ def _largest(
     uneven = 2 * (1 + math.exp(target)) * modulo_bias(mechanism, fakes)  # twice what is spent of delta at the target
     if uneven > delta / 2:
         return mechanism
-    found = local_epsilon(make, epsilon=target, n=people, delta=delta - uneven, fakes=fakes, most=most, quick=quick)
-    assert isinstance(found, FrequencyOracle)
-    return found
+    largest = local_epsilon(make, epsilon=target, n=people, delta=delta - uneven, fakes=fakes, most=most, quick=quick)
+    assert isinstance(largest, FrequencyOracle)
+    return largest
 
 
-def _best_hashing(numbers: Sequence[int], n: int, made: Callable[[int, int], FakesChoice]) -> tuple[int, int]:
-    """The best number of fakes, and of bucket bits beside them."""
-    made = cache(made)
+def _best_hashing(numbers: Sequence[int], n: int, choose: Callable[[int, int], FakesChoice]) -> tuple[int, int]:
+    """The best number of fakes, and the best number of bucket bits with that many fakes."""
+    choose = cache(choose)
 
     def best_bits(number: int) -> int:
         bits = MOST_BUCKET_BITS // 2
         for step in (4, 2, 1):
             while True:
-                near = [each for each in (bits - step, bits, bits + step) if 1 <= each <= MOST_BUCKET_BITS]
-                better = min(near, key=lambda each: made(each, number).variance)
+                neighbours = [near for near in (bits - step, bits, bits + step) if 1 <= near <= MOST_BUCKET_BITS]
+                better = min(neighbours, key=lambda near: choose(near, number).variance)
                 if better == bits:
                     break
                 bits = better
         return bits
 
     bits_of = cache(best_bits)
-    best = _best_number(numbers, n, lambda number: made(bits_of(number), number))
+    best = _best_number(numbers, n, lambda number: choose(bits_of(number), number))
     return best.fakes, bits_of(best.fakes)
 
 
-def _best_number(numbers: Sequence[int], n: int, made: Callable[[int], FakesChoice]) -> FakesChoice:
-    """The best number of fakes: of those given, then between the neighbours of the best."""
-    made = cache(made)
-    at = min(range(len(numbers)), key=lambda place: made(numbers[place]).cost(n))
-    best, low, high = made(numbers[at]), numbers[max(at - 1, 0)], numbers[min(at + 1, len(numbers) - 1)]
+def _best_number(numbers: Sequence[int], n: int, choose: Callable[[int], FakesChoice]) -> FakesChoice:
+    """The best of the numbers of fakes, refined between its neighbours."""
+    choose = cache(choose)
+    place = min(range(len(numbers)), key=lambda place: choose(numbers[place]).cost(n))
+    best, low, high = choose(numbers[place]), numbers[max(place - 1, 0)], numbers[min(place + 1, len(numbers) - 1)]
     for _ in range(_REFINED):
         for middle in ((low + best.fakes) // 2, (best.fakes + high) // 2):
-            if made(middle).cost(n) < best.cost(n):
+            if choose(middle).cost(n) < best.cost(n):
                 low, high = (low, best.fakes) if middle < best.fakes else (best.fakes, high)
-                best = made(middle)
+                best = choose(middle)
                 break
         else:
             low, high = (low + best.fakes) // 2, (best.fakes + high) // 2

@@ -1,4 +1,4 @@
-"""What papers claim of shuffled reports and did not prove: for comparison, never as a guarantee."""
+"""Claims of papers about shuffled reports that are not proved: for comparison, never a guarantee."""
 
 from __future__ import annotations
 

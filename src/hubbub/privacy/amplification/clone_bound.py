@@ -1,4 +1,4 @@
-"""Clones: the bound of shuffled reports that holds for any mechanism with an epsilon, whatever it reports."""
+"""The bound by clones: it holds for every mechanism with a local epsilon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amplification in a formula: looser than the numerical bounds, and good for a check in the head."""
+"""Closed formulas of amplification: looser than the numerical bounds, and easy to check by hand."""
 
 from __future__ import annotations
 

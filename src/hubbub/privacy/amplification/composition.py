@@ -1,4 +1,4 @@
-"""Several shuffled batches: what they come to together."""
+"""The guarantee of several shuffled batches together."""
 
 from __future__ import annotations
 

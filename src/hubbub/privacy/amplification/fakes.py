@@ -1,4 +1,4 @@
-"""Estimates from batches that hold fake reports too."""
+"""Estimates from batches that contain fake reports."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
 
 def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) -> Estimate:
-    """The shares of people, from a sketch of their reports and so many fake ones that were drawn uniformly.
+    """The shares of people, from a sketch of their reports together with `fakes` uniformly drawn ones.
 
-    A fake report of local hashing supports a value as often as any report does that is not about it, and adds nothing
-    to an estimate but size: the shares are (n + fakes)/n times those of the sketch. One of GRR stands for each value
-    with the chance 1/d, which is taken off (Eq 9.5, which holds for GRR alone).
+    A fake report of local hashing supports a value as often as a real report about another value: it only adds to the
+    size, and the shares are (n + fakes)/n times those of the sketch. A fake report of GRR is each value with
+    probability 1/d, which is subtracted (Eq 9.5, which holds for GRR alone).
 
     Example:
         >>> import numpy as np
@@ -37,13 +37,13 @@ def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) 
         raise InvalidValue("fakes", fakes, f"from 0 to {sketch.n - 1}, of {sketch.n} reports")
     p, q = (float(rate) for rate in oracle.rates)
     estimate, noise = oracle.estimate(sketch), noise_with_fakes(oracle, real, fakes)
-    taken = fakes * (_support(oracle) - q) / (p - q)  # in people
-    value = (estimate.value * sketch.n - taken) / real
+    from_fakes = fakes * (_support(oracle) - q) / (p - q)  # in people
+    value = (estimate.value * sketch.n - from_fakes) / real
     return replace(estimate, value=value, variance=noise.variance(np.clip(value, 0.0, 1.0)), n=real, noise=noise)
 
 
 def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
-    """The second moments of such an estimate from n people's reports.
+    """The second moments of an estimate from n people's reports and so many fakes.
 
     Example:
         >>> from hubbub import SOLH

@@ -1,4 +1,4 @@
-"""From a central target back to the device: the largest local epsilon whose shuffled batch keeps to it."""
+"""The largest local epsilon whose shuffled reports keep to a central target."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def local_epsilon(
 ) -> Mechanism:
     """The mechanism of the largest local epsilon, to 0.1%, whose n shuffled reports are (epsilon, delta)-private.
 
-    `make` gives the mechanism of an epsilon, and `most` is the largest that is tried. What is returned was amplified,
-    and keeps to the target. A quick look is coarse: what it returns keeps to the target too, and a little more might.
+    `make` gives the mechanism of a local epsilon, and `most` is the largest local epsilon that is tried. The returned
+    mechanism was evaluated, and keeps to the target. With `quick` the bounds are coarse: the mechanism keeps to the
+    target too, but its epsilon may be a little smaller than possible.
 
     Example:
         >>> from hubbub import OLH
@@ -46,8 +47,8 @@ def local_epsilon(
         spent = amplified_delta(mechanism, n=n, epsilon=epsilon, fakes=fakes, cells=cells)
         return mechanism if spent <= delta else None
 
-    best, low, high = make(epsilon), epsilon, most  # what is not amplified at all keeps to it
-    # What is kept to by coarse blocks is kept to: fine ones only go a little further.
+    best, low, high = make(epsilon), epsilon, most  # a local epsilon of the target keeps to it without amplification
+    # What the coarse bound allows is allowed: the fine bound only goes a little further.
     for cells in (COARSE,) if quick else (COARSE, FINE):
         while (largest := keeps(high, cells)) is not None:
             if high == most:
@@ -55,10 +56,10 @@ def local_epsilon(
             best, low, high = largest, high, min(most, high * _FURTHER)
         while high > low * (1 + _CLOSE):
             middle = (low * high) ** 0.5
-            kept = keeps(middle, cells)
-            if kept is None:
+            mechanism = keeps(middle, cells)
+            if mechanism is None:
                 high = middle
             else:
-                best, low = kept, middle
+                best, low = mechanism, middle
         high = min(most, low * _FURTHER)
     return best

@@ -1,4 +1,4 @@
-"""The smallest epsilon at which a bound of delta is small enough: found coarsely, then confirmed finely."""
+"""The smallest epsilon at which a bound of delta is small enough: by a coarse search, then a fine one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def smallest_epsilon(
 ) -> float | None:
     """An epsilon of at most `most` whose fine bound is at most delta, about 1e-4 of it above the smallest such.
 
-    The coarse bound finds a place to begin. What is returned was evaluated, so that it holds even if the bound were not
-    monotone. None where not even `most` is enough.
+    The coarse bound gives the start of the search. The returned epsilon was evaluated, so that it is valid even if the
+    bound is not monotone. None where even `most` is not enough.
 
     Example:
         >>> round(smallest_epsilon(lambda e: math.exp(-9 * e), lambda e: math.exp(-10 * e), 1e-6, 5.0), 3)
@@ -38,7 +38,7 @@ def smallest_epsilon(
 
 
 def _narrow(bound: Callable[[float], float], delta: float, low: float, high: float) -> float | None:
-    """A place just above the one where a bound falls to delta; None if that is above `high`.
+    """An epsilon just above the one at which a bound falls to delta; None if that is above `high`.
 
     By false position on the logarithm, which is nearly a straight line of epsilon^2.
     """
@@ -54,7 +54,7 @@ def _narrow(bound: Callable[[float], float], delta: float, low: float, high: flo
         middle = math.sqrt(low**2 + (high**2 - low**2) * share) + margin
         middle = min(max(middle, low + margin), high - margin)
         value = _log(bound(middle)) - goal
-        # The same end twice in a row would creep: the other's height counts half the next time.
+        # If one end moved twice in a row the search would slow down: the other end's value is halved (Illinois method).
         if value > 0:
             low, at_low, at_high = middle, value, at_high / 2
         else:

@@ -1,4 +1,4 @@
-"""CALM: everybody reports their cell of one of a few marginals; any other marginal is made of these."""
+"""CALM: each person reports their cell of one of a few marginals; other marginals are reconstructed from these."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from hubbub.protocols.marginals.plan import THETA, plan_marginals
 from hubbub.protocols.marginals.synopsis import Synopsis
 
 MOST_SUBSET_CELLS = 64
-"""Beyond this many cells, subset selection and OUE differ by little, and OUE's reports are faster to make."""
+"""With more cells, subset selection and OUE differ little, and OUE's reports are faster to make."""
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalCounts:
-    """The sketches of the reports on each marginal: all that the server keeps.
+    """The sketch of the reports on each marginal: all that the server stores.
 
     Example:
         >>> calm = CALM(1.0, (2, 2, 2), ((0, 1), (1, 2)))
@@ -42,7 +42,7 @@ class MarginalCounts:
 
     def __add__(self, other: MarginalCounts) -> MarginalCounts:
         if set(self.sketches) != set(other.sketches):
-            raise InvalidValue("sketches", sorted(other.sketches), "those of the same marginals")
+            raise InvalidValue("sketches", sorted(other.sketches), "sketches of the same marginals")
         return MarginalCounts({view: sketch + other.sketches[view] for view, sketch in self.sketches.items()})
 
     @property
@@ -55,8 +55,8 @@ class MarginalCounts:
 class CALM:
     """Consistent adaptive local marginals.
 
-    A person is assigned one of the marginals at random, and reports their cell of it by the frequency oracle that errs
-    least for its number of cells, with the whole budget. The server makes the marginals agree.
+    A person is assigned one of the marginals at random and reports their cell of it with the whole budget, by the
+    frequency oracle with the least error for that number of cells. The server makes the marginals consistent.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class CALM:
     sizes
         How many values each attribute has.
     marginals
-        The attributes of each marginal that is reported on; every attribute is in one. `planned` chooses them.
+        The attributes of each marginal that people report on; every attribute is in at least one. `planned` chooses
+        them.
 
     Example:
         >>> calm = CALM.planned(1.0, [2, 2, 3], n=20_000, k=2)
@@ -93,7 +94,7 @@ class CALM:
             raise InvalidValue("marginals", self.marginals, "marginals that differ")
         missing = sorted(set(range(len(self.sizes))).difference(*views))
         if missing:
-            raise InvalidValue("marginals", self.marginals, f"marginals that hold every attribute, {missing} too")
+            raise InvalidValue("marginals", self.marginals, f"marginals that cover every attribute, also {missing}")
         object.__setattr__(self, "marginals", views)
 
     @classmethod
@@ -102,7 +103,7 @@ class CALM:
         return cls(epsilon, tuple(sizes), plan_marginals(n, sizes, epsilon, k=k, theta=theta).marginals)
 
     def oracle(self, marginal: Attributes) -> FrequencyOracle:
-        """The oracle of a marginal: that of least variance for its number of cells."""
+        """The oracle of a marginal: the one with the least variance for its number of cells."""
         return cell_oracle(self.epsilon, prod(self.sizes[column] for column in marginal))
 
     def randomize(self, records: ArrayLike, rng: Random) -> dict[Attributes, Reports]:
@@ -115,7 +116,7 @@ class CALM:
         }
 
     def accumulate(self, reports: Mapping[Attributes, Reports]) -> MarginalCounts:
-        """What the server keeps of reports."""
+        """The sketches of reports."""
         unknown = sorted(set(reports) - set(self.marginals))
         if unknown:
             raise InvalidValue("reports", unknown, "reports on the marginals that were asked for")
@@ -127,11 +128,11 @@ class CALM:
         )
 
     def estimate(self, counts: MarginalCounts) -> Synopsis:
-        """The marginals, made to agree, from which any other is made; those without a report are left out."""
+        """The synopsis, which gives any marginal; reported marginals without a report are left out."""
         return Synopsis(self.unbiased(counts), self.sizes)
 
     def unbiased(self, counts: MarginalCounts) -> dict[Attributes, Estimate]:
-        """Each marginal by its own reports: unbiased, with the variance of noise and of sampling.
+        """The unbiased estimate of each marginal from its own reports, with the variance of noise and sampling.
 
         Example:
             >>> calm = CALM(1.0, (2, 2), ((0,), (1,)))
@@ -139,28 +140,28 @@ class CALM:
             >>> sorted(calm.unbiased(counts)), calm.unbiased(counts)[0,].bias
             ([(0,), (1,)], 'none')
         """
-        heard = {view: sketch for view, sketch in counts.sketches.items() if sketch.n}
-        missing = sorted(set(range(len(self.sizes))).difference(*heard))
+        sketches = {view: sketch for view, sketch in counts.sketches.items() if sketch.n}
+        missing = sorted(set(range(len(self.sizes))).difference(*sketches))
         if missing:
             raise InvalidValue("counts", f"{counts.n} reports", f"reports on every attribute: none are on {missing}")
-        return {view: self.oracle(view).estimate(heard[view]).of_population(counts.n) for view in heard}
+        return {view: self.oracle(view).estimate(sketch).of_population(counts.n) for view, sketch in sketches.items()}
 
 
 def release_marginals(
     records: ArrayLike, sizes: Sequence[int], epsilon: float, *, k: int, rng: Random, theta: float = THETA
 ) -> Synopsis:
-    """What CALM makes of a batch of records: plan, reports, sketches and estimates in one call.
+    """Run CALM on a batch of records: plan, reports, sketches and estimates in one call.
 
     Parameters
     ----------
     records
-        A row a person, a code for each attribute.
+        A row for each person, with a code for each attribute.
     sizes
         How many values each attribute has.
     epsilon
         What a person's report spends.
     k
-        How many attributes the wanted marginals have; others can be asked for too.
+        The number of attributes of the marginals that the error is minimised for; others can be estimated too.
     rng
         The randomness.
     theta
@@ -181,9 +182,10 @@ def release_marginals(
 
 @lru_cache(maxsize=1 << 12)
 def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle whose shares have the least variance once they sum to 1.
+    """The oracle whose shares have the least variance after they are normalised to sum to 1.
 
-    The chapter's rule knows GRR and OUE; where cells are few, subset selection errs less than either at small epsilons.
+    The chapter chooses between GRR and OUE; with few cells and a small epsilon, subset selection has less error than
+    both.
 
     Example:
         >>> [type(cell_oracle(epsilon, 4)).__name__ for epsilon in (0.2, 1.0)], type(cell_oracle(1.0, 512)).__name__

@@ -1,4 +1,4 @@
-"""Covering designs: few sets of attributes of one size that together contain every set of some smaller size."""
+"""Covering designs: few sets of attributes, all of one size, that together contain every set of some smaller size."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hubbub.core.errors import check_integer
 from hubbub.core.random import Random
 
 MOST_SUBSETS = 1 << 18
-"""Designs over more subsets than this are not looked for."""
+"""Designs that have to cover more subsets than this are not searched for."""
 _ATTEMPTS = 8
 
 
 def fewest_sets(attributes: int, covered: int, size: int) -> int:
-    """No design has fewer sets than this (Schoenheim's bound).
+    """A lower bound on the number of sets of a design (Schoenheim's bound).
 
     Example:
         >>> fewest_sets(8, 3, 4), fewest_sets(32, 3, 4)
@@ -33,22 +33,22 @@ def fewest_sets(attributes: int, covered: int, size: int) -> int:
 
 @lru_cache(maxsize=256)
 def covering_design(attributes: int, covered: int, size: int, most: int) -> tuple[Attributes, ...] | None:
-    """Sets of `size` attributes, one of which contains any `covered` attributes; None if more than `most` are needed.
+    """Sets of `size` attributes such that any `covered` attributes are in one; None if `most` sets do not suffice.
 
-    Sets are grown attribute by attribute, each time by the one that raises the expected number of newly covered subsets
-    most, as if the rest of the set were drawn at random; of several attempts the smallest design is taken. It need not
-    be the smallest there is.
+    A greedy search: to a set the attribute is added that most raises the expected number of newly covered subsets, if
+    the rest of the set were drawn at random. Of several attempts the smallest design is returned, which need not be
+    optimal.
 
     Parameters
     ----------
     attributes
         How many attributes there are.
     covered
-        How many attributes together must be in one set.
+        Any so many attributes must be together in one set.
     size
         How many attributes a set has.
     most
-        How many sets there may be.
+        The most sets that the design may have.
 
     Example:
         >>> len(covering_design(8, 3, 4, 100)), len(covering_design(8, 2, 4, 100))
@@ -63,14 +63,14 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
         return None
     best: tuple[Attributes, ...] | None = None
     for attempt in range(1 if size == covered else _ATTEMPTS):
-        design = _grown(attributes, covered, size, most if best is None else len(best) - 1, attempt)
+        design = _greedy_design(attributes, covered, size, most if best is None else len(best) - 1, attempt)
         best = design or best
     return best
 
 
 @lru_cache(maxsize=256)
 def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ...]:
-    """So many different sets of `size` attributes: first every attribute is in one, then every pair, and so on.
+    """So many different sets of `size` attributes: they cover first every attribute, then every pair, and so on.
 
     Example:
         >>> spread_sets(5, 2, 4)
@@ -83,7 +83,7 @@ def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ..
         if comb(attributes, covered) > MOST_SUBSETS:
             break
         _grow(sets, attributes, covered, size, number, np.arange(attributes))
-    rng = Random(seed="sets of attributes")  # a fixed design: everybody who asks is given the same
+    rng = Random(seed="sets of attributes")  # a fixed seed: the design is always the same
     while len(sets) < number:
         drawn = tuple(sorted(rng.permutation(attributes)[:size].tolist()))
         if drawn not in sets:
@@ -91,28 +91,28 @@ def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ..
     return tuple(sets[:number])
 
 
-def _grown(attributes: int, covered: int, size: int, most: int, attempt: int) -> tuple[Attributes, ...] | None:
+def _greedy_design(attributes: int, covered: int, size: int, most: int, attempt: int) -> tuple[Attributes, ...] | None:
     order = np.arange(attributes)
     if attempt:
         order = Random(seed=attempt).permutation(attributes)
     sets: list[Attributes] = []
-    done = _grow(sets, attributes, covered, size, most, order)
-    return tuple(sets) if done else None
+    complete = _grow(sets, attributes, covered, size, most, order)
+    return tuple(sets) if complete else None
 
 
 def _grow(
     sets: list[Attributes], attributes: int, covered: int, size: int, most: int, order: NDArray[np.int64]
 ) -> bool:
-    """Add sets until every subset of `covered` attributes is in one, or there are `most`: whether all are covered."""
+    """Add sets until every subset of `covered` attributes is in one, or there are `most`; return whether all are."""
     left = _incidence(attributes, covered)
     for chosen in sets:
         left = left[left[:, list(chosen)].sum(axis=1) < covered]
     uses = np.bincount(np.array(sets, dtype=np.int64).ravel(), minlength=attributes)
     while left.size and len(sets) < most:
-        grown = _next_set(left, covered, size, uses, order)
-        uses[grown] += 1
-        sets.append(tuple(sorted(grown)))
-        left = left[left[:, grown].sum(axis=1) < covered]
+        new_set = _next_set(left, covered, size, uses, order)
+        uses[new_set] += 1
+        sets.append(tuple(sorted(new_set)))
+        left = left[left[:, new_set].sum(axis=1) < covered]
     return not left.size
 
 
@@ -136,7 +136,7 @@ def _next_set(
 
 @lru_cache(maxsize=8)
 def _incidence(attributes: int, covered: int) -> NDArray[np.int32]:
-    """A row a subset: 1 where an attribute is in it."""
+    """The incidence matrix: a row for each subset, with 1 where an attribute (column) is in it."""
     subsets = np.array(list(combinations(range(attributes), covered)), dtype=np.int64)
     rows = np.zeros((len(subsets), attributes), dtype=np.int32)
     rows[np.arange(len(subsets))[:, None], subsets] = 1

@@ -1,4 +1,4 @@
-"""The distribution of most entropy among those with given marginals."""
+"""The maximum-entropy distribution with given marginals."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ SETTLED = 1e-10
 
 
 def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]) -> Floats:
-    """The table of most entropy whose sums are the given marginals, by iterative proportional fitting.
+    """The table of maximum entropy that has the given marginals, by iterative proportional fitting.
 
-    Begun at the uniform distribution, the table is multiplied by turns so that each marginal is met; that converges to
-    the one of most entropy where the marginals agree with each other.
+    The table begins as the uniform distribution and is multiplied to match each marginal in turn. If the marginals are
+    consistent with each other, this converges to the maximum-entropy table.
 
     Parameters
     ----------
     marginals
-        Shares of at least 0 by the axes of the table that they are of, one axis an attribute.
+        Shares of at least 0, by the axes of the table; each attribute is an axis.
     shape
-        Of the table.
+        The shape of the table.
 
     Example:
         >>> first, other = np.array([[0.4, 0.1], [0.2, 0.3]]), np.array([[0.3, 0.3], [0.2, 0.2]])
@@ -35,9 +35,9 @@ def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]
     table = np.full(tuple(shape), 1.0 / np.prod(shape))
     for _ in range(ROUNDS):
         before = table
-        for attributes, wanted in marginals.items():
-            now = project(table, axes, attributes)
-            factor = np.divide(wanted, now, out=np.zeros_like(now), where=now > 0)
+        for attributes, target in marginals.items():
+            present = project(table, axes, attributes)
+            factor = np.divide(target, present, out=np.zeros_like(present), where=present > 0)
             table = table * np.expand_dims(factor, tuple(axis for axis in axes if axis not in attributes))
         if len(marginals) < 2 or float(np.abs(table - before).max()) < SETTLED:
             break

@@ -1,4 +1,4 @@
-"""How many marginals are asked for, and of how many attributes each (Algorithm 2)."""
+"""The choice of the marginals that people report on: how many, and of how many attributes each (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hubbub.core.event import units_of
 from hubbub.protocols.marginals.covering import covering_design, spread_sets
 
 THETA = 0.001
-"""The error that reconstruction is guessed to have, as in the chapter's experiments."""
+"""The assumed error of reconstruction, as in the chapter's experiments."""
 MOST_MARGINALS = 1 << 12
 
 
 def mean_cells(sizes: Sequence[int], s: int) -> float:
-    """The number of cells of a marginal of s attributes, on average over all of them.
+    """The mean number of cells of a marginal of s attributes, over all such marginals.
 
     Example:
         >>> mean_cells([2] * 8, 3), mean_cells([2, 3, 4], 2)
@@ -33,7 +33,7 @@ def mean_cells(sizes: Sequence[int], s: int) -> float:
 
 
 def noise_error(n: int, sizes: Sequence[int], epsilon: float, s: int) -> float:
-    """The sum of the variances of a 1-way marginal, averaged over the marginals of s attributes that hold it (Eq 6.4).
+    """The sum of the variances of a 1-way marginal that is estimated from marginals of s attributes (Eq 6.4).
 
     Example:
         >>> [round(3 * noise_error(2**16, [2] * 8, 2.0, s), 5) for s in (3, 4)]
@@ -45,7 +45,7 @@ def noise_error(n: int, sizes: Sequence[int], epsilon: float, s: int) -> float:
 
 
 def sampling_error(n: int, t: int) -> float:
-    """At most so large is the sum of squared errors from asking a group for the whole (Eq 6.5, t/n).
+    """An upper bound t/n on the sum of squared errors from asking one of t groups for the population (Eq 6.5).
 
     Example:
         >>> round(sampling_error(2**16, 56), 5)
@@ -56,16 +56,16 @@ def sampling_error(n: int, t: int) -> float:
 
 @dataclass(frozen=True)
 class MarginalPlan:
-    """The marginals that people report on.
+    """The marginals that people report on, and their expected errors.
 
     Parameters
     ----------
     marginals
-        The attributes of each.
+        The attributes of each marginal.
     noise, sampling
         The expected sums of squared errors of a k-way marginal: k times Eq 6.4, and Eq 6.5.
     covers
-        Whether every set of k attributes is in one of the marginals, so that nothing is reconstructed.
+        Whether every set of k attributes is in one of the marginals, so that no reconstruction is needed.
     """
 
     marginals: tuple[Attributes, ...]
@@ -86,14 +86,15 @@ class MarginalPlan:
 
     @property
     def s(self) -> int:
-        """How many attributes each has."""
+        """How many attributes each marginal has."""
         return len(self.marginals[0])
 
 
 def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, theta: float = THETA) -> MarginalPlan:
-    """Choose t and s so that the larger of noise and sampling error is small, given what reconstruction may cost.
+    """Choose the number t of marginals and their number s of attributes to minimise the larger of two errors.
 
-    Where the population is so small that theta n marginals leave attributes out, as many are taken as hold each once.
+    The errors are that of the noise and that of sampling, given the error theta of reconstruction. If theta n marginals
+    are too few to cover all attributes, as many are chosen as cover each attribute once.
 
     Parameters
     ----------
@@ -104,9 +105,9 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
     epsilon
         What a report spends.
     k
-        How many attributes the wanted marginals have.
+        The number of attributes of the marginals that will be asked for.
     theta
-        The error that a reconstructed marginal is guessed to have.
+        The assumed error of a reconstructed marginal.
 
     Example:
         >>> plan = plan_marginals(2**16, [2] * 8, 2.0, k=3)
@@ -148,5 +149,5 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
 
 
 def _all_covered(marginals: Sequence[Attributes], m: int, k: int) -> bool:
-    held = {subset for marginal in marginals for subset in combinations(marginal, k)}
-    return len(held) == comb(m, k)
+    covered = {subset for marginal in marginals for subset in combinations(marginal, k)}
+    return len(covered) == comb(m, k)

@@ -1,4 +1,4 @@
-"""A marginal that nobody reported on: the likeliest table, and what the reported ones leave possible."""
+"""A marginal that nobody reported on, reconstructed by maximum entropy, with bounds from the reported marginals."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _ONE_DEVIATION = 2 * NormalDist().cdf(1.0) - 1
 
 @dataclass(frozen=True, eq=False)
 class ReconstructedMarginal(Estimate):
-    """Shares of the cells of a marginal that is put together from smaller ones, by maximum entropy.
+    """Shares of the cells of a marginal that is reconstructed from smaller marginals (its parts) by maximum entropy.
 
-    A cell holds no more people than any smaller marginal has there. Two events within a third have at most its share
-    together: so a cell holds at least P(B1) + P(B2) - P(their common attributes), and so on from part to part.
-    The interval reaches from the largest lower to the smallest upper bound, each widened by its noise: it covers noise,
-    sampling and reconstruction. `variance` is the square of half of the interval of 68%.
+    A cell's share is at most that of its projection onto each part. It is at least P(B1) + P(B2) - P(common attributes
+    of B1 and B2) for two parts B1 and B2, and so on from part to part. The interval reaches from the lower bound to the
+    smallest upper bound, each widened by its noise: it covers noise, sampling and reconstruction. `variance` is the
+    square of half of the 68% interval.
 
     Parameters
     ----------
     upper
-        The smaller marginals, each as shares at every cell of this one, and their standard errors: a row each.
+        For each part, the share at every cell of this marginal, and its standard error.
     lower
-        The lower bound of every cell, and its standard error at most.
+        The lower bound of every cell, and an upper bound on its standard error.
     parts
-        The attributes of the smaller marginals.
+        The attributes of the parts.
 
     Example:
         >>> pair = Estimate([0.3, 0.2, 0.1, 0.4], [1e-4] * 4, 1000)
-        >>> one = Estimate([0.5, 0.5], [1e-4] * 2, 1000)
-        >>> parts = {(0, 1): pair, (1, 2): pair, (1,): one}
-        >>> made = ReconstructedMarginal.made(np.full(8, 0.125), [(0, 1), (1, 2)], parts, (2, 2, 2), 1000)
-        >>> low, high = made.interval(0.95)
-        >>> low[:2].round(3).tolist(), high[:2].round(3).tolist(), made.bias
+        >>> single = Estimate([0.5, 0.5], [1e-4] * 2, 1000)
+        >>> known = {(0, 1): pair, (1, 2): pair, (1,): single}
+        >>> table = ReconstructedMarginal.from_parts(np.full(8, 0.125), [(0, 1), (1, 2)], known, (2, 2, 2), 1000)
+        >>> low, high = table.interval(0.95)
+        >>> low[:2].round(3).tolist(), high[:2].round(3).tolist(), table.bias
         ([0.041, 0.0], [0.322, 0.222], 'heuristic')
     """
 
@@ -49,7 +49,7 @@ class ReconstructedMarginal(Estimate):
     parts: tuple[Attributes, ...] = ()
 
     @classmethod
-    def made(
+    def from_parts(
         cls,
         value: Floats,
         parts: Sequence[Attributes],
@@ -57,14 +57,27 @@ class ReconstructedMarginal(Estimate):
         shape: Sequence[int],
         n: int,
     ) -> Self:
-        """From the table, its parts by axes of it, and the unbiased estimates of them and of what neighbours share."""
+        """The estimate with its bounds.
 
-        def spread(part: Attributes, numbers: Floats) -> Floats:
+        Parameters
+        ----------
+        value
+            The shares of all cells.
+        parts
+            The axes of the table that each part has.
+        known
+            The unbiased estimates of the parts, and of the marginals of the axes that a part has in common with earlier
+            parts.
+        shape, n
+            The shape of the table, and how many people reported.
+        """
+
+        def at_cells(part: Attributes, numbers: Floats) -> Floats:
             table = numbers.reshape([shape[axis] for axis in part])
             others = tuple(axis for axis in range(len(shape)) if axis not in part)
             return np.broadcast_to(np.expand_dims(table, others), shape).ravel()
 
-        upper = np.array([[spread(part, known[part].value), spread(part, known[part].stderr)] for part in parts])
+        upper = np.array([[at_cells(part, known[part].value), at_cells(part, known[part].stderr)] for part in parts])
         least, error = upper[0]
         reached = set(parts[0])
         for row, part in enumerate(parts[1:], start=1):
@@ -73,7 +86,9 @@ class ReconstructedMarginal(Estimate):
             shared = tuple(axis for axis in part if axis in reached)
             reached |= set(part)
             above, above_error = (
-                (spread(shared, known[shared].value), spread(shared, known[shared].stderr)) if shared else (1.0, 0.0)
+                (at_cells(shared, known[shared].value), at_cells(shared, known[shared].stderr))
+                if shared
+                else (1.0, 0.0)
             )
             least, error = least + upper[row, 0] - above, error + upper[row, 1] + above_error
         lower = np.array([least, error])
@@ -86,8 +101,8 @@ class ReconstructedMarginal(Estimate):
         """Intervals that hold the truth at least with probability `level`, one cell at a time."""
         if not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
-        either = (1 - level) / 2
-        every = NormalDist().inv_cdf(1 - either / len(self.upper))
-        high = (self.upper[:, 0] + every * self.upper[:, 1]).min(axis=0)
-        low = self.lower[0] - NormalDist().inv_cdf(1 - either) * self.lower[1]
+        error = (1 - level) / 2  # of each side
+        reach = NormalDist().inv_cdf(1 - error / len(self.upper))  # of each of the upper bounds
+        high = (self.upper[:, 0] + reach * self.upper[:, 1]).min(axis=0)
+        low = self.lower[0] - NormalDist().inv_cdf(1 - error) * self.lower[1]
         return np.minimum(self.value, np.maximum(low, 0.0)), np.maximum(self.value, np.clip(high, 0.0, 1.0))

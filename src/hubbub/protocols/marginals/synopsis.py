@@ -1,4 +1,4 @@
-"""Marginals that agree, and any other marginal made of them."""
+"""Consistent marginals, from which any other marginal is computed or reconstructed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_RECONSTRUCTED = 1 << 20
 
 
 class Synopsis:
-    """The joint distribution of all attributes, as far as some marginals tell it.
+    """The joint distribution of all attributes, as far as some marginals determine it.
 
     Parameters
     ----------
     estimates
-        Unbiased estimates of the shares of each marginal's cells by its attributes, the last of which runs fastest,
-        with their noise. Their variances are of noise and of sampling.
+        By the attributes of each marginal, the unbiased estimate of the shares of its cells, with its noise; the last
+        attribute varies fastest. Variances include noise and sampling.
     sizes
         How many values each attribute has.
 
@@ -35,40 +35,41 @@ class Synopsis:
         >>> pairs = {(0, 1): [0.5, 0.0, 0.1, 0.4], (1, 2): [0.3, 0.3, 0.2, 0.2]}
         >>> estimates = {view: Estimate(v, [1e-4] * 4, 9000, noise=noise) for view, v in pairs.items()}
         >>> synopsis = Synopsis(estimates, (2, 2, 2))
-        >>> covered, made = synopsis.marginal([0, 1]), synopsis.marginal([0, 2])
+        >>> covered, reconstructed = synopsis.marginal([0, 1]), synopsis.marginal([0, 2])
         >>> covered.value.round(2).tolist(), synopsis.covers([0, 2])
         ([0.5, 0.0, 0.1, 0.4], False)
-        >>> made.value.round(2).tolist(), made.bias, made.parts
+        >>> reconstructed.value.round(2).tolist(), reconstructed.bias, reconstructed.parts
         ([0.25, 0.25, 0.25, 0.25], 'heuristic', ((0,), (1,)))
     """
 
     def __init__(self, estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> None:
         self.sizes = check_sizes(sizes)
         self.consistent = consistent_marginals(estimates, self.sizes)
-        """The marginals by their attributes, after consistency."""
-        self._own = {view: norm(estimate) for view, estimate in estimates.items()}
+        """The consistent marginals, by their attributes."""
+        self._unbiased = {view: norm(estimate) for view, estimate in estimates.items()}
         self.n = sum(estimate.n for estimate in estimates.values())
 
     def covers(self, attributes: Sequence[int]) -> bool:
-        """Whether one of the marginals has all these attributes, so that nothing need be reconstructed."""
+        """Whether one of the marginals has all these attributes, so that no reconstruction is needed."""
         return any(set(attributes) <= set(view) for view in self.consistent)
 
     def marginal(self, attributes: Sequence[int]) -> Estimate:
-        """The shares of the cells of a marginal, its attributes in rising order, the last running fastest.
+        """The shares of the cells of a marginal, with its attributes in ascending order; the last varies fastest.
 
-        Where a marginal with all the attributes was reported on, `value` is what consistency left of it, and intervals
-        lie around the unbiased mean of all such marginals: noise and sampling. Else it is a `ReconstructedMarginal`.
+        If people reported on a marginal with all the attributes, `value` is consistent with the other marginals, and
+        intervals are those of the unbiased mean of all such marginals: they cover noise and sampling. Otherwise the
+        result is a `ReconstructedMarginal`.
         """
         wanted = check_attributes(attributes, self.sizes)
         return self._covered(wanted) if self.covers(wanted) else self._reconstructed(wanted)
 
     def table(self, attributes: Sequence[int]) -> Floats:
-        """The same shares without their error, one axis an attribute, in the order of the attributes given.
+        """The same shares without their error, as a table with an axis for each attribute, in the given order.
 
         Example:
             >>> from hubbub.core.noise import Noise
-            >>> own = Estimate([0.1, 0.2, 0.3, 0.1, 0.2, 0.1], [0.01] * 6, 10, noise=Noise(0.01, 0.0))
-            >>> Synopsis({(0, 1): own}, (2, 3)).table([1, 0]).round(1).tolist()
+            >>> estimate = Estimate([0.1, 0.2, 0.3, 0.1, 0.2, 0.1], [0.01] * 6, 10, noise=Noise(0.01, 0.0))
+            >>> Synopsis({(0, 1): estimate}, (2, 3)).table([1, 0]).round(1).tolist()
             [[0.1, 0.1], [0.2, 0.2], [0.3, 0.1]]
         """
         return self._values(check_attributes(attributes, self.sizes)).transpose(
@@ -91,17 +92,17 @@ class Synopsis:
         return Estimate(value, direct.variance, direct.n, "consistent", centre=direct.value)
 
     def _direct(self, wanted: Attributes) -> Estimate:
-        """The unbiased mean over all marginals with these attributes, by weights that depend on no report."""
+        """The unbiased mean over all marginals with these attributes, by weights that do not depend on reports."""
         cells = prod(self._shape(wanted))
         sums, weights = [], []
-        for view, estimate in self._own.items():
+        for view, estimate in self._unbiased.items():
             if set(wanted) <= set(view):
-                sums.append(estimate.linear(_summing(self._shape(view), view, wanted)))
+                sums.append(estimate.linear(_summing_matrix(self._shape(view), view, wanted)))
                 assert estimate.noise is not None
                 weights.append(1 / max(sum_variance(estimate.noise, len(estimate) // cells, 1 / cells), 1e-300))
-        parts = np.array(weights) / np.sum(weights)
-        value = np.sum([part * estimate.value for part, estimate in zip(parts, sums, strict=True)], axis=0)
-        variance = np.sum([part**2 * estimate.variance for part, estimate in zip(parts, sums, strict=True)], axis=0)
+        weighted = list(zip(np.array(weights) / np.sum(weights), sums, strict=True))
+        value = np.sum([weight * estimate.value for weight, estimate in weighted], axis=0)
+        variance = np.sum([weight**2 * estimate.variance for weight, estimate in weighted], axis=0)
         return Estimate(value, variance, sum(estimate.n for estimate in sums))
 
     def _reconstructed(self, wanted: Attributes) -> ReconstructedMarginal:
@@ -115,12 +116,12 @@ class Synopsis:
                 known.setdefault(_places(shared, wanted), self._direct(shared))
             reached |= set(part)
         places = [_places(part, wanted) for part in parts]
-        return ReconstructedMarginal.made(value, places, known, self._shape(wanted), self.n)
+        return ReconstructedMarginal.from_parts(value, places, known, self._shape(wanted), self.n)
 
     def _parts(self, wanted: Attributes) -> list[Attributes]:
-        """The largest sets of the wanted attributes that a marginal has."""
-        held = {tuple(column for column in view if column in wanted) for view in self.consistent} - {()}
-        return sorted(part for part in held if not any(set(part) < set(other) for other in held))
+        """The largest subsets of the wanted attributes that are in one marginal."""
+        subsets = {tuple(column for column in view if column in wanted) for view in self.consistent} - {()}
+        return sorted(part for part in subsets if not any(set(part) < set(other) for other in subsets))
 
     def _shape(self, attributes: Attributes) -> tuple[int, ...]:
         return tuple(self.sizes[column] for column in attributes)
@@ -131,7 +132,7 @@ def _places(part: Attributes, wanted: Attributes) -> Attributes:
 
 
 def _chained(parts: list[Attributes]) -> list[Attributes]:
-    """The parts in an order in which each shares as much as possible with those before it."""
+    """The parts in an order in which each shares as many attributes as possible with the earlier parts."""
     left = list(parts)
     chain = [left.pop(0)]
     while left:
@@ -141,11 +142,11 @@ def _chained(parts: list[Attributes]) -> list[Attributes]:
     return chain
 
 
-def _summing(shape: tuple[int, ...], view: Attributes, wanted: Attributes) -> Floats:
-    """A row a cell of the smaller table: 1 at the cells of the larger that it is the sum of."""
+def _summing_matrix(shape: tuple[int, ...], view: Attributes, wanted: Attributes) -> Floats:
+    """The 0-1 matrix that sums a table over the attributes that are not wanted: a row for each cell of the sums."""
     codes = np.unravel_index(np.arange(prod(shape)), shape)
-    kept = [axis for axis, column in enumerate(view) if column in wanted]
-    cells = np.ravel_multi_index([codes[axis] for axis in kept], [shape[axis] for axis in kept])
-    rows = np.zeros((prod(shape[axis] for axis in kept), prod(shape)))
+    axes = [axis for axis, column in enumerate(view) if column in wanted]
+    cells = np.ravel_multi_index([codes[axis] for axis in axes], [shape[axis] for axis in axes])
+    rows = np.zeros((prod(shape[axis] for axis in axes), prod(shape)))
     rows[cells, np.arange(prod(shape))] = 1.0
     return rows

@@ -1,4 +1,4 @@
-"""Records drawn from released marginals: for programs that take records, such as those that train models."""
+"""Synthetic records drawn from released marginals, for programs that need records, such as those that train models."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from hubbub.core.random import Random
 from hubbub.protocols.marginals.synopsis import Synopsis
 
 MOST_TOGETHER = 1 << 12
-"""Attributes with up to this many cells are drawn together."""
+"""Attributes with at most this many cells together are drawn from their joint marginal."""
 
 
 def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Sequence[int] | None = None) -> Codes:
-    """Records of people who do not exist, distributed as the marginals say.
+    """Records of people who do not exist, with the distribution of the released marginals.
 
-    Where the attributes have few cells together, records are drawn from their marginal. Else each attribute is drawn
-    given another, along the tree of pairs that tell most of each other: pairs in the tree are distributed as released,
-    other pairs as far as they follow from these.
+    If the attributes have few cells together, records are drawn from their joint marginal. Otherwise each attribute is
+    drawn given another, along the tree of pairs with the most mutual information: pairs in the tree are distributed as
+    released, other pairs only as follows from the tree.
 
     Parameters
     ----------
     synopsis
-        What was released. The records tell nothing that it does not.
+        The release. The records reveal nothing more.
     n
         How many records.
     rng
         The randomness.
     attributes
-        Which columns, and in which order; all unless given.
+        The columns, in this order; all unless given.
 
     Example:
         >>> from hubbub.protocols.marginals.calm import release_marginals
@@ -56,36 +56,36 @@ def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Seque
 
 
 def information(table: Floats) -> float:
-    """How many nats two attributes tell of each other.
+    """The mutual information of two attributes, in nats.
 
     Example:
         >>> information(np.array([[0.25, 0.25], [0.25, 0.25]])), round(information(np.array([[0.5, 0], [0, 0.5]])), 3)
         (0.0, 0.693)
     """
     independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
-    held = table > 0
-    return float((table[held] * np.log(table[held] / independent[held])).sum())
+    positive = table > 0
+    return float((table[positive] * np.log(table[positive] / independent[positive])).sum())
 
 
 def _along_tree(synopsis: Synopsis, columns: Attributes, n: int, rng: Random) -> Codes:
     rows = np.zeros((n, len(columns)), dtype=np.int64)
     rows[:, 0] = _draw(synopsis.table(columns[:1])[None, :], np.zeros(n, dtype=np.int64), rng)
-    # of every column that is not drawn yet: the drawn one that tells most of it
+    # for every column that is not drawn yet: its largest mutual information with a drawn column, and that column
     best = dict.fromkeys(range(1, len(columns)), (-1.0, 0))
     new = 0
     while best:
         for place in best:
-            told = information(synopsis.table((columns[new], columns[place])))
-            best[place] = max(best[place], (told, new))
+            nats = information(synopsis.table((columns[new], columns[place])))
+            best[place] = max(best[place], (nats, new))
         chosen = max(best, key=lambda place: best[place])
-        _, given = best.pop(chosen)
-        rows[:, chosen] = _draw(synopsis.table((columns[given], columns[chosen])), rows[:, given], rng)
+        _, parent = best.pop(chosen)
+        rows[:, chosen] = _draw(synopsis.table((columns[parent], columns[chosen])), rows[:, parent], rng)
         new = chosen
     return rows
 
 
 def _draw(weights: Floats, rows: NDArray[np.int64], rng: Random) -> Codes:
-    """A column of a table for each given row, in proportion to the row's weights."""
+    """For each of the given rows of a table, draw a column in proportion to the row's weights."""
     sums = np.cumsum(weights, axis=1)
     # cell c of row r has the numbers from r + sums[c-1] to r + sums[c], scaled to its row
     scaled = np.divide(sums, sums[:, -1:], out=np.ones_like(sums), where=sums[:, -1:] > 0)

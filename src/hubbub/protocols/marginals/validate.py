@@ -1,4 +1,4 @@
-"""How far reconstruction is off, measured: each group's own marginal beside what the other groups make of it."""
+"""The measured error of reconstruction: each reported marginal is compared with its reconstruction from the others."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from hubbub.protocols.marginals.synopsis import Synopsis
 
 @dataclass(frozen=True)
 class ReconstructionError:
-    """The sum of squared errors of a reconstructed marginal, on average over those that were left out.
+    """The sum of squared errors of a reconstructed marginal, averaged over the marginals that were left out.
 
     Parameters
     ----------
     squared
-        The mean, less the noise and sampling of the left-out marginals themselves: unbiased, and by chance below 0. It
-        is of marginals with as many attributes as were reported on; larger ones may be further off.
+        The mean, without the noise and sampling of the left-out marginals themselves: unbiased, and so sometimes below
+        0. It is for marginals with as many attributes as people reported on; larger marginals may have larger errors.
     stderr
-        How far the mean may be off, from how the marginals differ; infinite where there is but one.
+        The standard error of the mean, from how the marginals differ; infinite for a single marginal.
     marginals
-        How many were left out.
+        How many marginals were left out.
     """
 
     squared: float
@@ -37,10 +37,10 @@ class ReconstructionError:
 def measured_reconstruction(
     estimates: Mapping[Attributes, Estimate], sizes: Sequence[int], *, most: int = 16
 ) -> ReconstructionError:
-    """Leave out one marginal at a time, make it of the others, and compare it with its own unbiased estimate.
+    """Leave out one marginal at a time, reconstruct it from the others, and compare it with its own unbiased estimate.
 
     The groups of people are disjoint, so that the two are independent: the expected squared difference is the squared
-    error of the reconstruction plus the variance of the left-out estimate, which is known.
+    error of the reconstruction plus the known variance of the left-out estimate.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def measured_reconstruction(
     sizes
         How many values each attribute has.
     most
-        How many marginals are left out, at most.
+        The most marginals that are left out.
 
     Example:
         >>> from hubbub import Random
@@ -57,23 +57,23 @@ def measured_reconstruction(
         >>> calm = CALM(2.0, (2, 2, 2), ((0, 1), (0, 2), (1, 2)))
         >>> same = np.repeat(np.arange(30_000)[:, None] % 2, 3, axis=1)
         >>> estimates = calm.unbiased(calm.accumulate(calm.randomize(same, Random(seed=1))))
-        >>> error = measured_reconstruction(estimates, (2, 2, 2))  # pairs that are equal pass for independent
+        >>> error = measured_reconstruction(estimates, (2, 2, 2))  # equal attributes, reconstructed as independent
         >>> error.marginals, 0.2 < error.squared < 0.3
         (3, True)
     """
     known = check_sizes(sizes)
     differences: list[float] = []
     for view, estimate in estimates.items():
-        others = {other: own for other, own in estimates.items() if other != view}
-        held = set().union(*others) if others else set()
-        if len(differences) == most or not set(view) <= held or any(set(view) <= set(other) for other in others):
+        others = {other: unbiased for other, unbiased in estimates.items() if other != view}
+        covered = set().union(*others) if others else set()
+        if len(differences) == most or not set(view) <= covered or any(set(view) <= set(other) for other in others):
             continue
-        own = norm(estimate)
-        made = Synopsis(others, known).table(view).ravel()
-        differences.append(float(((made - own.value) ** 2).sum() - own.variance.sum()))
+        direct = norm(estimate)
+        reconstructed = Synopsis(others, known).table(view).ravel()
+        differences.append(float(((reconstructed - direct.value) ** 2).sum() - direct.variance.sum()))
     if not differences:
         raise InvalidValue(
-            "estimates", sorted(estimates), "a marginal whose attributes others have, though none has all"
+            "estimates", sorted(estimates), "a marginal whose attributes are in other marginals, but not in one of them"
         )
     number = len(differences)
     spread = float(np.std(differences, ddof=1)) / number**0.5 if number > 1 else np.inf

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
 
+_MOST_EXPONENT = 500  # of a scale of 2: its square is a float
+
 
 @dataclass(frozen=True, eq=False)
 class Measure:
@@ -31,7 +33,12 @@ class Measure:
 
     @staticmethod
     def of(name: str, values: ArrayLike) -> Measure:
-        """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows."""
+        """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows.
+
+        Example:
+            >>> Measure.of("price", [1e-300, 0.0]).total
+            0.0
+        """
         array = np.asarray(values)
         if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
             raise InvalidValue(name, array, "finite numbers, one a person")
@@ -40,7 +47,10 @@ class Measure:
         most = math.isqrt((1 << 62) // max(numbers.size, 1))  # squares are added up in 64 bits
         if largest <= most and (numbers == np.rint(numbers)).all():
             return Measure(np.rint(numbers).astype(np.int64), 1.0)
-        scale = 2.0 ** math.floor(math.log2(most / largest))
+        exponent = math.floor(math.log2(most) - math.log2(largest))
+        if exponent < -_MOST_EXPONENT:
+            raise InvalidValue(name, largest, "numbers whose squares are finite")
+        scale = 2.0 ** min(exponent, _MOST_EXPONENT)
         return Measure(np.rint(numbers * scale).astype(np.int64), scale)
 
     @cached_property

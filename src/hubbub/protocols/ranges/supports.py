@@ -17,6 +17,8 @@ Ints = NDArray[np.int64]
 _NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
 """How many cells the cache holds, at 24 bytes each."""
+KEY_CELLS = 32
+"""A key and its arrays take as much memory as the supports of so many cells."""
 
 
 class Supports:
@@ -66,7 +68,7 @@ class Supports:
         """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
         known, before, _ = self._cache.pop(key, (_NO_CELLS, counts[:, :0], totals))
         self.counted += cells.size
-        self._size += cells.size
+        self._size += cells.size + (0 if known.size else KEY_CELLS)
         order = np.argsort(np.concatenate([known, cells]), kind="stable")
         merged = np.concatenate([before, counts], axis=1)[:, order]
         self._cache[key] = np.concatenate([known, cells])[order], merged, totals
@@ -81,12 +83,12 @@ class Supports:
         """Drop the least recently used supports until the cache is no larger than it may be."""
         while self._size > self._most:
             _, (known, _, _) = self._cache.popitem(last=False)
-            self._size -= known.size
+            self._size -= known.size + KEY_CELLS
 
     def drop(self, measure: str) -> None:
         """Drop all supports that were counted for a measure."""
         for key in [key for key in self._cache if isinstance(key, tuple) and key[1] == measure]:
-            self._size -= self._cache.pop(key)[0].size
+            self._size -= self._cache.pop(key)[0].size + KEY_CELLS
 
 
 def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:

@@ -28,31 +28,32 @@ __all__ = [
     "PopulationDivision",
     "Statistic",
     "epsilons",
+    "find_method",
     "window_stream",
 ]
 
 
 class Decision(NamedTuple):
-    """How a method decides what to publish, and what is known of it.
+    """How a method decides at each step whether to publish, and facts about it.
 
     Parameters
     ----------
     decide, parts
-        Its generator, and what its asks can take of a division.
+        The generator of the method over a division, and the numbers of parts that its asks can take.
     rounds
-        How many asks a step may have.
+        The most asks in a step.
     takes
         The part of a window of w steps that a publication is meant to take.
     publishes
-        Which publication that is.
+        The publication that `takes` is about.
     beside_lpu
-        How it compares with LPU where both ask a part of the people, as measured on streams that nothing was chosen on.
+        How the method compares with LPU if both divide the population, measured on streams that no choice was made on.
     even
         Whether every step takes the same part of the window.
     by_schedule
-        Whether the answers have no say in when it publishes and what.
+        Whether the steps that publish, and their parts, do not depend on answers.
     shrinking
-        What becomes of arcs that get smaller from publication to publication; empty where they do not.
+        A note for methods whose arcs get smaller from publication to publication; empty for others.
     """
 
     decide: Callable[..., Protocol]
@@ -69,8 +70,8 @@ class Decision(NamedTuple):
 class Method(NamedTuple):
     """A method of the paper: how it decides, what it divides, and the version of its arithmetic.
 
-    The number goes up with every change of what it asks, releases or remembers: a collector then begins a new era
-    instead of going on from numbers that it would not have made.
+    The version rises with every change of what the method asks, releases or remembers. A collector then begins a new
+    era instead of going on from stored numbers that this version would not have computed.
     """
 
     decision: Decision
@@ -84,7 +85,7 @@ class Method(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """How it compares with LPU, which has the least error on most streams that move.
+        """How the method compares with LPU, which has the least error on most streams that change.
 
         Example:
             >>> METHODS["LPU"].advice, METHODS["LBA"].advice
@@ -94,7 +95,7 @@ class Method(NamedTuple):
 
     @property
     def everyone(self) -> bool:
-        """Whether every device answers every ask; otherwise a part of them does, and spends the whole epsilon."""
+        """Whether every device answers every ask; otherwise a part of the devices answers, with the whole epsilon."""
         return self.division is BudgetDivision
 
 
@@ -194,26 +195,36 @@ METHODS: dict[str, Method] = {
 }
 
 
+def find_method(name: str) -> Method:
+    """The method of a name in `METHODS`.
+
+    Example:
+        >>> find_method("LPU").everyone
+        False
+    """
+    if name not in METHODS:
+        raise InvalidValue("method", name, f"one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
 def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
-    """Everything that one ask of a method may spend, in units of 1e-12 epsilon, smallest first.
+    """All amounts that one ask of a method may spend, in units of 1e-12 epsilon, smallest first.
 
     Example:
         >>> epsilons("LPA", epsilon=1.0, w=20), len(epsilons("LBA", epsilon=1.0, w=20))
         ((1000000000000,), 20)
     """
-    if method not in METHODS:
-        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    chosen = METHODS[method]
+    chosen = find_method(method)
     division = chosen.division(Frequencies(2), epsilon=epsilon, w=w)
     if isinstance(division, PopulationDivision):
         return (division.units,)
-    return tuple(sorted({spent for spent in chosen.decision.parts(division) if spent > 0}))
+    return tuple(sorted({units for units in chosen.decision.parts(division) if units > 0}))
 
 
 def window_stream(
     method: str, question: Statistic, *, epsilon: float, w: int, memory: Memory | None = None, **options: Any
 ) -> Protocol:
-    """A protocol that releases an estimate a step, for ever, and spends at most epsilon in any w steps on any device.
+    """A protocol that releases an estimate at every step and spends at most epsilon in any w steps on any device.
 
     Parameters
     ----------
@@ -224,17 +235,15 @@ def window_stream(
     epsilon, w
         The promise: epsilon in any w consecutive steps.
     memory
-        Where to remember what steps leave to later ones: a stream can stop and go on.
+        Where state is kept from step to step, so that a stream can be resumed.
     options
-        The method's own, such as `beta`.
+        Options of the method, such as `beta`.
 
     Example:
         >>> stream = window_stream("LPA", Frequencies(2), epsilon=1.0, w=20)
         >>> round(next(stream).cohort.share, 6)
         0.025
     """
-    if method not in METHODS:
-        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
-    chosen, memory = METHODS[method], memory or Memory()
-    account = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))
-    return chosen.decide(account, memory=memory, **options)
+    chosen, memory = find_method(method), memory or Memory()
+    division = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))
+    return chosen.decide(division, memory=memory, **options)

@@ -1,4 +1,4 @@
-"""Large numeric domains: find privately where to clip, and go on looking while the means stream."""
+"""Means of numbers from a large range, clipped at a threshold that is searched for privately all the time."""
 
 from __future__ import annotations
 
@@ -23,46 +23,50 @@ from hubbub.protocols.window.division import BudgetDivision, Division
 
 Floats = NDArray[np.float64]
 WINDOWS = 4
-"""For how many windows the search remembers what it heard, about."""
+"""For about how many windows a report of the search counts."""
 SURE = 3.0
-"""Standard errors below which a share may be none."""
+"""A share counts as positive if it is more than this many standard errors above 0."""
 BETTER = 0.8
-"""A new threshold takes over when its expected error is below so much of the present one's."""
+"""A new threshold is used if its expected error is below this part of the present threshold's."""
 
 
 @dataclass
-class _Seen:
-    """The histogram as far as it is known, and the threshold in use."""
+class _Histogram:
+    """The estimated shares of the cells, and the threshold in use."""
 
     shares: Floats
     variance: Floats
     weight: float
     threshold: float
 
-    def learn(self, heard: Estimate, forget: float) -> None:
-        """Weigh in one more estimate."""
-        before = forget * self.weight
-        self.weight = before + heard.n
-        self.shares = (before * self.shares + heard.n * heard.value) / self.weight
-        self.variance = (before**2 * self.variance + heard.n**2 * heard.variance) / self.weight**2
+    def add(self, estimate: Estimate, decay: float) -> None:
+        """Average in one more estimate; the weight of the earlier ones is multiplied by `decay`."""
+        before = decay * self.weight
+        self.weight = before + estimate.n
+        self.shares = (before * self.shares + estimate.n * estimate.value) / self.weight
+        self.variance = (before**2 * self.variance + estimate.n**2 * estimate.variance) / self.weight**2
 
-    def sure(self) -> Floats:
-        """The shares up to the last cell from which on there is surely someone: noise far out would count for much."""
+    def significant(self) -> Floats:
+        """The shares up to the last cell such that the sum from there on is significant, and 0 beyond.
+
+        Noise in the cells of large numbers would otherwise count for much.
+        """
         beyond, variance = (np.cumsum(part[::-1])[::-1] for part in (self.shares, self.variance))
         above = np.flatnonzero(beyond > SURE * np.sqrt(variance))
         end = above[-1] + 1 if len(above) else 0
         return np.where(np.arange(len(self.shares)) < end, np.maximum(self.shares, 0.0), 0.0)
 
-    def unseen(self, above: Floats) -> float:
-        """The square of what clipping loses, as far as the histogram can tell, and how uncertain that is."""
+    def squared_bias(self, above: Floats) -> float:
+        """The squared bias of clipping plus its uncertainty; `above` is how far each cell is above the threshold."""
         return max(float(self.shares @ above), 0.0) ** 2 + float(self.variance @ above**2)
 
 
-class Clippings(NamedTuple):
-    """All that `clipped_means` may ever ask: what a device that admits it has to know beforehand.
+class ClippedAsks(NamedTuple):
+    """All asks that `clipped_means` can make, which a device must know beforehand to admit them.
 
-    `views` are patterns, in which a number may be a range; `mechanisms` are those of the search, by their ids; of
-    `means`, whose parameters depend on the threshold, the name and the units that one may spend.
+    `views` are specs of views, in which a number may be a range. `mechanisms` are the ids of the search's mechanisms.
+    `means` is the name of the mechanism of the means, whose parameters depend on the threshold, and the units that it
+    may spend. `rounds` is the most asks in a step.
     """
 
     views: tuple[dict[str, Json], ...]
@@ -71,29 +75,29 @@ class Clippings(NamedTuple):
     rounds: int
 
 
-def clippings(
+def clipped_asks(
     method: str, *, epsilon: float, w: int, most: float, first: float = 1.0, cells: int = 32, search: float = 0.2
-) -> Clippings:
-    """The family of asks of `clipped_means` with the same parameters.
+) -> ClippedAsks:
+    """All asks of `clipped_means` with the same parameters.
 
     Example:
-        >>> family = clippings("LPU", epsilon=1.0, w=4, most=1000.0)
-        >>> family.views[1], family.means, family.rounds
+        >>> asks = clipped_asks("LPU", epsilon=1.0, w=4, most=1000.0)
+        >>> asks.views[1], asks.means, asks.rounds
         ({'kind': 'clipped', 'low': 0.0, 'high': {'from': 1.0, 'to': 1000.0}}, ('Hybrid', (1000000000000,)), 2)
     """
     from hubbub.protocols.window import METHODS
 
-    where, division = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
+    cell_shares, division = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
     if isinstance(division, BudgetDivision):
-        aside, spent = division.each_aside, METHODS[method].decision.parts(division)
+        search_units, mean_units = division.aside_parts, METHODS[method].decision.parts(division)
     else:
-        aside, spent = division.units, (division.units,)
+        search_units, mean_units = division.units, (division.units,)
     name = type(division.question.mechanism(division.units)).__name__
     clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": float(first), "to": float(most)}}
-    return Clippings(
-        (where.view.spec(), clipped),
-        (where.mechanism(aside).spec_id,) if aside else (),
-        (name, tuple(sorted({units_of(epsilon_of(units)) for units in spent if units}))),
+    return ClippedAsks(
+        (cell_shares.view.spec(), clipped),
+        (cell_shares.mechanism(search_units).spec_id,) if search_units else (),
+        (name, tuple(sorted({units_of(epsilon_of(units)) for units in mean_units if units}))),
         1 + METHODS[method].decision.rounds,
     )
 
@@ -101,17 +105,16 @@ def clippings(
 def _parts(
     method: str, *, epsilon: float, w: int, most: float, first: float, cells: int, search: float
 ) -> tuple[Frequencies, Division]:
-    """What the search asks, and the account of the window."""
-    from hubbub.protocols.window import METHODS
+    """The statistic of the search, and the division of the window."""
+    from hubbub.protocols.window import find_method
 
-    if method not in METHODS:
-        raise InvalidValue("method", method, f"one of {', '.join(METHODS)}")
+    chosen = find_method(method)
     if not (math.isfinite(most) and 0 < first < most):
         raise InvalidValue("most", most, f"a finite number above first = {first:g}")
     if not 0 < search < 1:
         raise InvalidValue("search", search, "a share between 0 and 1")
     view = Binned(first=first, factor=(most / first) ** (1 / (cells - 1)), cells=cells)
-    division = METHODS[method].division(Means(0.0, most), epsilon=epsilon, w=w, aside=search)
+    division = chosen.division(Means(0.0, most), epsilon=epsilon, w=w, aside=search)
     return Frequencies(cells, view=view), division
 
 
@@ -129,9 +132,9 @@ def clipped_means(
 ) -> Protocol:
     """Means of numbers from 0 to `most`, clipped at a threshold that is searched for all the time (section 6.1.2).
 
-    Of every window, `search` asks for the cell of the number among cells that grow geometrically from `first` to
-    `most`. From the histogram comes the threshold of least expected error: what clipping would lose, squared, and the
-    variance of the method's own division at that threshold. The rest of the window is the method's.
+    A part `search` of every window asks for the cell of the number, among cells that grow geometrically from `first` to
+    `most`. From this histogram follows the threshold of least expected error: the squared bias of clipping, plus the
+    variance of the method at that threshold. The rest of the window is for the method.
 
     Parameters
     ----------
@@ -140,7 +143,7 @@ def clipped_means(
     epsilon, w
         The promise: epsilon in any w consecutive steps, the search included.
     most, first, cells
-        The largest number there may be, the smallest border, and how many cells there are between.
+        The largest number, the smallest border of a cell, and the number of cells.
     search
         The share of the window that the search takes.
     memory, options
@@ -153,37 +156,38 @@ def clipped_means(
     """
     from hubbub.protocols.window import METHODS
 
-    where, account = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
-    assert isinstance(where.view, Binned)
-    edges = np.array([0.0, *where.view.borders, most])
+    cell_shares, division = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
+    assert isinstance(cell_shares.view, Binned)
+    edges = np.array([0.0, *cell_shares.view.borders, most])
     memory = memory or Memory()
-    memory.keep("division", account)
-    seen = memory.keep("seen", _Seen(np.zeros(cells), np.zeros(cells), 0.0, most))
-    stream = METHODS[method].decide(account, memory=memory, **options)
+    memory.keep("division", division)
+    histogram = memory.keep("seen", _Histogram(np.zeros(cells), np.zeros(cells), 0.0, most))
+    stream = METHODS[method].decide(division, memory=memory, **options)
     reply: Any = None
     while True:
-        heard = yield from account.ask_aside(where)
-        if heard is not None:
-            seen.learn(heard, 1 - 1 / (WINDOWS * w))
-            seen.threshold = best_threshold(seen.sure(), edges, account, now=seen.threshold)
-        account.question = Means(0.0, seen.threshold)
+        estimate = yield from division.ask_aside(cell_shares)
+        if estimate is not None:
+            histogram.add(estimate, 1 - 1 / (WINDOWS * w))
+            present = histogram.threshold
+            histogram.threshold = best_threshold(histogram.significant(), edges, division, now=present)
+        division.question = Means(0.0, histogram.threshold)
         message = stream.send(reply)
         while not isinstance(message, Release):
             message = stream.send((yield message))
-        reply = yield _widened(message, seen.unseen(_above(edges, seen.threshold)))
+        reply = yield _widened(message, histogram.squared_bias(_above(edges, histogram.threshold)))
 
 
-def _widened(release: Release, more: float) -> Release:
-    """The same release, its variance with what clipping may have taken away: a clipped mean is not the mean."""
+def _widened(release: Release, squared_bias: float) -> Release:
+    """The same release with the squared bias of clipping added to its variances."""
     wider = {
-        name: replace(estimate, variance=estimate.variance + more, bias="heuristic")
+        name: replace(estimate, variance=estimate.variance + squared_bias, bias="heuristic")
         for name, estimate in release.estimates.items()
     }
     return replace(release, estimates=wider)
 
 
 def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: float) -> float:
-    """The upper border with the least variance plus squared clipping bias; the present one if none is much better.
+    """The threshold with the least variance plus squared bias of clipping; the present one if none is much better.
 
     Example:
         >>> from hubbub.protocols.window import PopulationDivision
@@ -192,18 +196,18 @@ def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: fl
         >>> best_threshold(np.array([0.9, 0.1, 0.0]), np.array([0.0, 1.0, 10.0, 100.0]), division, now=100.0)
         10.0
     """
-    usual, part = division.question, division.total // division.w
-    losses = {}
+    question, part = division.question, division.total // division.w
+    errors = {}
     for threshold in map(float, edges[1:]):
         division.question = Means(0.0, threshold)
-        losses[threshold] = division.error(part, np.array([threshold / 2])) + _lost(shares, edges, threshold) ** 2
-    division.question = usual
-    best = min(losses, key=losses.__getitem__)
-    return best if losses[best] < BETTER * losses[now] else now
+        errors[threshold] = division.error(part, np.array([threshold / 2])) + _bias(shares, edges, threshold) ** 2
+    division.question = question
+    best = min(errors, key=errors.__getitem__)
+    return best if errors[best] < BETTER * errors[now] else now
 
 
-def _lost(shares: Floats, edges: Floats, threshold: float) -> float:
-    """What clipping takes from the mean, if the shares, made whole, lie in the middles of their cells."""
+def _bias(shares: Floats, edges: Floats, threshold: float) -> float:
+    """By how much clipping lowers the mean, if numbers are in the middles of their cells and shares are scaled to 1."""
     return float(shares @ _above(edges, threshold)) / max(float(shares.sum()), TINY)
 
 

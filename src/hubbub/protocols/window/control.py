@@ -1,4 +1,4 @@
-"""The two controls that stream algorithms borrow: a PID controller and a Kalman filter."""
+"""A PID controller and a Kalman filter, which several stream methods use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hubbub.core.estimate import Estimate
 Floats = NDArray[np.float64]
 
 SPEEDS = 10.0 ** np.linspace(-4, 4, 17)
-"""The squared movements a step that a filter considers, as parts of the noise of the first estimate."""
+"""The process variances per step that a filter considers, as multiples of the variance of the first estimate."""
 DOUBT = 0.003
-"""The chance that a value changes its speed in a step, as the filter believes."""
+"""The assumed probability that a value changes its process variance ("speed") at a correction."""
 TINY = 1e-30
 
 
@@ -62,19 +62,19 @@ class Pid:
 
 
 class Kalman:
-    """A filter for each value: a random walk observed with noise of known variance, whose speed may change any time.
+    """A Kalman filter for each value: a random walk of unknown speed, observed with noise of known variance.
 
-    How fast a value walks need not be known. Each value has a filter for each of several speeds, weighed by how well it
-    foretold what came; the result is their mean. The filter doubts itself: at every correction each value may, with a
-    small chance, have taken another speed, very fast ones among them. So a filter that was sure of a slow one, and is
-    surprised, begins anew from what is heard (interacting multiple models, Blom and Bar-Shalom 1988).
+    The speed is the process variance per step. Each value has one filter for each of several speeds; the result is
+    their mean, weighted by the likelihood of the observations. At every correction each value is assumed to change to
+    another speed with a small probability. So a filter that had settled on a slow speed soon follows a jump
+    (interacting multiple models, Blom and Bar-Shalom 1988).
 
-    Its variance is what it believes; a stream that is no such walk errs more. No interval is made of it.
+    `variance` holds for random walks; on other streams the error is larger. No interval is computed from it.
 
     Parameters
     ----------
     process_variance
-        How much a value moves in a step, squared; None learns it, for each value.
+        The variance of a value's change in a step; if None, it is learnt for each value.
 
     Example:
         >>> kalman = Kalman(0.01)
@@ -94,41 +94,41 @@ class Kalman:
             raise InvalidValue("process_variance", process_variance, "a number of at least 0, or None")
         self.process_variance = process_variance
         self._speeds = np.zeros(0)
-        self._weights = self._values = self._variances = np.zeros((0, 0))  # a row a speed, a column a value
+        self._weights = self._values = self._variances = np.zeros((0, 0))  # rows are speeds, columns are values
 
     @property
     def begun(self) -> bool:
-        """Whether anything was heard yet."""
+        """Whether there was a first correction."""
         return bool(self._speeds.size)
 
     @property
     def value(self) -> Floats:
-        """The values as far as they are known; none before the first correction."""
+        """The estimates of the values; empty before the first correction."""
         return np.asarray((self._weights * self._values).sum(axis=0))
 
     @property
     def variance(self) -> Floats:
-        """How far off the values are believed to be, squared."""
+        """The variance of the estimates, for random walks."""
         return np.asarray((self._weights * (self._variances + (self._values - self.value) ** 2)).sum(axis=0))
 
     def advance(self, steps: int = 1) -> None:
-        """Let so many steps pass."""
+        """Advance by so many steps without an observation."""
         self._variances = self._variances + steps * self._speeds[:, None]
 
     def correct(self, fresh: Estimate) -> Floats:
-        """Weigh a fresh estimate against what is known; the values as far as they are known now."""
+        """Update the filter with a fresh estimate; return the new estimates of the values."""
         noise = np.maximum(fresh.variance, TINY)
         if not self.begun:
             self._begin(fresh.value, noise)
             return self.value
-        self._doubt()
-        spread, off = self._variances + noise, fresh.value - self._values
+        self._mix_speeds()
+        spread, innovation = self._variances + noise, fresh.value - self._values
         with np.errstate(divide="ignore"):
-            fits = np.log(self._weights) - (np.log(spread) + off**2 / spread) / 2
+            fits = np.log(self._weights) - (np.log(spread) + innovation**2 / spread) / 2
         weights = np.exp(fits - fits.max(axis=0))
         gain = self._variances / spread
         self._weights = weights / weights.sum(axis=0)
-        self._values, self._variances = self._values + gain * off, (1 - gain) * self._variances
+        self._values, self._variances = self._values + gain * innovation, (1 - gain) * self._variances
         return self.value
 
     def _begin(self, value: Floats, noise: Floats) -> None:
@@ -136,13 +136,13 @@ class Kalman:
         self._speeds = SPEEDS * float(np.mean(noise)) if known is None else np.array([known])
         rows = (len(self._speeds), 1)
         self._values, self._variances = np.tile(value, rows), np.tile(noise, rows)
-        self._weights = np.tile(_usual(len(self._speeds)), (1, len(value)))
+        self._weights = np.tile(_prior(len(self._speeds)), (1, len(value)))
 
-    def _doubt(self) -> None:
-        """Let each value take another speed with a small chance: a speed's filter then goes on from the mean of all."""
+    def _mix_speeds(self) -> None:
+        """Let each value change its speed with a small probability; the filter of the new speed begins at the mean."""
         mean, variance = self.value, self.variance
         stayed = (1 - DOUBT) * self._weights
-        weights = stayed + DOUBT * _usual(len(self._speeds))
+        weights = stayed + DOUBT * _prior(len(self._speeds))
         part = stayed / weights
         values = part * self._values + (1 - part) * mean
         self._variances = part * (self._variances + (self._values - values) ** 2) + (1 - part) * (
@@ -151,7 +151,7 @@ class Kalman:
         self._weights, self._values = weights, values
 
 
-def _usual(speeds: int) -> Floats:
-    """How likely each speed is before anything is known: slow ones are likelier. A column."""
+def _prior(speeds: int) -> Floats:
+    """The prior probability of each speed, as a column; slow speeds are likelier."""
     weights = SPEEDS[:speeds] ** -0.25 / np.sqrt(1 + SPEEDS[:speeds])
     return np.asarray(weights / weights.sum())[:, None]

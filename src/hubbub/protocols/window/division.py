@@ -1,8 +1,8 @@
-"""What a window may spend, and the two ways to divide it: by budget, or by population.
+"""The two ways to divide what a window may spend: by budget, or by population.
 
-Both hand out whole parts of a fixed total such that any w consecutive steps take at most all of it. Dividing the
-budget, everyone answers with a part of epsilon; dividing the population, a part of the people answers with all of it.
-Every method of this folder is written once, and runs either way.
+Both hand out whole parts of a fixed total such that any w consecutive steps take at most the total. If the budget is
+divided, everyone answers with a part of epsilon. If the population is divided, a part of the people answers with the
+whole epsilon. The methods of this package run over either division.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ Answer: TypeAlias = Generator[Message, Reply, Estimate | None]
 
 
 class Division(ABC):
-    """A question, an epsilon and a window of w steps, with the account of what the window's steps took.
+    """A statistic to ask for, an epsilon and a window of w steps, and the parts that the steps of the window took.
 
     Parameters
     ----------
     question
-        What is asked; it may be changed between steps.
+        The statistic; it may be changed between steps.
     epsilon, w
         The promise: epsilon in any w consecutive steps.
     aside
-        The share of the window that is kept for another question, evenly over its steps.
+        The share of the window that is reserved for another statistic, evenly over the steps.
     """
 
     total: int
-    """The parts that a window holds for the question."""
+    """The parts that a window has for the statistic."""
     remembered: ClassVar[tuple[str, ...]] = ("step", "population", "_taken", "_heard")
-    """What later steps depend on."""
+    """The attributes that later steps depend on."""
 
     def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0) -> None:
         check_integer("w", w, 1)
@@ -54,8 +54,8 @@ class Division(ABC):
         self.question = question
         self.units = units_of(question.mechanism(units_of(epsilon)).epsilon)
         self.w = w
-        self.each_aside = int(self._window() * aside) // w
-        self.total = self._window() - self.each_aside * w
+        self.aside_parts = int(self._window() * aside) // w
+        self.total = self._window() - self.aside_parts * w
         self.step = 1
         self.population = 0.0
         self._taken: deque[int] = deque([0], maxlen=w)
@@ -63,11 +63,11 @@ class Division(ABC):
 
     @abstractmethod
     def error(self, parts: int, like: NDArray[np.float64]) -> float:
-        """The expected error of asking with so many parts (Eq 4): the randomisation's, and the sample's."""
+        """The expected error of an ask that takes so many parts (Eq 4): of the randomisation and of the sample."""
 
     @abstractmethod
     def _window(self) -> int:
-        """The parts that a window holds in all."""
+        """The parts of a window, including those set aside."""
 
     @abstractmethod
     def _ask(self, question: Statistic, parts: int, standing: bool) -> Ask:
@@ -78,15 +78,15 @@ class Division(ABC):
         """The first ask of the next step, if it takes so many parts and this step takes no more."""
 
     @abstractmethod
-    def _whole(self, estimate: Estimate) -> Estimate:
-        """The estimate as one of the whole population."""
+    def _of_population(self, estimate: Estimate) -> Estimate:
+        """An estimate of the whole population, with the variance of sampling, from one of those who were asked."""
 
     def round_parts(self, parts: int, total: int) -> int:
-        """What an ask may take of a total where earlier answers decide how much: everyone's epsilon is from a list."""
+        """A number of parts that depends on earlier answers, rounded down to one that a device admits."""
         return parts
 
     def round_count(self, count: int) -> int:
-        """How many steps' parts an ask may take, where earlier answers decide how many."""
+        """A number of steps whose parts one ask takes, rounded down to one that a device admits."""
         return count
 
     def portion(self, share: float) -> int:
@@ -104,39 +104,39 @@ class Division(ABC):
         return self.total - sum(self._taken)
 
     def ask(self, parts: int, *, standing: bool = False, then: int = 0) -> Answer:
-        """Ask with so many parts, and estimate; None if nobody answered.
+        """Make an ask that takes so many parts, and return the estimate; None if nobody answered.
 
-        `then`: this is the last ask of the step, and the next step begins with an ask of so many parts.
+        `then` is for the last ask of a step: the number of parts that the first ask of the next step will take.
         """
         if not 0 <= parts <= self.left():
             raise HubbubError(f"step {self.step} would take {parts} parts, and the window has {self.left()} left")
         if parts == 0:
             return None
         self._taken[-1] += parts
-        return (yield from self._hear(self.question, parts, standing, then))
+        return (yield from self._estimate(self.question, parts, standing, then))
 
     def ask_aside(self, question: Statistic) -> Answer:
-        """Ask another question with a step's part of what is kept for it: once a step."""
-        return (yield from self._hear(question, self.each_aside, True)) if self.each_aside else None
+        """Ask for another statistic with the parts that are set aside for a step; once in each step."""
+        return (yield from self._estimate(question, self.aside_parts, True)) if self.aside_parts else None
 
-    def _hear(self, question: Statistic, parts: int, standing: bool, then: int = 0) -> Answer:
+    def _estimate(self, question: Statistic, parts: int, standing: bool, then: int = 0) -> Answer:
         ask = self._ask(question, parts, standing)
-        if then and not self.each_aside:
+        if then and not self.aside_parts:
             ask = replace(ask, following=self._following(then))
         sketch = yield from ask_once(ask)
         if sketch.n == 0:
             return None
         self._heard.append((sketch.n, ask.cohort.share))
         self.population = sum(n for n, _ in self._heard) / sum(share for _, share in self._heard)
-        return self._whole(ask.mechanism.estimate(sketch))
+        return self._of_population(ask.mechanism.estimate(sketch))
 
     def release(self, estimate: Estimate, *, own: Estimate | None, published: bool) -> Release:
-        """End the step: with what is released, and what the step itself heard."""
+        """End the step: its release has an estimate and, as "own", the estimate from the step's own reports."""
         release = Release(
             step=self.step,
             estimates={MAIN: estimate} if own is None else {MAIN: estimate, OWN: own},
             published=published,
-            spent=(self._taken[-1] + self.each_aside) / self._window(),
+            spent=(self._taken[-1] + self.aside_parts) / self._window(),
             n=self.population,
         )
         self.step += 1
@@ -155,7 +155,7 @@ class BudgetDivision(Division):
     """
 
     FEWEST = 10**6
-    """Parts below which no mechanism can be told from silence: 1e-6 epsilon."""
+    """With fewer parts (1e-6 epsilon) a report is nearly independent of the value, and the error counts as infinite."""
 
     def _window(self) -> int:
         return self.units
@@ -178,12 +178,12 @@ class BudgetDivision(Division):
     def _following(self, parts: int) -> Ask:
         return replace(self._ask(self.question, parts, True), step=self.step + 1)
 
-    def _whole(self, estimate: Estimate) -> Estimate:
+    def _of_population(self, estimate: Estimate) -> Estimate:
         return estimate
 
 
 class PopulationDivision(Division):
-    """A part of the people answers with the whole epsilon; parts are places on the circle.
+    """A cohort answers with the whole epsilon; parts are places on the circle.
 
     Example:
         >>> from hubbub.protocols.statistic import Frequencies
@@ -215,5 +215,5 @@ class PopulationDivision(Division):
         mechanism = self.question.mechanism(self.units)
         return Ask(mechanism=mechanism, step=self.step + 1, view=self.question.view, cohort=arc)
 
-    def _whole(self, estimate: Estimate) -> Estimate:
+    def _of_population(self, estimate: Estimate) -> Estimate:
         return estimate.of_population(max(round(self.population), estimate.n))

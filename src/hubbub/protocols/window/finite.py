@@ -1,8 +1,8 @@
-"""Asks that depend on earlier answers take their epsilon from a finite set, which a signed question can list.
+"""Rounding of epsilons that depend on earlier answers to a finite set, which a signed question can list.
 
-An ask of any epsilon at all could tag a device: a server that asks every device at an epsilon of its own would know its
-report again. Rounding down to five binary digits costs at most a sixteenth of what an ask could have taken, and nothing
-where the paper's own numbers have no more digits.
+If any epsilon could be asked, a server could ask every device with a different epsilon and so recognise its report.
+Rounding down to five binary digits costs at most a sixteenth of what an ask could have taken, and nothing where the
+paper's own numbers have no more digits.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import lru_cache
 
 _DIGITS = 5
 _HALVINGS = 8
-"""A publication with less than 1/256 of the budget would be nearly all noise, and is not asked."""
+"""A publication with less than 1/256 of the budget would be nearly all noise, and is not made."""
 
 
 def round_count(count: int) -> int:
-    """The largest whole number, at most `count`, with five binary digits and zeros after them.
+    """The largest whole number of at most `count` that has only zeros after its first five binary digits.
 
     Example:
         >>> [round_count(count) for count in (1, 31, 33, 100)]
@@ -29,7 +29,7 @@ def round_count(count: int) -> int:
 
 
 def finite_counts(most: int) -> tuple[int, ...]:
-    """Every number that `round_count` gives for 1 to `most`.
+    """All results of `round_count` for the numbers from 1 to `most`.
 
     Example:
         >>> len(finite_counts(20)), len(finite_counts(10**6))
@@ -45,15 +45,15 @@ def finite_counts(most: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def finite_parts(total: int) -> tuple[int, ...]:
-    """Every number of parts that `round_parts` gives beside 0: m/32 of the total, halved up to eight times.
+    """All results of `round_parts` except 0: m/32 of the total for m from 16 to 31, halved up to seven times; and all.
 
     Example:
         >>> parts = finite_parts(1 << 20)
         >>> len(parts), parts[0] / 2**20, parts[-1] / 2**20
         (129, 0.00390625, 1.0)
     """
-    halves = {(total * m) >> (_DIGITS + halving) for halving in range(_HALVINGS) for m in range(16, 32)}
-    return tuple(sorted(halves | {total}))
+    fractions = {(total * m) >> (_DIGITS + halving) for halving in range(_HALVINGS) for m in range(16, 32)}
+    return tuple(sorted(fractions | {total}))
 
 
 def round_parts(parts: int, total: int) -> int:

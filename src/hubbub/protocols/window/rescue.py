@@ -1,4 +1,4 @@
-"""RescueDP and FAST: sample at intervals that feedback adjusts, and filter what comes back."""
+"""RescueDP and FAST: sample at intervals that feedback adjusts, and filter the estimates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
 from hubbub.protocols.window.finite import finite_parts
-from hubbub.protocols.window.last import Last
+from hubbub.protocols.window.last_publication import LastPublication
 
 
 @dataclass
-class _Rhythm:
-    """How far apart samples are now, and the step of the next."""
+class _Schedule:
+    """The present interval between samples, and the step of the next sample."""
 
     interval: float = 1.0
     due: int = 1
 
 
 def rescue_parts(division: Division, *, most: float = 0.1) -> tuple[int, ...]:
-    """What its asks can take, where everyone answers them.
+    """The numbers of parts that an ask of RescueDP can take, if everyone answers.
 
     Example:
         >>> from hubbub.protocols.window import BudgetDivision, Frequencies
@@ -36,7 +36,7 @@ def rescue_parts(division: Division, *, most: float = 0.1) -> tuple[int, ...]:
 
 
 def fast_parts(division: Division, *, samples: int = 0) -> tuple[int, ...]:
-    """What its asks take.
+    """The parts that an ask of FAST takes.
 
     Example:
         >>> from hubbub.protocols.window import BudgetDivision, Frequencies
@@ -59,11 +59,11 @@ def rescue(
     process_variance: float | None = None,
     memory: Memory | None = None,
 ) -> Protocol:
-    """Sample with a part of what is left that grows with the interval, which widens while little changes (Algorithm 5).
+    """Sample at intervals that widen while little changes, with a budget that grows with the interval (Algorithm 5).
 
-    The part is min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window. The interval
-    grows by gain (1 - (d / error)^2), d being the controlled distance between the filtered value and the last release
-    and error the standard error of the fresh estimate.
+    A sample takes min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window, where I
+    is the interval. The interval grows by gain (1 - (d / error)^2), where d is the distance between the filtered value
+    and the last release after PID control, and error the standard error of the fresh estimate.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
@@ -72,29 +72,29 @@ def rescue(
     """
     memory = memory or Memory()
     kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
-    last = memory.keep("last", Last(division))
-    rhythm = memory.keep("rhythm", _Rhythm())
+    last = memory.keep("last", LastPublication(division))
+    schedule = memory.keep("rhythm", _Schedule())
     while True:
         kalman.advance()
         fresh = None
-        if division.step >= rhythm.due:
-            part = min(scale * math.log(rhythm.interval + 1), most_share)
+        if division.step >= schedule.due:
+            part = min(scale * math.log(schedule.interval + 1), most_share)
             parts = min(int(part * division.left()), division.portion(most))
             fresh = yield from division.ask(division.round_parts(parts, division.total))
         if fresh is None:
-            rhythm.due = max(rhythm.due, division.step + 1)
-            yield last.say(kalman.value if kalman.begun else last.value, None, published=False)
+            schedule.due = max(schedule.due, division.step + 1)
+            yield last.release_value(kalman.value if kalman.begun else last.value, None, published=False)
             continue
         value = kalman.correct(fresh)
         if last.step:
             moved = math.sqrt(float(np.mean((value - last.value) ** 2)))
             distance = pid.feedback(moved, elapsed=division.step - last.step)
             error = math.sqrt(float(np.mean(fresh.variance)))
-            longer = rhythm.interval + gain * (1 - (distance / error) ** 2)
-            rhythm.interval = max(1.0, min(longer, float(division.w)))
-        rhythm.due = division.step + round(rhythm.interval)
+            longer = schedule.interval + gain * (1 - (distance / error) ** 2)
+            schedule.interval = max(1.0, min(longer, float(division.w)))
+        schedule.due = division.step + round(schedule.interval)
         last.publish(value)
-        yield last.say(value, fresh, published=True)
+        yield last.release_value(value, fresh, published=True)
 
 
 def fast(
@@ -108,9 +108,9 @@ def fast(
 ) -> Protocol:
     """At most `samples` in a window, each with an equal part; a PID controller sets the interval, a filter the value.
 
-    FAST promises user-level privacy over a finite stream; this is its form for w-event privacy, ours: the samples are
-    counted over a window, which recycles what they took. The interval grows by gain (1 - e^((d - target)/target)), d
-    being the controlled distance between prediction and correction in standard errors.
+    FAST promises user-level privacy over a finite stream; this form, with w-event privacy, is ours: samples are counted
+    in a sliding window. The interval grows by gain (1 - e^((d - target)/target)), where d is the distance between
+    prediction and correction in standard errors, after PID control.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
@@ -122,24 +122,24 @@ def fast(
     samples = samples or max(1, w // 4)
     memory = memory or Memory()
     kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
-    last = memory.keep("last", Last(division))
-    rhythm = memory.keep("rhythm", _Rhythm(max(1.0, w / samples)))
+    last = memory.keep("last", LastPublication(division))
+    schedule = memory.keep("rhythm", _Schedule(max(1.0, w / samples)))
     while True:
         kalman.advance()
         prior = kalman.value if kalman.begun else None
         fresh = None
-        if division.step >= rhythm.due and part <= division.left():
+        if division.step >= schedule.due and part <= division.left():
             fresh = yield from division.ask(part)
         if fresh is None:
-            yield last.say(last.value if prior is None else prior, None, published=False)
+            yield last.release_value(last.value if prior is None else prior, None, published=False)
             continue
         value = kalman.correct(fresh)
         if prior is not None:
             moved = math.sqrt(float(np.mean((value - prior) ** 2)))
             error = math.sqrt(float(np.mean(kalman.variance)))
             feedback = pid.feedback(moved / error, elapsed=division.step - last.step)
-            longer = rhythm.interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))
-            rhythm.interval = min(max(1.0, longer), 2.0 * w)
-        rhythm.due = division.step + round(rhythm.interval)
+            longer = schedule.interval + gain * (1 - math.exp(min((feedback - target) / target, 5.0)))
+            schedule.interval = min(max(1.0, longer), 2.0 * w)
+        schedule.due = division.step + round(schedule.interval)
         last.publish(value)
-        yield last.say(value, fresh, published=True)
+        yield last.release_value(value, fresh, published=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last import Last
+from hubbub.protocols.window.last_publication import LastPublication
 
 
 def sampling_parts(division: Division) -> tuple[int, ...]:
-    """What its asks take: everything.
+    """The parts that an ask takes: the whole window.
 
     Example:
         >>> from hubbub.protocols.window import BudgetDivision, Frequencies
@@ -20,14 +20,14 @@ def sampling_parts(division: Division) -> tuple[int, ...]:
 
 
 def sampling(division: Division, *, memory: Memory | None = None) -> Protocol:
-    """Publish at the steps 1, w+1, 2w+1, ... with everything; in between the last release stands in (section 4.1).
+    """Publish at the steps 1, w+1, 2w+1, ... with the whole window; repeat the last release in between (section 4.1).
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, PopulationDivision
         >>> next(sampling(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         1.0
     """
-    last = (memory or Memory()).keep("last", Last(division))
+    last = (memory or Memory()).keep("last", LastPublication(division))
     while True:
         due = (division.step - 1) % division.w == 0
         fresh = (yield from division.ask(division.total)) if due else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last import Last
+from hubbub.protocols.window.last_publication import LastPublication
 
 
 def uniform_parts(division: Division) -> tuple[int, ...]:
-    """What its asks take.
+    """The parts that an ask takes.
 
     Example:
         >>> from hubbub.protocols.window import BudgetDivision, Frequencies
@@ -29,7 +29,7 @@ def uniform(division: Division, *, filtered: bool = True, memory: Memory | None 
         >>> next(uniform(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
         0.25
     """
-    last = (memory or Memory()).keep("last", Last(division, filtered=filtered))
+    last = (memory or Memory()).keep("last", LastPublication(division, filtered=filtered))
     (part,) = uniform_parts(division)
     while True:
         fresh = yield from division.ask(part, standing=True, then=part)

@@ -19,6 +19,7 @@ from hubbub.query.rules.placement import check_placement
 from hubbub.query.rules.public_first import put_public_first
 from hubbub.query.rules.statement import check_statement
 from hubbub.query.rules.whitelist import check_whitelist
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
@@ -52,5 +53,6 @@ def normalise(select: Tree, schema: TableSchema) -> Tree:
     """
     tree = select.copy()
     for rule in RULES:
+        check_time()
         tree = rule(tree, schema)
     return tree

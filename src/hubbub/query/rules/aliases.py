@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 
+MOST_NODES = 20_000
+"""Aliases behind HAVING and ORDER BY may stand for so many parts of expressions in all."""
+
+
 def expand_aliases(select: Tree, schema: TableSchema) -> Tree:
     """The query with aliases of SELECT, GROUP BY 1, ORDER BY 1 and GROUP BY ALL written out.
 
@@ -80,10 +84,18 @@ def _written_out(tree: Tree, meanings: dict[str, Tree]) -> Tree:
     """A condition or a key with aliases replaced everywhere but inside aggregates, where columns are meant."""
     from sqlglot import exp
 
+    sizes = {name: sum(1 for _ in meaning.walk()) for name, meaning in meanings.items()}
+    nodes = 0
+
     def replaced(node: Tree) -> Tree:
+        nonlocal nodes
         if isinstance(node, exp.Column) and not node.table and node.find_ancestor(exp.AggFunc) is None:
-            meaning = meanings.get(node.name.casefold())
+            name = node.name.casefold()
+            meaning = meanings.get(name)
             if meaning is not None:
+                nodes += sizes[name]
+                if nodes > MOST_NODES:
+                    raise refused(node, "the aliases stand for too long a query", "name fewer of them")
                 return exp.paren(meaning.copy()) if isinstance(meaning, exp.Binary) else meaning.copy()
         return node
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
+from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _check_result(node: Tree, keys: set[str], schema: TableSchema, clause: str) 
     """Refuse a result in which a column stands that is neither a key nor inside an aggregate."""
     from sqlglot import exp
 
+    check_time()
     if node.sql("duckdb") in keys:
         return
     if isinstance(node, exp.AggFunc):

@@ -1,5 +1,15 @@
-"""Figures 2 and 4 to 16 of the paper on Collision and CoCo, then real data. Importing registers them, in this order."""
+"""Figures 2 and 4 to 16 of the paper on Collision and CoCo, then real data. Importing this package registers them."""
 
-from hubbub.reproduce.coco import figure_2, figure_4, figure_5, figures_6_to_11, figures_12_to_16, real  # isort: skip
+from hubbub.reproduce.harness import load_modules
 
-__all__ = ["figure_2", "figure_4", "figure_5", "figures_6_to_11", "figures_12_to_16", "real"]
+MODULES = (
+    "figure_2",
+    "figure_4",
+    "figure_5",
+    "figures_6_to_11",
+    "figures_12_to_16",
+    "real",
+)
+"""In the order of the text."""
+
+load_modules(__name__, MODULES)

@@ -1,4 +1,4 @@
-"""Figure 2: what shuffling makes of Collision's epsilon, by the paper's claim, a valid bound, and others' bounds."""
+"""Figure 2: amplification of Collision's epsilon by shuffling: the paper's claim, a valid bound, and others' bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def figure_2(context: Context) -> Reproduced:
     ratios: list[float] = []
     figure, panels = canvas(2, 2)
     for panel, (n, sparsity) in zip(panels, SETTINGS, strict=True):
-        lines = {name: {} for name in _LOOKS}  # type: dict[str, dict[float, float]]
+        lines: dict[str, dict[float, float]] = {name: {} for name in _LOOKS}
         for epsilon in EPSILONS:
             for name, amplified in _amplified(epsilon, n, sparsity).items():
                 lines[name][epsilon] = math.log2(epsilon / amplified)

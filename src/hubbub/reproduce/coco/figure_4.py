@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hubbub.mechanisms.ternary.coco import CoCo, coco_buckets
 from hubbub.mechanisms.ternary.collision import Collision
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.plots import canvas, finish
 from hubbub.reproduce.sparse.methods import look
-
-if TYPE_CHECKING:
-    pass
 
 D, S, EPSILON = 128, 8, 0.5
 BUCKETS = tuple(range(2 * S + 2, 82, 2))
@@ -23,13 +18,13 @@ UNSTATED = f"eps = {EPSILON:g}, as in Figure 5: the figure's own is not stated"
 @reproduction("coco-figure-4", title=f"P_t, P_o and P_f by the number of buckets t, d = {D}, s = {S}")
 def figure_4(context: Context) -> Reproduced:
     """The exact rates of the deployed integers; nothing is drawn at random."""
-    made = {
+    mechanisms = {
         kind.__name__: {t: kind(epsilon=EPSILON, dimension=D, sparsity=S, buckets=t) for t in BUCKETS}
         for kind in (Collision, CoCo)
     }
     rates: dict[tuple[str, str], dict[int, float]] = {}
     figure, (panel,) = canvas(width=6.4, height=4.6)
-    for name, by_t in made.items():
+    for name, by_t in mechanisms.items():
         for label, (field, dashes) in RATES.items():
             rates[name, label] = {t: float(getattr(mechanism, field)) for t, mechanism in by_t.items()}
             style = {**look(name), "linestyle": dashes, "label": f"{name}, ${label}$", "markevery": 4}
@@ -46,7 +41,7 @@ def figure_4(context: Context) -> Reproduced:
 
 
 def _claims(rates: dict[tuple[str, str], dict[int, float]]) -> list[Claim]:
-    """That P_o is below P_f in CoCo, and equal to it in Collision, is how they are made: no number could deny it."""
+    """No claim compares P_o with P_f: that they are equal in Collision, and P_o smaller in CoCo, is by definition."""
     best = coco_buckets(EPSILON, D, S)
     statement = "P_o is significantly lower in CoCo than in Collision, the ratio"
     claims = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -16,14 +15,14 @@ from hubbub.mechanisms.ternary.collision import Collision, collision_buckets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.coco.figure_4 import BUCKETS, EPSILON, D, S
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.sparse.errors import Errors, errors
 from hubbub.reproduce.sparse.methods import look
 
 PEOPLE = 10_000
 GROUP = 50
-ROWS = 20  # for the jackknife
+ROWS = 20  # the jackknife's runs
 ABOUT_20: dict[str, Any] = {"paper": "about 20%", "above": 0.175, "below": 0.225}  # what rounds to 20 in steps of 5
 KINDS: dict[str, type[Collision] | type[CoCo]] = {"Collision": Collision, "CoCo": CoCo}
 ERRORS = {"Minus Error": "mean_squared", "Plus Error": "frequency_squared", "Item Error": "sign_squared"}
@@ -37,16 +36,16 @@ Key = tuple[str, int]  # a method, and how many buckets
 )
 def figure_5(context: Context) -> Reproduced:
     """Minus is the error of means, Plus of frequencies, Item of the frequencies of signs; sums over all positions."""
-    plan = [(name, t) for name in KINDS for t in BUCKETS]
+    settings = [(name, t) for name in KINDS for t in BUCKETS]
     groups = max(3, context.repeats * context.size(PEOPLE) // GROUP)
     runs = {
-        key: _measured(_made(*key), groups, context.rng.child("coco figure 5", *key))
-        for key in context.track(plan, lambda key: f"{key[0]}, t = {key[1]}")
+        key: _measured(_mechanism(*key), groups, context.rng.child("coco figure 5", *key))
+        for key in context.track(settings, lambda key: f"{key[0]}, t = {key[1]}")
     }
     figure, panels = canvas(1, 3, width=4.2)
     for panel, (title, what) in zip(panels, ERRORS.items(), strict=True):
         for name in KINDS:
-            line = [_exact(_made(name, t), title) for t in BUCKETS]
+            line = [_exact(_mechanism(name, t), title) for t in BUCKETS]
             panel.plot(BUCKETS, line, color="#555555", linewidth=1, zorder=1)
             points = [runs[name, t][:, Errors._fields.index(what)].mean() for t in BUCKETS]
             panel.plot(BUCKETS, points, **{**look(name), "linestyle": "none"})
@@ -55,9 +54,9 @@ def figure_5(context: Context) -> Reproduced:
     legend_below(figure, panels)
     made = f"{groups * GROUP:,} reports in {groups:,} collections of {GROUP}, times {GROUP} (the paper: 10,000 of one)"
     cells = []
-    for name, t in plan:
+    for name, t in settings:
         for title, what in ERRORS.items():
-            exact = _exact(_made(name, t), title)
+            exact = _exact(_mechanism(name, t), title)
             measured = float(runs[name, t][:, Errors._fields.index(what)].mean())
             remark = f"exactly {exact:.8g}, by Eqs 8 and 9; {made}"
             cells.append(Cell(f"t = {t}", f"{name} {title}", None, measured, remark))
@@ -65,35 +64,36 @@ def figure_5(context: Context) -> Reproduced:
 
 
 @cache
-def _made(name: str, t: int) -> TernaryMechanism:
+def _mechanism(name: str, t: int) -> TernaryMechanism:
     return KINDS[name](epsilon=EPSILON, dimension=D, sparsity=S, buckets=t)
 
 
 def _measured(mechanism: TernaryMechanism, groups: int, rng: Random) -> NDArray[np.float64]:
-    """The errors of many small collections, as those of one report, n times as large: means of a few rows of them."""
+    """The errors of one report, which are n times those of small collections of n; a few rows of means."""
     people = sparse_vectors(groups * GROUP, D, S, rng)
     reports = mechanism.randomize(people, rng)
     rows = []
     for start in range(0, groups * GROUP, GROUP):
-        some = slice(start, start + GROUP)
-        sketch = mechanism.accumulate(reports[some])
+        group = slice(start, start + GROUP)
+        sketch = mechanism.accumulate(reports[group])
         estimates = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
-        rows.append(errors(*estimates, estimates, people[some]))
+        rows.append(errors(*estimates, estimates, people[group]))
     return GROUP * np.array([np.mean(part, axis=0) for part in np.array_split(rows, min(ROWS, groups))])
 
 
 def _exact(mechanism: TernaryMechanism, title: str) -> float:
-    """Lemma 3, and for single signs what follows from it: their estimates are half of sum and difference."""
+    """Lemma 3; for single signs it follows from the lemma, as their estimates are half of the sum and difference."""
     mean, frequency = mechanism.mse(of="mean"), mechanism.mse(of="frequency")
     return {"Minus Error": mean, "Plus Error": frequency, "Item Error": (mean + frequency) / 2}[title]
 
 
-def _claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:
+def _claims(runs: RunScores[Key]) -> list[Claim]:
     claims = []
     for title, what in ERRORS.items():
         for name in KINDS:
             ratios = [
-                runs[name, t][:, Errors._fields.index(what)].mean() / _exact(_made(name, t), title) for t in BUCKETS
+                runs[name, t][:, Errors._fields.index(what)].mean() / _exact(_mechanism(name, t), title)
+                for t in BUCKETS
             ]
             furthest = max(abs(quotient - 1) for quotient in ratios)
             note = f"mean over t = {BUCKETS[0]} to {BUCKETS[-1]}; the furthest is off by {furthest:.1%}"
@@ -108,8 +108,8 @@ def _claims(runs: Mapping[Key, NDArray[np.float64]]) -> list[Claim]:
 
 
 def _exact_claim() -> Claim:
-    """What the formulas alone say."""
+    """The same by the formulas alone."""
     best = {"Collision": collision_buckets(EPSILON, D, S), "CoCo": coco_buckets(EPSILON, D, S)}
-    lower = 1 - _made("CoCo", best["CoCo"]).mse() / _made("Collision", best["Collision"]).mse()
+    lower = 1 - _mechanism("CoCo", best["CoCo"]).mse() / _mechanism("Collision", best["Collision"]).mse()
     note = f"exact, t = {best['CoCo']} and {best['Collision']}; the bounds are ours"
     return Claim("CoCo has lower MSE of the mean, by", lower, **ABOUT_20, note=note)

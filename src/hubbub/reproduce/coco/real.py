@@ -1,19 +1,19 @@
-"""Key-value data that is real: movie ratings, and shopping baskets, where the paper has random vectors."""
+"""The comparison on real key-value data: movie ratings and shopping baskets instead of random vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.ternary import Ternary
 from hubbub.data.baskets import retail
 from hubbub.data.key_values import movies
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
@@ -23,20 +23,20 @@ EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
 PANELS = {"TVE of means": "mean_tve", "TVE of means, post-processed": "mean_tve_possible"}
 ITEMS = 256
-Key = tuple[str, float, str]  # who, epsilon, method
-Runs = Mapping[Key, NDArray[np.float64]]
+Key = tuple[str, float, str]  # people, epsilon, method
+Runs = RunScores[Key]
 
 
 @dataclass(frozen=True)
 class RealPeople:
-    """People, who they are, and how many entries each may report.
+    """A real population, and how many entries of a vector a mechanism reports on.
 
     Parameters
     ----------
     title
-        Who they are.
+        Its name.
     people, sparsity
-        What they hold, and of how much a report tells.
+        The vectors, and the number s of entries that a report is about.
     """
 
     title: str
@@ -44,17 +44,17 @@ class RealPeople:
     sparsity: int
 
     def note(self) -> str:
-        """What is other than in the paper, and what reporting no more than s entries loses."""
+        """What differs from the paper, and what is lost because at most s entries are reported."""
         rows, lost, bias = self.people.clipping(self.sparsity)
         n, d = len(self.people), self.people.dimension
-        alone = f"a TVE of {np.abs(bias).sum():.3g} that is in these"
-        cut = f"{rows:,} hold more and leave out {lost:.1%} of all entries, {alone}"
-        return f"other data: {self.title}, n = {n:,}, d = {d}, s = {self.sparsity}; {cut}"
+        tve = f"a TVE of {np.abs(bias).sum():.3g} that is in these"
+        clipped = f"{rows:,} hold more and leave out {lost:.1%} of all entries, {tve}"
+        return f"other data: {self.title}, n = {n:,}, d = {d}, s = {self.sparsity}; {clipped}"
 
 
 @reproduction("coco-movies", title="Errors of mean ratings of 61 mysteries, s = 16", repeats=5, needs=("movies",))
 def coco_movies(context: Context) -> Reproduced:
-    """Who rated which movie how, from -1 to 1 and 0 where nobody did."""
+    """A person's vector holds a rating from -1 to 1 for each movie, 0 if it was not rated."""
     people, many = movies(genre="Mystery"), context.size(RESAMPLED)
     resampled = people.resampled(many, context.rng.child("movies"))
     populations = [
@@ -71,8 +71,8 @@ def coco_retail(context: Context) -> Reproduced:
     """A basket holds +1 for each of its items among the first 256 of the shop's numbers."""
     baskets = retail()
     n = context.size(baskets.n)
-    ours = (baskets.items < ITEMS) & (baskets.owners < n)
-    items, owners = baskets.items[ours], baskets.owners[ours]
+    counted = (baskets.items < ITEMS) & (baskets.owners < n)
+    items, owners = baskets.items[counted], baskets.owners[counted]
     people = Ternary.columns(items, np.ones(items.size), person=owners, n=n, dimension=ITEMS)
     return _compare(context, [RealPeople("shopping baskets", people, 8)])
 
@@ -83,8 +83,8 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
     for row, who in enumerate(populations):
         for column, (metric, what) in enumerate(PANELS.items()):
             panel = panels[row * len(PANELS) + column]
-            for method in METHODS:
-                panel.plot(EPSILONS, [_mean(runs, (who.title, e, method), what) for e in EPSILONS], **look(method))
+            heights = {method: [_mean(runs, (who.title, e, method), what) for e in EPSILONS] for method in METHODS}
+            draw_lines(panel, EPSILONS, heights, look)
             finish(panel, "$\\epsilon$", metric, f"{who.title}, n = {len(who.people):,}", log="xy")
     legend_below(figure, panels)
     cells = [
@@ -93,7 +93,7 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
             method,
             None,
             _mean(runs, (who.title, epsilon, method), what),
-            "; ".join(filter(None, [who.note(), f"runs: {context.repeats}", KNOWN[method].note])),
+            joined(who.note(), f"runs: {context.repeats}", KNOWN[method].note),
         )
         for who in populations
         for metric, what in PANELS.items()
@@ -103,18 +103,15 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
     return cells + judged(lambda some: _claims(some, [who.title for who in populations]), runs), figure
 
 
-def _sweep(context: Context, populations: Sequence[RealPeople]) -> dict[Key, NDArray[np.float64]]:
-    plan = [
-        (who, e, m, run) for who in populations for e in EPSILONS for m in METHODS for run in range(context.repeats)
-    ]
-    rows_of: dict[Key, list[Errors]] = {}
-    for who, epsilon, method, run in context.track(
-        plan, lambda p: f"{p[0].title}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"
-    ):
+def _sweep(context: Context, populations: Sequence[RealPeople]) -> Runs:
+    def run_once(setting: tuple[RealPeople, float, str], run: int) -> dict[Key, Errors]:
+        who, epsilon, method = setting
         built = mechanism(method, epsilon, who.people.dimension, who.sparsity, len(who.people))
         rng = context.rng.child("real key-value data", who.title, str(epsilon), method, run)
-        rows_of.setdefault((who.title, epsilon, method), []).append(measure(built, who.people, rng, exactly=False))
-    return {key: np.array(errors) for key, errors in rows_of.items()}
+        return {(who.title, epsilon, method): measure(built, who.people, rng, exactly=False)}
+
+    settings = [(who, epsilon, method) for who in populations for epsilon in EPSILONS for method in METHODS]
+    return context.measure(settings, run_once, "{0[0].title}, eps = {0[1]:g}, {0[2]}".format)
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

@@ -1,4 +1,4 @@
-"""What figures 6 to 16 share: the people, the budgets, a panel for each sparsity, and the text's statements."""
+"""What figures 6 to 16 share: populations, epsilons, a panel for each sparsity, and the ratios that claims use."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ import numpy as np
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced
 from hubbub.reproduce.plots import canvas, legend_below
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sparse.methods import METHODS
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 
 SPARSITIES = (4, 8, 16, 32)
 EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)
 LARGE = (0.8, 1.0, 1.5, 2.0)
-"""Budgets at which answers made possible are not just anything possible."""
+"""The epsilons at which post-processed answers still depend much on the reports."""
 
 
 @dataclass(frozen=True)
 class CocoStudy:
-    """One figure: how many people, the length of their vectors, who is compared, and which error.
+    """One figure: the number of people, the length of their vectors, the methods, and the error.
 
     Parameters
     ----------
     n, d, methods
         The setting.
     what, metric
-        One of `Errors`, and what the figure calls it.
+        The field of `Errors`, and its name in the figure.
     beside
-        The n and d of a figure it is compared with.
+        The n and d of the figure with which it is compared.
     """
 
     n: int
@@ -51,7 +52,7 @@ class CocoStudy:
         return replace(self, what=self.what.removesuffix("_possible"))
 
     def leads(self, runs: Runs, ours: str, others: Sequence[str], *, at: Sequence[float] = EPSILONS) -> list[float]:
-        """By how much `ours` reduces the error of the best of the others, in every setting."""
+        """The relative reduction of the best other method's error by `ours`, in every setting."""
         return [
             1 - self.error(runs, s, e, ours) / min(self.error(runs, s, e, other) for other in others)
             for s in SPARSITIES
@@ -59,7 +60,7 @@ class CocoStudy:
         ]
 
     def quotients(self, runs: Runs, above: str, below: str) -> list[float]:
-        """One method's error to another's, in every setting."""
+        """The quotient of two methods' errors, in every setting."""
         return [self.error(runs, s, e, above) / self.error(runs, s, e, below) for s in SPARSITIES for e in EPSILONS]
 
     def ratio(self, runs: Runs, above: str, below: str, s: int, *, at: Sequence[float] = EPSILONS) -> float:
@@ -68,7 +69,7 @@ class CocoStudy:
         return math.exp(float(np.mean(steps)))
 
     def growth(self, runs: Runs, method: str, what: str, *, at: Sequence[float] = EPSILONS) -> float:
-        """By which factor an error grows from the figure beside to this one, the geometric mean over the settings."""
+        """The factor by which an error grows from the figure beside to this one, geometric mean over the settings."""
         assert self.beside is not None
         steps = [
             math.log(average(runs, (Place(self.n, self.d, s), e, method), what))
@@ -79,7 +80,7 @@ class CocoStudy:
         return math.exp(float(np.mean(steps)))
 
     def growth_claims(self, runs: Runs, method: str, factor: str, size: float) -> list[Claim]:
-        """That the error grows by a factor: as the figure shows it, at large epsilon, and without post-processing."""
+        """Claims that the error grows by a factor: at all epsilons, at large ones, and without post-processing."""
         cases = [
             (self.what, EPSILONS, "all eps"),
             (self.what, LARGE, "eps of at least 0.8"),
@@ -115,14 +116,14 @@ def compare(
         title = str(place.scaled(context))
         draw(panel, runs, place, EPSILONS, study.methods, study.what, title=title, y=study.metric)
     legend_below(figure, panels)
-    made = f"mean of ln, {context.repeats} runs (the paper: 100)"
+    runs_note = f"mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
         Cell(
             f"s = {s}, eps = {epsilon:g}: ln {study.metric}",
             method,
             None,
             logs(runs, (Place(study.n, study.d, s), epsilon, method), study.what),
-            "; ".join(filter(None, [made, METHODS[method].note])),
+            joined(runs_note, METHODS[method].note),
         )
         for s in SPARSITIES
         for epsilon in EPSILONS

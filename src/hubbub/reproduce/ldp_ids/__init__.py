@@ -1,16 +1,18 @@
-"""Table 2 and figures 3 to 11 of LDP-IDS. Importing this registers them, in the text's order."""
+"""Table 2 and figures 3 to 11 of LDP-IDS. Importing this package registers them."""
 
-from hubbub.reproduce.ldp_ids import figures_3_and_4, figure_5, figure_6, figure_7, table_2  # isort: skip
-from hubbub.reproduce.ldp_ids import figure_8, figure_9, figure_10, figure_11  # isort: skip
+from hubbub.reproduce.harness import load_modules
 
-__all__ = [
+MODULES = (
+    "figures_3_and_4",
     "figure_5",
     "figure_6",
     "figure_7",
+    "table_2",
     "figure_8",
     "figure_9",
     "figure_10",
     "figure_11",
-    "figures_3_and_4",
-    "table_2",
-]
+)
+"""In the order of the text."""
+
+load_modules(__name__, MODULES)

@@ -1,4 +1,4 @@
-"""Figure 10: means, of normal numbers that move faster and faster, and of numbers clipped where it is best."""
+"""Figure 10: means of normal numbers by the speed of the stream, and of numbers clipped at a private threshold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window.clipping import clipped_means
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids import numbers
-from hubbub.reproduce.ldp_ids.sources import Process, Source, length, linear, normal, sine
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
+from hubbub.reproduce.ldp_ids.sources import Process, Source, length_note, linear, normal, sine
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
 from hubbub.reproduce.ldp_ids.sweep import (
     METHODS,
     MRE,
@@ -19,6 +19,7 @@ from hubbub.reproduce.ldp_ids.sweep import (
     MethodSetting,
     Place,
     Runs,
+    error_cells,
     mean,
     options_of,
     plain,
@@ -63,30 +64,17 @@ def figure_10(context: Context, steps: int = STEPS, real_steps: int = REAL_STEPS
     figure, panels = panels_of(list(places), columns=3)
     cells = []
     for (title, values), axis in zip(places.items(), axes, strict=True):
-        draw(
-            panels[title],
-            METHODS,
-            list(values),
-            lambda method, x, values=values: mean(runs, values[x][0].name, method, values[x][1], MRE),  # type: ignore[misc]
-            x=axis,
-            y="MRE",
-            title=title,
-        )
+        errors = {m: [mean(runs, source.name, m, at, MRE) for source, at in values.values()] for m in METHODS}
+        draw(panels[title], list(values), errors, x=axis, y="MRE", title=title)
     for source, setting in unique:
         clipped = source.name in numbers.FORMS
-        made = (
-            "each method searches its threshold with a tenth of the window; measured after 2w steps"
-            if clipped
-            else length(steps)
-        )
+        searched = "each method searches its threshold with a tenth of the window; measured after 2w steps"
+        remark = source.remark(searched if clipped else length_note(steps), f"runs: {context.repeats}")
         floor = f"means below {source.floor:g} count as {source.floor:g}"
-        remark = source.remark(made, f"runs: {context.repeats}", floor)
-        row = f"{source.name}, {setting}"
-        for method in METHODS:
-            relative, squared = (mean(runs, source.name, method, setting, column) for column in (MRE, MSE))
-            cells.append(Cell(f"{row}: MRE", method, None, relative, remark))
-            cells.append(Cell(f"{row}: MSE", method, None, squared, remark))
-    return cells + verdicts(lambda some: _claims(some, places), runs), finished(figure)
+        cells += error_cells(
+            runs, source, setting, METHODS, row=f"{source.name}, {setting}", remark=remark, floor=floor
+        )
+    return cells + verdicts(lambda some: _claims(some, places), runs), with_legend(figure)
 
 
 def _begin(source: Source, method: str, setting: MethodSetting) -> Protocol:

@@ -1,12 +1,12 @@
-"""Figure 11: other stream algorithms, by budget and by population."""
+"""Figure 11: other stream algorithms, with budget division and with population division."""
 
 from __future__ import annotations
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, logistic, replay, sine
-from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
-from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.ldp_ids.sources import replay, synthetic
+from hubbub.reproduce.ldp_ids.style import look, panels_of, with_legend
+from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, error_cells, mean, sweep, verdicts
 from hubbub.reproduce.plots import finish
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import flights_stream, taxi_stream
@@ -28,9 +28,7 @@ OURS = {"FAST": "w-event form: ours", "PeGaSus": "w-event form: ours"}
 def figure_11(context: Context, steps: int = STEPS) -> Reproduced:
     """Binary streams: the synthetic ones, and whether a real device has any event."""
     sources = [
-        binary(context, "LNS", linear(context, steps)),
-        binary(context, "Sin", sine(steps)),
-        binary(context, "Log", logistic(steps)),
+        *synthetic(context, steps),
         replay(context, "Aircraft", flights_stream().busy().first(steps)),
         replay(context, f"Aircraft, {RESAMPLED:,}", flights_stream().resampled().busy().first(steps)),
         replay(context, "NYC taxi", taxi_stream().busy().first(steps)),
@@ -42,17 +40,14 @@ def figure_11(context: Context, steps: int = STEPS) -> Reproduced:
     for source in sources:
         panel = panels[source.name]
         for place, (name, pair) in enumerate(PAIRS.items()):
+            remark = source.remark(f"runs: {context.repeats}", OURS.get(name, ""), steps=steps)
+            cells += error_cells(runs, source, SETTING, pair, row=source.name, remark=remark)
             for method in pair:
-                relative, squared = (mean(runs, source.name, method, SETTING, column) for column in (MRE, MSE))
-                panel.plot([place], [relative], **{**look(method), "linestyle": "none", "markersize": 8})
-                made = "" if source.note else length(steps)
-                remark = source.remark(made, f"runs: {context.repeats}", OURS.get(name, ""))
-                floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
-                cells.append(Cell(f"{source.name}: MRE", method, None, relative, floored))
-                cells.append(Cell(f"{source.name}: MSE", method, None, squared, remark))
+                error = mean(runs, source.name, method, SETTING, MRE)
+                panel.plot([place], [error], **{**look(method), "linestyle": "none", "markersize": 8})
         finish(panel, "", "MRE", source.title)
         panel.set_xticks(range(len(PAIRS)), ["LBA, LPA", *ALGORITHMS[1:]], fontsize=8)
-    return cells + verdicts(_claims, runs), finished(figure)
+    return cells + verdicts(_claims, runs), with_legend(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

@@ -1,4 +1,4 @@
-"""Figure 5: how well releases tell the steps that are above a threshold, and what section 7.2.2 says of it."""
+"""Figure 5: how well releases detect the steps above a threshold, and the statements of section 7.2.2."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, Source, binary, length, linear, logistic, real, sine
-from hubbub.reproduce.ldp_ids.style import finished, look, panels_of
+from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, Source, binary, real, sine, synthetic
+from hubbub.reproduce.ldp_ids.style import look, panels_of, with_legend
 from hubbub.reproduce.ldp_ids.sweep import FILTERED, MethodSetting, Runs, sweep, verdicts
 from hubbub.reproduce.plots import finish
 from hubbub.simulate.conversation import StreamRun
@@ -31,18 +31,19 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 )
 def figure_5(context: Context, steps: int = STEPS) -> Reproduced:
     """The area under the curve, mean of the runs; the curves drawn are the first run's."""
+    lns, sin, log = synthetic(context, steps)
     sources = [
-        binary(context, "LNS", linear(context, steps)),
-        binary(context, "Sin", sine(steps)),
+        lns,
+        sin,
         binary(context, FAST, sine(steps, b=0.05)),
-        binary(context, "Log", logistic(steps)),
+        log,
         *real(context, steps=steps, resampled_steps=min(steps, SHORT)),
     ]
     curves: dict[tuple[str, str], Curve] = {}
 
     def area(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
         watched, truth = (table @ np.array(source.events) for table in (run.values, run.truth))
-        if truth.max() == truth.min():  # as may be in a population scaled down to very few: there are no events
+        if truth.max() == truth.min():  # no events, as happens in a population scaled down to a few devices
             return [np.nan]
         curve = roc(watched, truth, event_threshold(truth))
         curves.setdefault((source.name, method), curve)
@@ -58,11 +59,10 @@ def figure_5(context: Context, steps: int = STEPS) -> Reproduced:
             if method in METHODS:
                 panel.plot(*curves.get((source.name, method), ([], [])), **{**look(method), "marker": ""})
             score = float(runs[source.name, method, SETTING].mean())
-            made = "" if source.note else length(steps)
-            remark = source.remark(made, f"runs: {context.repeats}, {SETTING}", WATCHED)
+            remark = source.remark(f"runs: {context.repeats}, {SETTING}", WATCHED, steps=steps)
             cells.append(Cell(f"{source.name}: AUC", method, None, score, remark))
         finish(panel, "false alarms", "true alarms", source.title, log="")
-    return cells + verdicts(_claims, runs), finished(figure)
+    return cells + verdicts(_claims, runs), with_legend(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import FLOOR, Source, binary, length, linear, sine
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import FILTERED, METHODS, MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.ldp_ids.sources import Source, binary, linear, sine
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
+from hubbub.reproduce.ldp_ids.sweep import (
+    FILTERED,
+    METHODS,
+    MRE,
+    MSE,
+    MethodSetting,
+    Runs,
+    error_cells,
+    mean,
+    sweep,
+    verdicts,
+)
 
 STEPS = 300
 SIZES = (25_000, 50_000, 100_000, 200_000)
@@ -17,7 +28,7 @@ SPEEDS = (0.005, 0.01, 0.02, 0.05)
 SETTING = MethodSetting(1.0, 20)
 OURS = tuple(method + FILTERED for method in ("LBD", "LBA", "LPD", "LPA"))
 MOVED = ("LSP", "LBD", "LBA", "LPD", "LPA")
-"""Those whose squared error depends on how the stream moves."""
+"""The methods whose squared error depends on how the stream moves."""
 Panels = Mapping[str, Mapping[float, Source]]
 
 
@@ -38,23 +49,14 @@ def figure_6(context: Context, steps: int = STEPS) -> Reproduced:
     figure, axes = panels_of(list(panels), columns=2)
     cells = []
     for title, sources in panels.items():
-        draw(
-            axes[title],
-            METHODS,
-            list(sources),
-            lambda method, x, sources=sources: mean(runs, sources[x].name, method, SETTING, MRE),  # type: ignore[misc]
-            x=title.split(", ")[1].replace("sqrt Q", "$\\sqrt{Q}$"),
-            y="MRE",
-            title=title.split(", ")[0],
-        )
+        name, changed = title.split(", ")
+        errors = {m: [mean(runs, source.name, m, SETTING, MRE) for source in sources.values()] for m in METHODS}
+        axis = changed.replace("sqrt Q", "$\\sqrt{Q}$")
+        draw(axes[title], list(sources), errors, x=axis, y="MRE", title=name)
         for source in sources.values():
-            remark = source.remark(length(steps), f"runs: {context.repeats}, {SETTING}")
-            for method in METHODS + OURS:
-                relative, squared = (mean(runs, source.name, method, SETTING, column) for column in (MRE, MSE))
-                floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
-                cells.append(Cell(f"{source.name}: MRE", method, None, relative, floored))
-                cells.append(Cell(f"{source.name}: MSE", method, None, squared, remark))
-    return cells + verdicts(lambda some: _claims(some, panels), runs), finished(figure)
+            remark = source.remark(f"runs: {context.repeats}, {SETTING}", steps=steps)
+            cells += error_cells(runs, source, SETTING, METHODS + OURS, row=source.name, remark=remark)
+    return cells + verdicts(lambda some: _claims(some, panels), runs), with_legend(figure)
 
 
 def _claims(runs: Runs, panels: Panels) -> list[Claim]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import binary, length, linear
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
+from hubbub.reproduce.ldp_ids.sources import binary, linear
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Place, Runs, mean, sweep, verdicts
 
 STEPS = 300
@@ -35,20 +35,14 @@ def figure_7(context: Context, steps: int = STEPS) -> Reproduced:
     figure, axes = panels_of(list(places), columns=2)
     cells = []
     for what, values in places.items():
-        draw(
-            axes[what],
-            METHODS,
-            list(values),
-            lambda method, x, values=values: mean(runs, values[x][0].name, method, values[x][1], BITS),  # type: ignore[misc]
-            x={"sqrt Q": "$\\sqrt{Q}$", "eps": "$\\epsilon$"}.get(what, what),
-            y="bits a device and step",
-            title="",
-        )
+        bits = {m: [mean(runs, source.name, m, at, BITS) for source, at in values.values()] for m in METHODS}
+        axis = {"sqrt Q": "$\\sqrt{Q}$", "eps": "$\\epsilon$"}.get(what, what)
+        draw(axes[what], list(values), bits, x=axis, y="bits a device and step", title="")
         for source, setting in values.values():
-            remark = source.remark(length(steps), f"runs: {context.repeats}")
+            remark = source.remark(f"runs: {context.repeats}", steps=steps)
             row = f"{source.name}, {setting}"
             cells += [Cell(row, m, None, mean(runs, source.name, m, setting, BITS), remark) for m in METHODS]
-    return list(dict.fromkeys(cells)) + verdicts(lambda some: _claims(some, places), runs), finished(figure)
+    return list(dict.fromkeys(cells)) + verdicts(lambda some: _claims(some, places), runs), with_legend(figure)
 
 
 def _claims(runs: Runs, places: Places) -> list[Claim]:

@@ -1,12 +1,12 @@
-"""Figure 8: how much of the window should measure the distance, and how much publish."""
+"""Figure 8: which part of a window's resources should measure the distance, and which part should publish."""
 
 from __future__ import annotations
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import FLOOR, binary, length, linear, replay, sine
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
-from hubbub.reproduce.ldp_ids.sweep import MRE, MSE, MethodSetting, Runs, mean, sweep, verdicts
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.ldp_ids.sources import replay, synthetic
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
+from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, error_cells, mean, sweep, verdicts
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.real_streams import taxi_stream
 
@@ -23,34 +23,18 @@ SETTINGS = {beta: MethodSetting(1.0, 20, beta) for beta in BETAS}
 def figure_8(context: Context, steps: int = STEPS) -> Reproduced:
     """The four methods that measure before they publish."""
     trips = taxi_stream().resampled().first(min(steps, SHORT))
-    sources = [
-        binary(context, "LNS", linear(context, steps)),
-        binary(context, "Sin", sine(steps)),
-        replay(context, f"NYC taxi, {RESAMPLED:,}", trips),
-    ]
+    lns, sin, _ = synthetic(context, steps)
+    sources = [lns, sin, replay(context, f"NYC taxi, {RESAMPLED:,}", trips)]
     runs = sweep(context, [(source, setting) for source in sources for setting in SETTINGS.values()], methods=METHODS)
     figure, panels = panels_of([source.name for source in sources])
     cells = []
     for source in sources:
-        draw(
-            panels[source.name],
-            METHODS,
-            BETAS,
-            lambda method, beta, name=source.name: mean(runs, name, method, SETTINGS[beta], MRE),  # type: ignore[misc]
-            x="$\\beta$",
-            y="MRE",
-            title=source.title,
-            log="y",
-        )
-        made = "" if source.note else length(steps)
-        remark = source.remark(made, f"runs: {context.repeats}")
+        errors = {m: [mean(runs, source.name, m, setting, MRE) for setting in SETTINGS.values()] for m in METHODS}
+        draw(panels[source.name], BETAS, errors, x="$\\beta$", y="MRE", title=source.title, log="y")
+        remark = source.remark(f"runs: {context.repeats}", steps=steps)
         for setting in SETTINGS.values():
-            for method in METHODS:
-                relative, squared = (mean(runs, source.name, method, setting, column) for column in (MRE, MSE))
-                floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
-                cells.append(Cell(f"{source.name}, {setting}: MRE", method, None, relative, floored))
-                cells.append(Cell(f"{source.name}, {setting}: MSE", method, None, squared, remark))
-    return cells + verdicts(_claims, runs), finished(figure)
+            cells += error_cells(runs, source, setting, METHODS, row=f"{source.name}, {setting}", remark=remark)
+    return cells + verdicts(_claims, runs), with_legend(figure)
 
 
 def _claims(runs: Runs) -> list[Claim]:

@@ -8,7 +8,7 @@ from hubbub.reproduce.claims import Claim
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.ldp_ids.numbers import FORMS, delays, percentile, source
 from hubbub.reproduce.ldp_ids.sources import OTHER
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
 from hubbub.reproduce.ldp_ids.sweep import MRE, MethodSetting, Runs, mean, sweep, verdicts
 
 STEPS = 264
@@ -20,7 +20,7 @@ SETTINGS = {epsilon: MethodSetting(epsilon, 20) for epsilon in EPSILONS}
 
 @reproduction("ldp-ids-figure-9", title="MRE of means by clipping threshold, w = 20", repeats=3, needs=("flights3m",))
 def figure_9(context: Context, steps: int = STEPS) -> Reproduced:
-    """Relative to the mean of the numbers as they are: what clipping takes away counts as error."""
+    """Errors are relative to the mean of the unclipped numbers: the bias of clipping counts as error."""
     sources = {}
     for form in FORMS:
         stream = delays(form, steps)
@@ -32,15 +32,9 @@ def figure_9(context: Context, steps: int = STEPS) -> Reproduced:
     figure, panels = panels_of([clipped.name for clipped in sources.values()], columns=len(PERCENTS))
     cells = []
     for clipped in sources.values():
-        draw(
-            panels[clipped.name],
-            METHODS,
-            EPSILONS,
-            lambda method, epsilon, name=clipped.name: mean(runs, name, method, SETTINGS[epsilon], MRE),  # type: ignore[misc]
-            x="$\\epsilon$",
-            y="MRE",
-            title=clipped.name.replace(", ", f" ({OTHER})\n", 1),
-        )
+        errors = {m: [mean(runs, clipped.name, m, setting, MRE) for setting in SETTINGS.values()] for m in METHODS}
+        title = clipped.name.replace(", ", f" ({OTHER})\n", 1)
+        draw(panels[clipped.name], EPSILONS, errors, x="$\\epsilon$", y="MRE", title=title)
         floor = f"means below {clipped.floor:g} minutes count as {clipped.floor:g}"
         remark = clipped.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
         for setting in SETTINGS.values():
@@ -49,7 +43,7 @@ def figure_9(context: Context, steps: int = STEPS) -> Reproduced:
                 cells.append(Cell(f"{clipped.name}, {setting}: MRE", method, None, error, remark))
     names = {form: [sources[form, percent].name for percent in PERCENTS] for form in FORMS}
     claims = verdicts(lambda some: [claim for form in FORMS for claim in _claims(some, form, names[form])], runs)
-    return cells + claims, finished(figure)
+    return cells + claims, with_legend(figure)
 
 
 def _claims(runs: Runs, form: str, names: Sequence[str]) -> list[Claim]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.ldp_ids.sources import FLOOR, NEEDS, Source, binary, length, linear, logistic, real, sine
-from hubbub.reproduce.ldp_ids.style import draw, finished, panels_of
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
+from hubbub.reproduce.ldp_ids.sources import NEEDS, Source, real, synthetic
+from hubbub.reproduce.ldp_ids.style import draw, panels_of, with_legend
 from hubbub.reproduce.ldp_ids.sweep import (
     METHODS,
     MRE,
@@ -18,6 +18,7 @@ from hubbub.reproduce.ldp_ids.sweep import (
     SPREAD,
     MethodSetting,
     Runs,
+    error_cells,
     mean,
     sweep,
     theory,
@@ -32,39 +33,18 @@ Settings = Mapping[float, MethodSetting]  # by what the horizontal axis shows
 Claims = Callable[[Runs, Sequence[Source], Settings], list[Claim]]
 
 
-def _sources(context: Context, steps: int) -> list[Source]:
-    return [
-        binary(context, "LNS", linear(context, steps)),
-        binary(context, "Sin", sine(steps)),
-        binary(context, "Log", logistic(steps)),
-        *real(context, steps=steps, resampled_steps=min(steps, SHORT)),
-    ]
-
-
 def _measure(context: Context, settings: Settings, axis: str, steps: int, claims: Claims) -> Reproduced:
-    sources = _sources(context, steps)
+    sources = [*synthetic(context, steps), *real(context, steps=steps, resampled_steps=min(steps, SHORT))]
     runs = sweep(context, [(source, setting) for source in sources for setting in settings.values()])
     figure, panels = panels_of([source.name for source in sources])
     cells = []
     for source in sources:
-        draw(
-            panels[source.name],
-            METHODS,
-            list(settings),
-            lambda method, x, name=source.name: mean(runs, name, method, settings[x], MRE),  # type: ignore[misc]
-            x=axis,
-            y="MRE",
-            title=source.title,
-        )
-        made = "" if source.note else length(steps)
-        remark = source.remark(made, f"runs: {context.repeats}")
+        errors = {m: [mean(runs, source.name, m, setting, MRE) for setting in settings.values()] for m in METHODS}
+        draw(panels[source.name], list(settings), errors, x=axis, y="MRE", title=source.title)
+        remark = source.remark(f"runs: {context.repeats}", steps=steps)
         for setting in settings.values():
-            for method in METHODS:
-                relative, squared = (mean(runs, source.name, method, setting, column) for column in (MRE, MSE))
-                floored = f"{remark}; shares below {FLOOR:g} count as {FLOOR:g}"
-                cells.append(Cell(f"{source.name}, {setting}: MRE", method, None, relative, floored))
-                cells.append(Cell(f"{source.name}, {setting}: MSE", method, None, squared, remark))
-    return cells + verdicts(lambda some: claims(some, sources, settings), runs), finished(figure)
+            cells += error_cells(runs, source, setting, METHODS, row=f"{source.name}, {setting}", remark=remark)
+    return cells + verdicts(lambda some: claims(some, sources, settings), runs), with_legend(figure)
 
 
 @reproduction("ldp-ids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)

@@ -1,8 +1,8 @@
-"""The numbers whose mean is streamed, in the place of Taobao-Price: minutes by which flights were late.
+"""The numbers whose mean is streamed, instead of Taobao-Price: the minutes by which flights were late.
 
-In two forms. In one a device holds the minutes of its latest flight, so that nearly half of the devices hold a number
-above 0 at any time. In the other it holds 0 in the hours without a flight, and only one device in seventy holds more:
-few enough that a private search for a threshold may not see them.
+There are two forms. In the first a device holds the minutes of its latest flight, so that nearly half of the devices
+hold a number above 0 at any time. In the second it holds 0 in the hours without a flight, so that only one device in
+seventy holds more: so few that a private search for a threshold may not notice them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from hubbub.simulate.event_stream import EventStream
 from hubbub.simulate.real_streams import flights3m_delays
 
 MOST = 2_000.0
-"""A bound on the minutes that is known without looking at the data."""
+"""A bound on the minutes that does not depend on the data."""
 FORMS = {"latest flight": True, "flights of the hour": False}
-"""The two streams, and whether the latest number is kept."""
+"""The two streams, and whether a device keeps its latest number."""
 FLOORS = {"latest flight": 1.0, "flights of the hour": 0.05}
-"""Means below it, in minutes, count as it in relative errors: at night nobody flies."""
+"""Smaller means, in minutes, count as this one in relative errors: at night nobody flies."""
 
 
 def delays(form: str, steps: int) -> EventStream:
-    """What each of 20,000 synthetic devices was late, resampled to 100,000 devices."""
+    """The minutes by which the flights of 20,000 synthetic devices were late, resampled to 100,000 devices."""
     return flights3m_delays(latest=FORMS[form]).resampled().first(steps)
 
 
 def percentile(stream: EventStream, percent: float) -> float:
-    """Of the numbers that are not 0, over all steps and devices of the source.
+    """A percentile of the numbers above 0 of all steps and devices.
 
     Example:
         >>> percentile(EventStream(np.array([[0, 0, 5, 9]]), (), "a toy"), 100)

@@ -1,4 +1,4 @@
-"""The streams of LDP-IDS, section 7.1: the paper's synthetic ones, and real ones in the place of those it had."""
+"""The streams of LDP-IDS, section 7.1: the paper's synthetic ones, and real ones instead of the paper's."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hubbub.data.processes import linear_process, logistic_process, sine_process
 from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.reproduce.harness import Context
+from hubbub.reproduce.result import joined
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.event_stream import RESAMPLED, EventStream
 from hubbub.simulate.real_streams import flights3m_stream, flights_stream, taxi_stream
@@ -21,31 +22,31 @@ N = 200_000
 STEPS = 800
 """How long the paper's synthetic streams are."""
 FLOOR = 0.01
-"""Shares below it count as it in relative errors: a share of 0 has none, and a random walk gets there."""
+"""Smaller shares count as this one in relative errors: a random walk reaches 0, where a relative error is infinite."""
 OTHER = "other data"
 NEEDS = ("flights", "taxi", "flights3m")
 """The data sets that `real` reads."""
 
 Process = Callable[[int], NDArray[np.float64]]
-"""How a share or mean moves, in a run."""
+"""From the number of a run to the share or mean at each step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A stream by name, what is asked of it, and what is to be said of it beside a result.
+    """A stream, the question that is asked of it, and the remarks beside its results.
 
     Parameters
     ----------
     name, n
-        As in the rows of a table; how many devices there are.
+        Its name in the rows of a table, and its number of devices.
     make
-        The stream of a run; the same run has the same stream, whatever it is asked.
+        From the number of a run to the stream. A run has the same stream for every question.
     question
         What every step asks.
     note
-        What it is, where it is not the paper's.
+        What the stream is, if it is not the paper's.
     floor
-        Truths below it count as it in relative errors.
+        Smaller truths count as this one in relative errors.
     events
         The weight of each value in the number that is watched for events.
     """
@@ -60,26 +61,27 @@ class Source:
 
     @property
     def title(self) -> str:
-        """The name over a panel, which says where the data is not the paper's."""
+        """The title of a panel, which says so if the data is not the paper's."""
         return f"{self.name} (other data)" if self.note.startswith(OTHER) else self.name
 
-    def remark(self, *more: str) -> str:
-        """What to note beside a result on it."""
-        return "; ".join(part for part in (f"n = {self.n:,}", *more, self.note) if part)
+    def remark(self, *remarks: str, steps: int | None = None) -> str:
+        """The note beside a result. Of the paper's own streams it states how many `steps` long they were."""
+        length = "" if steps is None or self.note else length_note(steps)
+        return joined(f"n = {self.n:,}", length, *remarks, self.note)
 
 
-def length(steps: int) -> str:
-    """How long a synthetic stream was, in words.
+def length_note(steps: int) -> str:
+    """The length of a synthetic stream, beside the paper's.
 
     Example:
-        >>> length(800), length(400)
+        >>> length_note(800), length_note(400)
         ('800 steps', '400 steps (the paper: 800)')
     """
     return f"{steps} steps" + ("" if steps == STEPS else f" (the paper: {STEPS})")
 
 
 def linear(context: Context, steps: int, deviation: float = 0.0025) -> Process:
-    """LNS: a run's random walk; the same noise whatever its deviation, sqrt Q."""
+    """LNS: a random walk of its own in each run; the noise is the same for every deviation sqrt Q."""
     return lambda run: linear_process(steps, context.rng.child("LNS", run), deviation=deviation)
 
 
@@ -94,7 +96,7 @@ def logistic(steps: int) -> Process:
 
 
 def binary(context: Context, name: str, process: Process, n: int = N) -> Source:
-    """Devices that hold 0 or 1, the share of 1 moving as the process."""
+    """Devices that hold 0 or 1; the share of 1 follows the process."""
     size = context.size(n, least=100)
 
     def make(run: int) -> Stream:
@@ -104,7 +106,7 @@ def binary(context: Context, name: str, process: Process, n: int = N) -> Source:
 
 
 def normal(context: Context, name: str, process: Process, *, bound: float, floor: float) -> Source:
-    """Devices that hold normal numbers of deviation 10 whose mean moves as the process; the range asked is +-bound."""
+    """Devices that hold normal numbers of deviation 10 around the process, clipped to -bound to bound."""
     size = context.size(N, least=100)
 
     def make(run: int) -> Stream:
@@ -114,8 +116,14 @@ def normal(context: Context, name: str, process: Process, *, bound: float, floor
     return Source(name, size, make, Means(-bound, bound), note, floor, events=(1.0,))
 
 
+def synthetic(context: Context, steps: int) -> list[Source]:
+    """The paper's three binary streams: LNS, Sin and Log."""
+    processes = {"LNS": linear(context, steps), "Sin": sine(steps), "Log": logistic(steps)}
+    return [binary(context, name, process) for name, process in processes.items()]
+
+
 def replay(context: Context, name: str, stream: EventStream) -> Source:
-    """Real devices, in a new order and so in new cohorts every run; scaled down, a random part of them."""
+    """Real devices, in a new order, and so in new cohorts, every run; scaled down, a random part of them."""
     size = context.size(stream.n, least=100)
     symbols = len(stream.labels)
 
@@ -127,10 +135,10 @@ def replay(context: Context, name: str, stream: EventStream) -> Source:
 
 
 def real(context: Context, *, steps: int, resampled_steps: int) -> list[Source]:
-    """The real streams: those of fewer than 20,000 devices as they are and resampled, and all for so many steps."""
-    few = {"Aircraft": flights_stream(), "NYC taxi": taxi_stream()}
+    """The real streams. Those of fewer than 20,000 devices are there as they are, for `steps`, and resampled."""
+    small = {"Aircraft": flights_stream(), "NYC taxi": taxi_stream()}
     sources = []
-    for name, stream in few.items():
+    for name, stream in small.items():
         sources.append(replay(context, name, stream.first(steps)))
         sources.append(replay(context, f"{name}, {RESAMPLED:,}", stream.resampled().first(resampled_steps)))
     return [*sources, replay(context, "US flights", flights3m_stream().first(resampled_steps))]

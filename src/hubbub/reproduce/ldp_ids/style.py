@@ -1,11 +1,11 @@
-"""How the figures of LDP-IDS look: a colour for the way to decide, dashes for budget and lines for population."""
+"""How the figures of LDP-IDS look: a colour a method, dashed lines for budget division, solid ones for population."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below, mark_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ def look(method: str) -> dict[str, Any]:
 
 
 def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each title, so many side by side; empty places are taken out.
+    """A figure with a panel for each title, at most `columns` side by side.
 
     Example:
         >>> figure, panels = panels_of(["a", "b", "c"], columns=2)
@@ -48,31 +48,28 @@ def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[
     """
     rows = -(-len(titles) // columns)
     figure, panels = canvas(rows, min(columns, len(titles)), width=3.7, height=3.1)
-    for empty in panels[len(titles) :]:
-        empty.remove()
+    for panel in panels[len(titles) :]:
+        panel.remove()
     return figure, dict(zip(titles, panels, strict=False))
 
 
 def draw(
     panel: Axes,
-    methods: Sequence[str],
     xs: Sequence[float],
-    ys: Callable[[str, float], float],
+    heights: Mapping[str, Sequence[float]],
     *,
     x: str,
     y: str,
     title: str,
     log: str = "xy",
 ) -> None:
-    """A line for each method over the values of x, which are the axis's only marks."""
-    for method in methods:
-        panel.plot(xs, [ys(method, value) for value in xs], **look(method))
+    """A line a method, with ticks at the values of x alone; `heights` holds, by method, the height at each x."""
+    draw_lines(panel, xs, heights, look)
     finish(panel, x, y, title, log=log)
-    panel.set_xticks(xs, [f"{value:,g}" for value in xs], fontsize=8)
-    panel.set_xticks([], minor=True)
+    mark_values(panel, xs, fontsize=8)
 
 
-def finished(figure: Figure) -> Figure:
+def with_legend(figure: Figure) -> Figure:
     """The figure with one legend below all panels."""
     legend_below(figure, figure.axes, columns=10)
     return figure

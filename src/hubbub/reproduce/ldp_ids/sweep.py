@@ -1,8 +1,8 @@
-"""Every method over every stream in every setting, and what is measured of each run."""
+"""The sweep of LDP-IDS: every method over every stream in every setting, and the scores of each run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -14,9 +14,9 @@ from hubbub.core.event import units_of
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.window import METHODS as WINDOW_METHODS
 from hubbub.protocols.window import Statistic, window_stream
-from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context
-from hubbub.reproduce.ldp_ids.sources import Source
+from hubbub.reproduce.claims import FEWEST_RUNS, Claim, fewest_runs, judged
+from hubbub.reproduce.harness import Cell, Context, RunScores
+from hubbub.reproduce.ldp_ids.sources import FLOOR, Source
 from hubbub.simulate.conversation import StreamRun, run_stream
 from hubbub.simulate.devices import Stream
 
@@ -32,6 +32,7 @@ __all__ = [
     "MethodSetting",
     "Place",
     "Runs",
+    "error_cells",
     "mean",
     "options_of",
     "plain",
@@ -45,15 +46,14 @@ METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
 """The same method by population and by budget."""
 FILTERED = ", filtered"
-"""What the name of a method ends with that filters what it releases."""
-ENOUGH = 3  # runs from which there is a standard error
+"""The end of the name of a method that filters what it releases."""
 MRE, MSE, BITS, SPREAD = range(4)
 """The columns of `scores`."""
 
 
 @dataclass(frozen=True)
 class MethodSetting:
-    """What is promised, and the method's own options.
+    """The guarantee, epsilon in any w steps, and the method's own options.
 
     Example:
         >>> str(MethodSetting(epsilon=2.0))
@@ -66,7 +66,7 @@ class MethodSetting:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The method's own."""
+        """The method's own options."""
         return {} if self.beta is None else {"beta": self.beta}
 
     def __str__(self) -> str:
@@ -75,12 +75,12 @@ class MethodSetting:
 
 Key = tuple[str, str, MethodSetting]  # source, method, setting
 Place = tuple[Source, MethodSetting]
-Runs = Mapping[Key, NDArray[np.float64]]
+Runs = RunScores[Key]
 Start = Callable[[Source, str, MethodSetting], Protocol]
 
 
 class KnownTruth(Stream):
-    """A stream whose truths are counted once, for all who run over it."""
+    """A stream that computes the truth of each step once, for all methods that are run over it."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream, self.n, self.steps = stream, stream.n, stream.steps
@@ -96,13 +96,13 @@ class KnownTruth(Stream):
 
 
 def scores(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
-    """The mean relative error, the mean squared error, the bits a device and step, and the spread f(1-f) of shares."""
+    """The columns MRE, MSE, BITS (a device and step), and SPREAD: the mean of f(1-f) over the true shares f."""
     spread = float(np.mean(run.truth * (1 - run.truth)))
     return [run.mre(source.floor), run.mse, run.bits_per_device_and_step, spread]
 
 
 def start(source: Source, method: str, setting: MethodSetting) -> Protocol:
-    """The method as the paper prints it, or filtered where its name says so."""
+    """The protocol of a method as the paper prints it, or filtered if its name says so."""
     options = options_of(method, setting)
     return window_stream(plain(method), source.question, epsilon=setting.epsilon, w=setting.w, **options)
 
@@ -118,14 +118,14 @@ def plain(method: str) -> str:
 
 
 def options_of(method: str, setting: MethodSetting) -> dict[str, Any]:
-    """The setting's, and whether the method filters what it releases: the paper's do not.
+    """The options of the setting, and whether the method filters what it releases: the paper's do not.
 
     Example:
         >>> [options_of(method, MethodSetting()) for method in ("LPA", "LPA, filtered", "LSP")]
         [{'filtered': False}, {'filtered': True}, {}]
     """
-    may = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
-    return {**setting.options, **({"filtered": method.endswith(FILTERED)} if may else {})}
+    can_filter = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
+    return {**setting.options, **({"filtered": method.endswith(FILTERED)} if can_filter else {})}
 
 
 def sweep(
@@ -136,49 +136,69 @@ def sweep(
     score: Callable[[Source, str, MethodSetting, StreamRun], ArrayLike] = scores,
     begin: Start = start,
 ) -> dict[Key, NDArray[np.float64]]:
-    """Run every method at every place, a source and a setting; for each, an array with one row a run.
+    """Run every method at every place, which is a source and a setting; return the scores, one row a run.
 
-    A run's stream is made once, and serves every method and setting.
+    The stream of a run is made once, for all methods and settings.
     """
     settings: dict[Source, list[MethodSetting]] = {}
     for source, setting in places:
         settings.setdefault(source, []).append(setting)
-    runs = range(context.repeats)
-    plan = [(source, run, at, m) for source in settings for run in runs for at in settings[source] for m in methods]
-    measured: dict[Key, list[ArrayLike]] = {}
-    made: tuple[Source, int] | None = None
-    stream: Stream | None = None
-    for source, run, setting, method in context.track(plan, lambda p: f"{p[0].name}, {p[2]}, {p[3]}, run {p[1] + 1}"):
-        if made != (source, run) or stream is None:
-            stream = None  # the one before makes room first
-            made, stream = (source, run), KnownTruth(source.make(run))
+    streams: dict[tuple[Source, int], Stream] = {}  # that of the present source and run
+
+    def run_step(step: tuple[Source, int, MethodSetting, str]) -> dict[Key, ArrayLike]:
+        source, run, setting, method = step
+        if (source, run) not in streams:
+            streams.clear()  # before the next stream is made: two do not fit in memory
+            streams[source, run] = KnownTruth(source.make(run))
         rng = context.rng.child("LDP-IDS", source.name, run, str(setting), method)
-        result = run_stream(begin(source, method, setting), stream, rng)
-        measured.setdefault((source.name, method, setting), []).append(score(source, method, setting, result))
-    return {key: np.array(rows, dtype=np.float64) for key, rows in measured.items()}
+        result = run_stream(begin(source, method, setting), streams[source, run], rng)
+        return {(source.name, method, setting): score(source, method, setting, result)}
+
+    runs = range(context.repeats)
+    steps = [(source, run, at, m) for source in settings for run in runs for at in settings[source] for m in methods]
+    return context.gather(steps, run_step, lambda step: f"{step[0].name}, {step[2]}, {step[3]}, run {step[1] + 1}")
 
 
 def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[Cell]:
-    """The verdicts on claims, as `judged` has them; from too few runs for a standard error they say so.
+    """The verdicts of `judged`; if there are too few runs for a standard error, the notes say so.
 
     Example:
         >>> runs = {("LNS", "LPA", MethodSetting()): np.array([[1.0]])}
         >>> verdicts(lambda runs: [Claim("small", 1.0, below=2)], runs)[0].note
         'holds (below 2); without a standard error: runs: 1'
     """
-    cells, number = judged(claims_of, runs), min(len(rows) for rows in runs.values())
-    if number >= ENOUGH:
+    cells, number = judged(claims_of, runs), fewest_runs(runs)
+    if number >= FEWEST_RUNS:
         return cells
     return [replace(cell, note=f"{cell.note}; without a standard error: runs: {number}") for cell in cells]
 
 
 def mean(runs: Runs, source: str, method: str, setting: MethodSetting, column: int) -> float:
-    """The mean over the runs of one measurement."""
+    """The mean over the runs of one column of the scores."""
     return float(runs[source, method, setting][:, column].mean())
 
 
+def error_cells(
+    runs: Runs,
+    source: Source,
+    setting: MethodSetting,
+    methods: Sequence[str],
+    *,
+    row: str,
+    remark: str,
+    floor: str = "",
+) -> list[Cell]:
+    """The MRE and the MSE of each method; the note of an MRE also states the `floor` of relative errors."""
+    floored = f"{remark}; {floor or f'shares below {FLOOR:g} count as {FLOOR:g}'}"
+    return [
+        Cell(f"{row}: {name}", method, None, mean(runs, source.name, method, setting, column), note)
+        for method in methods
+        for name, column, note in (("MRE", MRE, floored), ("MSE", MSE, remark))
+    ]
+
+
 def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spread: float) -> float:
-    """The MSE of LBU and LPU on paper: V(eps/w, n), and V(eps, n/w) with what the cohort, a sample, adds.
+    """The MSE on paper: V(eps/w, n) of LBU; V(eps, n/w) of LPU, and the sampling variance of its cohort.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies
@@ -187,8 +207,8 @@ def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spr
         >>> f"{theory('LPU', Frequencies(2), MethodSetting(), 200_000, 0.0):.5g}"
         '9.2067e-05'
     """
-    units, anything = units_of(setting.epsilon), np.zeros(question.size)
+    units, shares = units_of(setting.epsilon), np.zeros(question.size)
     if method == "LBU":
-        return question.error(units // setting.w, n, anything)
-    each = n / setting.w
-    return question.error(units, each, anything) + spread / each * (1 - 1 / setting.w)
+        return question.error(units // setting.w, n, shares)
+    cohort = n / setting.w
+    return question.error(units, cohort, shares) + spread / cohort * (1 - 1 / setting.w)

@@ -1,10 +1,10 @@
-"""Table 2: how many bits go back and forth, a device and step."""
+"""Table 2: the bits sent in both directions, per device and step."""
 
 from __future__ import annotations
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
-from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, binary, length, linear, logistic, real, replay, sine
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.ldp_ids.sources import NEEDS, STEPS, real, replay, synthetic
 from hubbub.reproduce.ldp_ids.sweep import BITS, METHODS, MethodSetting, Runs, mean, sweep, verdicts
 from hubbub.simulate.real_streams import flights_stream
 
@@ -26,12 +26,10 @@ PRINTED: dict[tuple[str, MethodSetting], tuple[float, ...]] = {
 
 
 @reproduction("ldp-ids-table-2", title="Communication bits a device and step", repeats=1, needs=NEEDS)
-def table_2(context: Context, steps: int = STEPS) -> tuple[list[Cell], None]:
-    """Bits both ways: the reports, and a bit of the server's to everyone who is to send one out of turn."""
+def table_2(context: Context, steps: int = STEPS) -> Reproduced:
+    """The bits of the reports, and one bit from the server to every device that it asks for an extra report."""
     sources = [
-        binary(context, "LNS", linear(context, steps)),
-        binary(context, "Sin", sine(steps)),
-        binary(context, "Log", logistic(steps)),
+        *synthetic(context, steps),
         *real(context, steps=steps, resampled_steps=min(steps, SHORT)),
         replay(context, "Aircraft by destination", flights_stream("dest").first(steps)),
     ]
@@ -46,7 +44,7 @@ def table_2(context: Context, steps: int = STEPS) -> tuple[list[Cell], None]:
                     f"{source.name} {setting}",
                     paper,
                     mean(runs, source.name, method, setting, BITS),
-                    source.remark("" if source.note else length(steps), f"runs: {context.repeats}"),
+                    source.remark(f"runs: {context.repeats}", steps=steps),
                 )
                 for method, paper in zip(METHODS, printed, strict=True)
             ]
@@ -57,18 +55,18 @@ ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
 
 
 def _claims(runs: Runs) -> list[Claim]:
-    """How near the printed bits come out: those of the adaptive methods, which depend on the data.
+    """How near our bits are to the printed ones, of the adaptive methods, whose bits depend on the data.
 
-    That population division needs fewer bits than budget division is how they are made, as are the bits of the others.
+    The bits of the other methods, and that population division needs fewer bits, follow from their definitions.
     """
     claims = []
     for method in ADAPTIVE:
-        off = {
+        deviations = {
             (source, setting): float(runs[source, method, setting][:, BITS].mean()) / row[METHODS.index(method)] - 1
             for (source, setting), row in PRINTED.items()
         }
-        worst = max(off, key=lambda place: abs(off[place]))
+        worst = max(deviations, key=lambda place: abs(deviations[place]))
         note = f"{worst[0]} {worst[1]}, of nine printed; the bound is ours"
         statement = f"{method}: the bits furthest from the printed ones are off by"
-        claims.append(Claim(statement, abs(off[worst]), below=0.1, note=note))
+        claims.append(Claim(statement, abs(deviations[worst]), below=0.1, note=note))
     return claims

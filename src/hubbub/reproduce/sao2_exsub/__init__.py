@@ -1,14 +1,17 @@
-"""The tables and figures of SaO2. Importing this registers them, in the text's order."""
+"""The tables and figures of SaO2. Importing this package registers them."""
 
-from hubbub.reproduce.sao2_exsub import (
-    calibrated,
-    destinations,
-    figure_1,
-    figure_2,
-    offline,
-    stock,
-    table_3,
-    tables_2_and_4,
-)  # isort: skip
+from hubbub.reproduce.harness import load_modules
 
-__all__ = ["calibrated", "destinations", "figure_1", "figure_2", "offline", "stock", "table_3", "tables_2_and_4"]
+MODULES = (
+    "calibrated",
+    "destinations",
+    "figure_1",
+    "figure_2",
+    "offline",
+    "stock",
+    "table_3",
+    "tables_2_and_4",
+)
+"""In the order of the text."""
+
+load_modules(__name__, MODULES)

@@ -1,4 +1,4 @@
-"""Figures 9 and 10: which part of the people each level gets, equal, as printed and best, for three kinds of query."""
+"""Figures 9 and 10: the portions of people for the levels: equal, as printed and best, for three kinds of query."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.portions import Queries
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below, mark_values
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
-from hubbub.reproduce.sao2_exsub.on_paper import exact_gain, expected_tve
-from hubbub.reproduce.sao2_exsub.online import OURS, Runs, as_printed, average, look, mark_epsilons, sweep, toggling
+from hubbub.reproduce.sao2_exsub.expected_errors import exact_gain, expected_tve
+from hubbub.reproduce.sao2_exsub.online import OURS, Runs, as_printed, average, look, sweep, toggling
 from hubbub.simulate.devices import Stream
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ __all__ = ["FORMS", "KINDS", "SYNTHETIC", "Calibrated", "calibrated_portions", "
 
 
 class StreamShape(TypedDict):
-    """How long a stream is, how many entries its vectors have, and how many of their changes are told."""
+    """The length of a stream, the dimension of its vectors, and how many changes a device reports."""
 
     steps: int
     dimension: int
@@ -61,9 +62,10 @@ class Calibrated(Sao2):
 
 
 def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
-    """W_h of section 7.4 as printed: in proportion to the error of a level, of which the root would be best.
+    """W_h of section 7.4 as printed: in proportion to the error of a level. Best would be its root.
 
-    At the top of a tree of r^h steps it is negative, which we take for 0: nobody tells of the last step there.
+    At the top of a tree of r^h steps W_h is negative, which we replace by 0: then nobody reports on the node that the
+    last step needs.
 
     Example:
         >>> calibrated_portions(Tree(steps=32, fanout=2)).round(2).tolist()
@@ -72,8 +74,8 @@ def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
     span = np.array([tree.span(level) for level in range(tree.levels)], dtype=np.float64)
     reach = (tree.fanout - 1) * span
     weights = (tree.steps - tree.fanout * span + (reach + 1) * (2 * reach + 1) / (6 * reach)) * span
-    kept = np.maximum(weights, 0.0)
-    return np.asarray(kept / kept.sum())
+    portions = np.maximum(weights, 0.0)
+    return np.asarray(portions / portions.sum())
 
 
 @reproduction(
@@ -102,7 +104,7 @@ def figure_10(context: Context) -> Reproduced:
 
 
 def plan_of(form: str, queries: Queries, epsilon: float, setting: StreamShape, *, one: bool) -> Sao2:
-    """The plan of a form for a kind of query."""
+    """The plan of one of `FORMS` for a kind of query; with `one`, it uses that a device has one category at a time."""
     kind = Calibrated if form == "ExSub-calibrated" else Sao2
     plan = as_printed("ExSub", epsilon=epsilon, kind=kind, **setting)
     if form == OURS:
@@ -142,17 +144,12 @@ def _compare(
             form,
             None,
             average(runs, (who, e, _name(form, queries)), f"{queries}_tve"),
-            "; ".join(
-                filter(
-                    None,
-                    [
-                        f"theory {on_paper[queries, who, e, form]:.4g}",
-                        labels[who],
-                        _NOTES.get(form),
-                        dropped,
-                        f"runs: {context.repeats}",
-                    ],
-                )
+            joined(
+                f"theory {on_paper[queries, who, e, form]:.4g}",
+                labels[who],
+                _NOTES.get(form),
+                dropped,
+                f"runs: {context.repeats}",
             ),
         )
         for queries, words in KINDS
@@ -177,7 +174,7 @@ OnPaper = Mapping[tuple[Queries, str, float, str], float]
 
 
 def _name(form: str, queries: Queries) -> str:
-    """What a plan is called: those that serve one kind of query best are one a kind."""
+    """The name of a plan: forms with the best portions have one plan for each kind of query."""
     return form if form in FORMS[:2] else f"{form}, {queries}"
 
 
@@ -185,11 +182,12 @@ def _draw(runs: Runs, people: Sequence[str], epsilons: Sequence[float]) -> Figur
     figure, panels = canvas(len(people), len(KINDS), width=4.0)
     places = [(who, queries, words) for who in people for queries, words in KINDS]
     for panel, (who, queries, words) in zip(panels, places, strict=True):
-        for form in FORMS:
-            values = [average(runs, (who, e, _name(form, queries)), f"{queries}_tve") for e in epsilons]
-            panel.plot(epsilons, values, **_look(form))
+        errors = {
+            form: [average(runs, (who, e, _name(form, queries)), f"{queries}_tve") for e in epsilons] for form in FORMS
+        }
+        draw_lines(panel, epsilons, errors, _look)
         finish(panel, "$\\epsilon$", f"TVE of {words}", who, log="xy")
-        mark_epsilons(panel, epsilons)
+        mark_values(panel, epsilons)
     legend_below(figure, panels)
     return figure
 
@@ -208,10 +206,10 @@ def _claims(runs: Runs, on_paper: OnPaper, people: Sequence[str], epsilons: Sequ
     claims = []
     for who in people:
         for form in FORMS:
-            off = [error(q, who, e, form) / on_paper[q, who, e, form] for q, _ in KINDS for e in epsilons]
+            ratios = [error(q, who, e, form) / on_paper[q, who, e, form] for q, _ in KINDS for e in epsilons]
             note = "over all queries and eps; the bounds are ours"
             statement = f"{form}, {who}: TVE to the theory, mean"
-            claims.append(Claim(statement, float(np.mean(off)), above=0.85, below=1.1, note=note))
+            claims.append(Claim(statement, float(np.mean(ratios)), above=0.85, below=1.1, note=note))
     who = people[-1]  # on paper, it hardly matters who they are
     for queries, words in KINDS:
         for form in FORMS[1:]:
@@ -226,7 +224,7 @@ def _claims(runs: Runs, on_paper: OnPaper, people: Sequence[str], epsilons: Sequ
 
 
 def _expected(form: str, queries: Queries) -> dict[str, Any]:
-    """What the text says of its own portions: about 20% less for sums, slightly more for steps; of others nothing."""
+    """The text's statement on its own portions: about 20% less for sums, slightly more for steps. None on others."""
     if form != FORMS[1]:
         return {"above": 0.0}
     if queries == "mean":

@@ -1,4 +1,4 @@
-"""Figures 7, 8, 13 and 14: where aircraft went last, day by day, and how long they stayed, by epsilon."""
+"""Figures 7, 8, 13 and 14: the last destinations of aircraft, day by day and summed over days, by epsilon."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
-from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, mark_epsilons, sweep
-from hubbub.reproduce.sao2_exsub.told import expected_means
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below, mark_values
+from hubbub.reproduce.result import joined
+from hubbub.reproduce.sao2_exsub.online import NET, OURS, Runs, as_printed, average, look, sweep
+from hubbub.reproduce.sao2_exsub.whole_streams import expected_means
 from hubbub.simulate.changing import true_means
 from hubbub.simulate.event_stream import RESAMPLED
 from hubbub.simulate.last_destinations import CategoryStream, last_destinations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DAYS", "EPSILONS", "METHODS", "NOT_TRAJECTORY", "S", "figure_7", "figure_8", "figure_13", "figure_14"]
 
 DAYS, S = 32, 8
-"""As many steps as the paper's, and as many changes: each of four moves is two."""
+"""The steps and changes of the paper; each of four moves is two changes."""
 EPSILONS = (0.2, 0.5, 1.0, 2.0)
 OTHERS = ("PCKV-GRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM")
 METHODS = (*OTHERS, "ExSub", OURS, NET)
@@ -46,7 +47,7 @@ def figure_7(context: Context) -> Reproduced:
     needs=("flights",),
 )
 def figure_8(context: Context) -> Reproduced:
-    """The same of sums from the first day on, and of sums over any days."""
+    """The same of sums from the first day on, and of sums over all ranges of days."""
     return _compare(context, _RANGE, "TVE")
 
 
@@ -70,7 +71,7 @@ def figure_14(context: Context) -> Reproduced:
 
 
 def populations(context: Context) -> dict[str, CategoryStream]:
-    """The aircraft as they are, and as many devices as the paper's people are worth comparing with."""
+    """The aircraft as they are, and resampled to a number of devices comparable with the paper's."""
     destinations = last_destinations(days=DAYS)
     many = context.size(RESAMPLED)
     return {"as it is": destinations, f"resampled to {many:,}": destinations.resampled(many)}
@@ -84,7 +85,7 @@ def _plan(method: str, epsilon: float, dimension: int) -> Sao2:
 
 
 def clipping(plan: Sao2, stream: CategoryStream) -> float:
-    """The TVE of days that comes of devices with more moves than they may tell of, without any noise."""
+    """The TVE of days, without noise, that comes from devices with more moves than they may report."""
     return float(np.abs(expected_means(plan, stream) - true_means(stream, plan.steps, plan.dimension)).sum())
 
 
@@ -98,17 +99,17 @@ def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) 
     cells = []
     for what, words in queries:
         for who, epsilon, method in plans:
-            remarks = [
+            note = joined(
                 f"{NOT_TRAJECTORY}: {streams[who].n:,} devices, {who}, {dimension} categories",
                 f"{clipped:.0%} move more than {S // 2} times and are clipped: a TVE of days of "
                 f"{lost[OURS if method in (OURS, NET) else 'ExSub']:.2g}, which is in these",
                 _form(method),
                 "" if what == "mean" else "sums are asked for at the end",
                 f"runs: {context.repeats} (the paper: 100)",
-            ]
+            )
             ours = average(runs, (who, epsilon, method), f"{what}_{metric.lower()}")
             row = f"{words}, {who}, eps = {epsilon:g}: {metric}"
-            cells.append(Cell(row, method, None, ours, "; ".join(filter(None, remarks))))
+            cells.append(Cell(row, method, None, ours, note))
     figure = _draw(runs, streams, queries, metric)
     return cells + judged(lambda some: _claims(some, list(streams), queries, metric), runs), figure
 
@@ -123,11 +124,10 @@ def _draw(runs: Runs, streams: Mapping[str, CategoryStream], queries: Sequence[t
     figure, panels = canvas(len(queries), len(streams))
     places = [(what, words, who) for what, words in queries for who in streams]
     for panel, (what, words, who) in zip(panels, places, strict=True):
-        for method in METHODS:
-            keys: list[Key] = [(who, epsilon, method) for epsilon in EPSILONS]
-            panel.plot(EPSILONS, [average(runs, key, f"{what}_{metric.lower()}") for key in keys], **look(method))
+        score = f"{what}_{metric.lower()}"
+        draw_lines(panel, EPSILONS, {m: [average(runs, (who, e, m), score) for e in EPSILONS] for m in METHODS}, look)
         finish(panel, "$\\epsilon$", f"{metric} of {words}", f"{streams[who].n:,} devices, {who}", log="xy")
-        mark_epsilons(panel, EPSILONS)
+        mark_values(panel, EPSILONS)
     legend_below(figure, panels)
     return figure
 

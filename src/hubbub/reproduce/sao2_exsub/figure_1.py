@@ -21,15 +21,15 @@ STUBS = "d' = 512 positions in all, 4 of them stubs"
 @reproduction("sao2-figure-1", title="Rates and squared errors of ExSub by m, d' = 512, s = 4, eps = 0.5")
 def figure_1(context: Context) -> Reproduced:
     """Exact, for one report; nothing is drawn at random."""
-    made = {m: _made(m) for m in SIZES}
+    mechanisms = {m: _exsub(m) for m in SIZES}
     figure, (left, right) = canvas(1, 2)
     cells = []
     for label, (field, colour) in RATES.items():
-        values = [float(getattr(mechanism, field)) for mechanism in made.values()]
+        values = [float(getattr(mechanism, field)) for mechanism in mechanisms.values()]
         left.plot(SIZES, values, color=colour, marker="o", markersize=4, label=f"${label}$")
         cells += [Cell(f"m = {m}", label, None, value, STUBS) for m, value in zip(SIZES, values, strict=True)]
     for of, colour in (("mean", "#0072b2"), ("frequency", "#d55e00")):
-        errors = [math.log(_error(mechanism, of)) for mechanism in made.values()]
+        errors = [math.log(_error(mechanism, of)) for mechanism in mechanisms.values()]
         right.plot(SIZES, errors, color=colour, marker="o", markersize=4, label="value" if of == "mean" else of)
         cells += [
             Cell(f"m = {m}", f"ln MSE of {of}", None, value, STUBS) for m, value in zip(SIZES, errors, strict=True)
@@ -41,7 +41,7 @@ def figure_1(context: Context) -> Reproduced:
     return cells + [claim.cell() for claim in _claims()], figure
 
 
-def _made(m: int) -> ExSub:
+def _exsub(m: int) -> ExSub:
     return ExSub(epsilon=EPSILON, dimension=POSITIONS - S, sparsity=S, m=m)
 
 
@@ -58,13 +58,13 @@ def _claims() -> list[Claim]:
     claims = []
     for of, m in printed.items():
         best = best_size(EPSILON, POSITIONS, S, of="mean" if of == "mean" else "frequency")
-        cost = _error(_made(m), of) / _error(_made(best), of) - 1
+        cost = _error(_exsub(m), of) / _error(_exsub(best), of) - 1
         note = f"m = {m} as printed, {best} by search; the bound is ours"
         statement = f"the printed m nearly minimises the MSE of the {of}: it costs"
         claims.append(Claim(statement, cost, paper="approximately 0", below=0.02, note=note))
-    reverse = max(float(_made(m).p_reverse / _made(m).p_false) for m in SIZES[1:])
+    reverse = max(float(_exsub(m).p_reverse / _exsub(m).p_false) for m in SIZES[1:])
     note = "m of at least 2: a single position is as often the reverse of what is held as of nothing"
     claims.append(Claim("p_r is below p_f, the largest ratio", reverse, below=1, note=note))
-    falls = np.diff([float(_made(m).p_true / _made(m).p_reverse) for m in SIZES])
+    falls = np.diff([float(_exsub(m).p_true / _exsub(m).p_reverse) for m in SIZES])
     claims.append(Claim("p_t to p_r falls as m grows, its largest step", float(falls.max()), below=0))
     return claims

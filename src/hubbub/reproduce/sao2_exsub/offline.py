@@ -9,6 +9,7 @@ import numpy as np
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.plots import canvas, legend_below
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, draw, logs, sweep
 
@@ -18,7 +19,7 @@ PAPER = (*OFFLINE, "EFMRTT", "ToPL", "DDRM", "ExSub")
 METHODS = (*PAPER, "NetSub")
 OPTIMAL = ("Collision", "SUCCINCT")
 AMPLIFIED = ("PCKV-GRR", "PCKV-AGRR")
-"""As it is and with its sampling counted: the text speaks of PCKV-GRR, and what it says fits the second."""
+"""PCKV-GRR without and with amplification by sampling: the text names the first, but its statements fit the second."""
 UNSTATED = "the figure's own epsilons are not stated"
 LENGTHS = tuple(Place(10_000, d, 8) for d in (64, 128, 256, 512))
 CROWDS = tuple(Place(n, 128, 8) for n in (2_000, 5_000, 10_000, 50_000))
@@ -30,7 +31,7 @@ Claims = Callable[[Runs], Sequence[Claim]]
     "sao2-figure-3", title="Errors of means without post-processing by the length d', n = 10,000, s = 8", repeats=5
 )
 def figure_3(context: Context) -> Reproduced:
-    """Total variation and largest errors, as they are."""
+    """Total variation and largest errors, without post-processing."""
     places, metrics = LENGTHS, (("mean_tve", "TVE"), ("mean_mae", "MAE"))
 
     def claims(runs: Runs) -> list[Claim]:
@@ -52,7 +53,7 @@ def figure_3(context: Context) -> Reproduced:
     "sao2-figure-4", title="MAE of means with post-processing by the number of people, d' = 128, s = 8", repeats=5
 )
 def figure_4(context: Context) -> Reproduced:
-    """Largest errors of means from projected frequencies; where a mechanism tells none, cut at -1 and 1."""
+    """Largest errors of means from projected frequencies; means without frequencies are clipped to -1 to 1."""
     places, metrics = CROWDS, (("mean_mae_possible", "MAE"),)
 
     def claims(runs: Runs) -> list[Claim]:
@@ -70,7 +71,7 @@ def figure_4(context: Context) -> Reproduced:
     "sao2-figure-5", title="Errors of means without post-processing by sparsity, n = 10,000, d' = 256", repeats=4
 )
 def figure_5(context: Context) -> Reproduced:
-    """Total variation and largest errors, as they are."""
+    """Total variation and largest errors, without post-processing."""
     metrics = (("mean_tve", "TVE"), ("mean_mae", "MAE"))
     return _compare(context, SPARSITIES, metrics, lambda runs: _by_sparsity(runs, metrics))
 
@@ -79,7 +80,7 @@ def figure_5(context: Context) -> Reproduced:
     "sao2-figure-11", title="Errors of means with post-processing by sparsity, n = 10,000, d' = 256", repeats=4
 )
 def figure_11(context: Context) -> Reproduced:
-    """The same made possible."""
+    """The same with post-processing."""
     metrics = (("mean_tve_possible", "TVE"), ("mean_mae_possible", "MAE"))
     return _compare(context, SPARSITIES, metrics, lambda runs: _dominates(runs, SPARSITIES, metrics))
 
@@ -94,14 +95,14 @@ def _compare(
             panel = panels[row * len(places) + column]
             draw(panel, runs, place, EPSILONS, METHODS, what, title=str(place.scaled(context)), y=metric)
     legend_below(figure, panels, columns=10)
-    made = f"{UNSTATED}; mean of ln, {context.repeats} runs (the paper: 100)"
+    runs_note = f"{UNSTATED}; mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
         Cell(
             f"{place.scaled(context)}, eps = {epsilon:g}: ln {metric}",
             method,
             None,
             logs(runs, (place, epsilon, method), what),
-            "; ".join(filter(None, [made, KNOWN[method].note])),
+            joined(runs_note, KNOWN[method].note),
         )
         for what, metric in metrics
         for place in places
@@ -112,7 +113,7 @@ def _compare(
 
 
 def _leads(runs: Runs, places: Sequence[Place], others: Sequence[str], what: str) -> list[float]:
-    """By how much ExSub reduces the error of the best of the others, in every setting."""
+    """The relative reduction of the best other method's error by ExSub, in every setting."""
     return [
         1 - average(runs, (place, e, "ExSub"), what) / min(average(runs, (place, e, other), what) for other in others)
         for place in places
@@ -121,7 +122,7 @@ def _leads(runs: Runs, places: Sequence[Place], others: Sequence[str], what: str
 
 
 def _ratio(runs: Runs, place: Place, method: str, what: str) -> float:
-    """A method's error to ExSub's, the geometric mean over epsilon."""
+    """The quotient of a method's error and ExSub's, geometric mean over epsilon."""
     steps = [logs(runs, (place, e, method), what) - logs(runs, (place, e, "ExSub"), what) for e in EPSILONS]
     return float(np.exp(np.mean(steps)))
 

@@ -1,10 +1,9 @@
-"""Streams of changes: the plans that are compared, what is measured of a run, and the runs of them all."""
+"""Streams of rarely changing vectors: the plans that are compared, the scores of a run, and the sweep over plans."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,17 @@ from hubbub.core.random import Random
 from hubbub.core.ternary import INDEX_SHIFT
 from hubbub.data.synthetic import sparse_vectors
 from hubbub.protocols.sao2 import Sao2
-from hubbub.reproduce.harness import Context
-from hubbub.reproduce.sao2_exsub.told import run_plan
+from hubbub.reproduce.harness import Context, RunScores
+from hubbub.reproduce.sao2_exsub.whole_streams import run_plan
 from hubbub.reproduce.sparse.methods import look as look_of_mechanism
+from hubbub.reproduce.sparse.sweep import THREADS
 from hubbub.simulate.changing import ChangingRun
 from hubbub.simulate.devices import Stream
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 OURS = "SaO2, ours"
-"""ExSub with the portions of levels and the reading of the tree that are best."""
+"""ExSub with the best portions of people for the levels, and the best reading of the tree."""
 NET = "SaO2, net rule"
-"""The same with NetSub: the default of `Sao2`."""
+"""The same with NetSub, which is the default of `Sao2`."""
 MECHANISMS = {
     "EFMRTT": "EFMRTT",
     "DDRM": "DDRM",
@@ -36,15 +33,14 @@ MECHANISMS = {
     "ToPL": "ToPLClipped",
     "ExSub": "ExSub",
 }
-"""The methods of the papers, and the mechanisms that tell the changes of a level."""
-_AT_ONCE = 2
+"""The methods of the papers, and the mechanisms that report the changes of a level."""
 Key = tuple[str, float, str]
-"""Who the people are, epsilon, and the method."""
-Runs = Mapping[Key, NDArray[np.float64]]
+"""The people, epsilon, and the method."""
+Runs = RunScores[Key]
 
 
 class Scores(NamedTuple):
-    """The errors of a run: of steps as they were released, and of sums over steps, asked for when all had ended."""
+    """The errors of a run: of the means released at each step, and of sums over steps, queried after the last step."""
 
     mean_tve: float
     mean_mae: float
@@ -73,7 +69,7 @@ class Toggling(Stream):
 
 
 def toggling(n: int, steps: int, dimension: int, changes: int, rng: Random) -> Toggling:
-    """Of all entries of all steps so many, drawn at random, turn on what was off, or off what was on (section 7.1).
+    """Vectors of 0 and 1 that begin at 0: each device flips `changes` random entries of all steps (section 7.1).
 
     Example:
         >>> stream = toggling(1000, 4, 2, 8, Random(seed=1))  # every entry turns in every step
@@ -89,10 +85,10 @@ def toggling(n: int, steps: int, dimension: int, changes: int, rng: Random) -> T
 def as_printed(
     method: str, *, epsilon: float, dimension: int, steps: int, changes: int, fanout: int = 2, kind: type[Sao2] = Sao2
 ) -> Sao2:
-    """A method in the papers' form: an equal part of the people for every level, and answers read by digits.
+    """The plan of a method in the papers' form: an equal part of the people for every level, answers read by digits.
 
-    It knows nothing of categories: any `changes` entries of a level's residues may differ from 0. Collision sees whole
-    vectors only, and answers at the end.
+    The plan does not use that a device has one category at a time: any `changes` entries of a level's residues may
+    differ from 0. Collision needs whole vectors, and answers at the end.
 
     Example:
         >>> as_printed("ExSub", epsilon=1.0, dimension=1, steps=8, changes=2).portions.tolist()
@@ -111,22 +107,22 @@ def as_printed(
 
 
 def scores(run: ChangingRun, last: int) -> Scores:
-    """What a run is measured by, over the steps up to `last`.
+    """The scores of a run over the steps up to `last`.
 
     Example:
         >>> stream = Toggling(np.ones((2, 2000, 1), dtype=np.int8))
         >>> plan = Sao2(epsilon=8.0, dimension=1, steps=2, changes=1)
-        >>> found = scores(run_plan(plan, stream, Random(seed=1)), last=2)
-        >>> found.range_tve >= found.prefix_tve >= found.prefix_mae
+        >>> errors = scores(run_plan(plan, stream, Random(seed=1)), last=2)
+        >>> errors.range_tve >= errors.prefix_tve >= errors.prefix_mae
         True
     """
     truth = run.truth[:last]
-    now = np.abs(run.values[:last] - truth)
-    known = np.array([run.answers.mean(step).value for step in range(1, last + 1)])
-    sums = np.concatenate([np.zeros((1, truth.shape[1])), np.cumsum(known - truth, axis=0)])
+    steps = np.abs(run.values[:last] - truth)
+    final = np.array([run.answers.mean(step).value for step in range(1, last + 1)])
+    sums = np.concatenate([np.zeros((1, truth.shape[1])), np.cumsum(final - truth, axis=0)])
     before, through = np.triu_indices(last + 1, 1)
-    prefix, ranges = np.abs(sums[1:]), np.abs(sums[through] - sums[before])
-    return Scores(*(float(of) for each in (now, prefix, ranges) for of in (each.sum(), each.max())))
+    prefixes, ranges = np.abs(sums[1:]), np.abs(sums[through] - sums[before])
+    return Scores(*(float(score) for errors in (steps, prefixes, ranges) for score in (errors.sum(), errors.max())))
 
 
 def sweep(
@@ -136,35 +132,20 @@ def sweep(
 
     The randomness of a run depends on nothing but its own setting, so that figures that share settings share numbers.
     """
-    steps = [(key, run) for key in plans for run in range(context.repeats)]
-    measured: dict[Key, list[Scores]] = {}
 
-    def one(step: tuple[Key, int]) -> Scores:
-        (who, epsilon, method), run = step
-        plan = plans[who, epsilon, method]
+    def run_once(key: Key, run: int) -> dict[Key, Scores]:
+        who, epsilon, method = key
         rng = context.rng.child("changes", who, str(epsilon), method, run)
-        return scores(run_plan(plan, streams[who], rng), plan.steps if last is None else last)
+        plan = plans[key]
+        return {key: scores(run_plan(plan, streams[who], rng), plan.steps if last is None else last)}
 
-    pool = ThreadPoolExecutor(_AT_ONCE)  # numpy's loops let the other thread run
-    try:
-        results = pool.map(one, steps)
-        for key, _ in context.track(steps, lambda s: f"{s[0][0]}, eps = {s[0][1]:g}, {s[0][2]}, run {s[1] + 1}"):
-            measured.setdefault(key, []).append(next(results))
-    finally:
-        pool.shutdown(cancel_futures=True)
-    return {key: np.array(rows) for key, rows in measured.items()}
+    return context.measure(plans, run_once, "{0[0]}, eps = {0[1]:g}, {0[2]}".format, threads=THREADS)
 
 
 def average(runs: Runs, keys: Key | Sequence[Key], what: str) -> float:
-    """The mean over the runs of one of the `Scores`; of several settings, that of the best of them."""
-    several = [keys] if isinstance(keys, tuple) else keys
-    return min(float(runs[key][:, Scores._fields.index(what)].mean()) for key in several)
-
-
-def mark_epsilons(panel: Axes, epsilons: Sequence[float]) -> None:
-    """Name the epsilons that were run, and no others: on a short logarithmic axis the labels run into each other."""
-    panel.set_xticks(list(epsilons), [f"{epsilon:g}" for epsilon in epsilons])
-    panel.set_xticks([], minor=True)
+    """The mean over the runs of one of the `Scores`; of several settings, the smallest mean."""
+    settings = [keys] if isinstance(keys, tuple) else keys
+    return min(float(runs[key][:, Scores._fields.index(what)].mean()) for key in settings)
 
 
 def look(method: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Figures 6 and 12: means of stock moves over 32 days, each day's from ternary reports without a tree."""
+"""Figures 6 and 12: the mean stock move of each of 32 days, from one ternary report a device, without a tree."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.ternary import Ternary
 from hubbub.data.prices import NOT_STOCK, stock_moves
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
 from hubbub.reproduce.sparse.methods import look, mechanism
@@ -23,31 +23,31 @@ __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
 S = 6
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 METHODS = ("PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM", "ExSub", "NetSub")
-"""Those that can be said as the days go by, as the paper has it."""
-Key = tuple[str, float, str]  # who, epsilon, method
-Runs = Mapping[Key, NDArray[np.float64]]
+"""The methods that can report day by day, according to the paper."""
+Key = tuple[str, float, str]  # people, epsilon, method
+Runs = RunScores[Key]
 
 
 @dataclass(frozen=True)
-class Records:
-    """Windows of moves, cut to the first so many, and what that alone costs."""
+class CutWindows:
+    """Windows cut to their first moves, the TVE of the means that cutting causes, and the share of moves lost."""
 
     people: Ternary
     cost: float
     lost: float
 
 
-def first_moves(windows: Ternary, most: int) -> Records:
-    """Every window's first moves, and no later ones: a device that has said so many stays silent.
+def first_moves(windows: Ternary, most: int) -> CutWindows:
+    """Cut every window to its first `most` moves: a device that has reported as many stays silent.
 
     Example:
         >>> cut = first_moves(Ternary.dense([[1, -1, 1], [0, 1, 0]]), 2)
         >>> cut.people.means().tolist(), cut.cost, cut.lost
         ([0.5, 0.0, 0.0], 0.5, 0.25)
     """
-    kept = Ternary(windows.entries[:, :most], windows.dimension)
-    all_moves, left = ((batch.entries >= 0).sum() for batch in (windows, kept))
-    return Records(kept, float(np.abs(kept.means() - windows.means()).sum()), float(1 - left / all_moves))
+    cut = Ternary(windows.entries[:, :most], windows.dimension)
+    all_moves, left = ((batch.entries >= 0).sum() for batch in (windows, cut))
+    return CutWindows(cut, float(np.abs(cut.means() - windows.means()).sum()), float(1 - left / all_moves))
 
 
 @reproduction(
@@ -76,8 +76,8 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
     runs = _sweep(context, records)
     figure, panels = canvas(1, len(records))
     for panel, (who, record) in zip(panels, records.items(), strict=True):
-        for method in METHODS:
-            panel.plot(EPSILONS, [_mean(runs, (who, e, method), what) for e in EPSILONS], **look(method))
+        errors = {method: [_mean(runs, (who, e, method), what) for e in EPSILONS] for method in METHODS}
+        draw_lines(panel, EPSILONS, errors, look)
         finish(panel, "$\\epsilon$", metric, f"{len(record.people):,} windows of 5 stocks, {who}", log="xy")
     legend_below(figure, panels)
     cells = []
@@ -90,7 +90,7 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
                 method,
                 None,
                 _mean(runs, (who, epsilon, method), what),
-                "; ".join(filter(None, [label, cut, f"runs: {context.repeats}", KNOWN[method].note])),
+                joined(label, cut, f"runs: {context.repeats}", KNOWN[method].note),
             )
             for epsilon in EPSILONS
             for method in METHODS
@@ -98,15 +98,16 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
     return cells + judged(lambda some: _claims(some, list(records), what, metric), runs), figure
 
 
-def _sweep(context: Context, records: Mapping[str, Records]) -> dict[Key, NDArray[np.float64]]:
-    plan = [(who, e, m, run) for who in records for e in EPSILONS for m in METHODS for run in range(context.repeats)]
-    measured: dict[Key, list[Errors]] = {}
-    for who, epsilon, method, run in context.track(plan, lambda p: f"{p[0]}, eps = {p[1]:g}, {p[2]}, run {p[3] + 1}"):
+def _sweep(context: Context, records: Mapping[str, CutWindows]) -> Runs:
+    def run_once(key: Key, run: int) -> dict[Key, Errors]:
+        who, epsilon, method = key
         people = records[who].people
         built = mechanism(method, epsilon, people.dimension, S, len(people))
         rng = context.rng.child("stock", who, str(epsilon), method, run)
-        measured.setdefault((who, epsilon, method), []).append(measure(built, people, rng, exactly=False))
-    return {key: np.array(rows) for key, rows in measured.items()}
+        return {key: measure(built, people, rng, exactly=False)}
+
+    settings = [(who, epsilon, method) for who in records for epsilon in EPSILONS for method in METHODS]
+    return context.measure(settings, run_once, "{0[0]}, eps = {0[1]:g}, {0[2]}".format)
 
 
 def _mean(runs: Runs, key: Key, what: str) -> float:

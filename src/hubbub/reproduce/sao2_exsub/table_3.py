@@ -1,4 +1,4 @@
-"""Table 3: the largest error of mean queries by the fan-out of the tree, and what it comes to on paper."""
+"""Table 3: the largest error of mean queries by the fan-out of the tree, measured and by theory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hubbub.data.processes import normals
 from hubbub.protocols.sao2 import Sao2
 from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, sweep, toggling
 
 if TYPE_CHECKING:
@@ -37,27 +38,27 @@ REPEATED = "the paper's row at eps = 1 repeats that at eps = 0.1"
 
 @reproduction("sao2-table-3", title="MAE of mean queries by the fan-out, n = 50,000, d = 1, T = 128, s = 8", repeats=8)
 def table_3(context: Context) -> Reproduced:
-    """One bit that turns eight times at random, told step by step; answers as they are."""
+    """One bit that flips eight times at random, reported step by step; answers without post-processing."""
     n = context.size(N)
-    streams = dict.fromkeys(map(_who, FANOUTS), toggling(n, T, 1, S, context.rng.child("turning bits")))
-    plans = {(_who(r), e, name): plan_of(name, e, r) for name in ROWS for e in EPSILONS for r in FANOUTS}
+    streams = dict.fromkeys(map(_column, FANOUTS), toggling(n, T, 1, S, context.rng.child("turning bits")))
+    plans = {(_column(r), e, name): plan_of(name, e, r) for name in ROWS for e in EPSILONS for r in FANOUTS}
     runs = sweep(context, plans, streams)
     on_paper = {key: theory(plan, n) for key, plan in plans.items()}
     cells = []
     for epsilon in EPSILONS:
         for name in ROWS:
             for r, paper in zip(FANOUTS, PRINTED.get((name, epsilon), (None,) * len(FANOUTS)), strict=True):
-                key = (_who(r), epsilon, name)
+                key = (_column(r), epsilon, name)
                 full = on_paper[key] * math.sqrt(n / N)
-                remarks = [
+                note = joined(
                     f"theory {on_paper[key]:.3g}",
-                    REPEATED if (name, epsilon) == ("DDRM", 1.0) else _off(paper, full),
+                    REPEATED if (name, epsilon) == ("DDRM", 1.0) else _difference(paper, full),
                     "pooled reading, best portions: not the paper's" if name in (OURS, NET) else "",
                     CAPTION,
                     f"runs: {context.repeats} (the paper: 100)",
-                ]
+                )
                 ours = average(runs, key, "mean_mae")
-                cells.append(Cell(f"eps = {epsilon:g}, {name}", _who(r), paper, ours, "; ".join(filter(None, remarks))))
+                cells.append(Cell(f"eps = {epsilon:g}, {name}", _column(r), paper, ours, note))
     return cells + judged(lambda some: _claims(some, on_paper, n), runs), _draw(runs)
 
 
@@ -75,40 +76,39 @@ def plan_of(name: str, epsilon: float, fanout: int) -> Sao2:
 
 
 def theory(plan: Sao2, n: int) -> float:
-    """The mean of the largest of a stream's errors, where those of residues are normal with their exact variances.
+    """The expected largest error of a stream, if the errors of residues are normal with their exact variances.
 
-    Answers share residues, so that the largest is drawn: 2,000 times, always the same ones. One entry a step.
+    Answers share residues, so that the expectation is the mean of 2,000 draws, always the same ones. Of one entry.
 
     Example:
         >>> round(theory(plan_of("ExSub", 1.0, 2), N), 1)
         0.5
     """
-    told = np.maximum(np.round(plan.portions * n), 1)
-    shares = plan.reading(told.astype(np.int64)).coefficients(np.eye(plan.steps), np.arange(1, plan.steps + 1))
+    devices = np.maximum(np.round(plan.portions * n), 1)
+    coefficients = plan.reading(devices.astype(np.int64)).coefficients(np.eye(plan.steps), np.arange(1, plan.steps + 1))
     errors = np.zeros((DRAWS, plan.steps))
-    for level, (each, variance) in enumerate(zip(shares, plan.variances, strict=True)):
-        noise = normals(DRAWS * each.shape[1], Random(seed=f"level {level}")).reshape(DRAWS, -1)
-        errors += noise @ each.T * math.sqrt(variance / told[level])
+    for level, (weights, variance) in enumerate(zip(coefficients, plan.variances, strict=True)):
+        noise = normals(DRAWS * weights.shape[1], Random(seed=f"level {level}")).reshape(DRAWS, -1)
+        errors += noise @ weights.T * math.sqrt(variance / devices[level])
     return float(np.abs(errors).max(axis=1).mean())
 
 
-def _who(fanout: int) -> str:
+def _column(fanout: int) -> str:
     return f"r = {fanout}"
 
 
-def _off(paper: float | None, on_paper: float) -> str:
+def _difference(paper: float | None, on_paper: float) -> str:
     if paper is None or abs(paper / on_paper - 1) <= NEAR:
         return ""
-    off = paper / on_paper - 1
-    return f"the paper's is {abs(off):.0%} {'above' if off > 0 else 'below'} the theory"
+    difference = paper / on_paper - 1
+    return f"the paper's is {abs(difference):.0%} {'above' if difference > 0 else 'below'} the theory"
 
 
 def _draw(runs: Runs) -> Figure:
     figure, panels = canvas(1, len(EPSILONS))
     for panel, epsilon in zip(panels, EPSILONS, strict=True):
-        for name in ROWS:
-            values = [average(runs, (_who(r), epsilon, name), "mean_mae") for r in FANOUTS]
-            panel.plot(FANOUTS, values, **look(name))
+        errors = {name: [average(runs, (_column(r), epsilon, name), "mean_mae") for r in FANOUTS] for name in ROWS}
+        draw_lines(panel, FANOUTS, errors, look)
         finish(panel, "fan-out r", "MAE", f"$\\epsilon$ = {epsilon:g}, T = {T}, s = {S}", log="xy")
         panel.set_xticks(FANOUTS, [str(r) for r in FANOUTS])
         panel.minorticks_off()
@@ -118,7 +118,7 @@ def _draw(runs: Runs) -> Figure:
 
 def _claims(runs: Runs, on_paper: dict[Key, float], n: int) -> list[Claim]:
     def error(name: str, epsilon: float, r: int) -> float:
-        return average(runs, (_who(r), epsilon, name), "mean_mae")
+        return average(runs, (_column(r), epsilon, name), "mean_mae")
 
     def mean_ratio(pairs: Sequence[tuple[float, float]]) -> float:
         return float(np.exp(np.mean(np.log([above / below for above, below in pairs]))))
@@ -126,7 +126,7 @@ def _claims(runs: Runs, on_paper: dict[Key, float], n: int) -> list[Claim]:
     settings = [(e, r) for e in EPSILONS for r in FANOUTS]
     claims = []
     for name in ROWS:
-        off = mean_ratio([(error(name, e, r), on_paper[_who(r), e, name]) for e, r in settings])
+        off = mean_ratio([(error(name, e, r), on_paper[_column(r), e, name]) for e, r in settings])
         note = "over all eps and r; the bounds are ours"
         claims.append(Claim(f"{name}: MAE to the theory, mean", off, above=0.95, below=1.05, note=note))
     measured_mae = error("ExSub", 1.0, 2) * math.sqrt(n / N)
@@ -134,7 +134,7 @@ def _claims(runs: Runs, on_paper: dict[Key, float], n: int) -> list[Claim]:
     claims.append(Claim("ExSub, eps = 1, r = 2: MAE", measured_mae, paper=0.44, above=0.42, below=0.53, note=note))
     for name in ROWS[:2]:
         measured = mean_ratio([(error(name, e, 4), error(name, e, 2)) for e in EPSILONS])
-        gap = mean_ratio([(on_paper[_who(4), e, name], on_paper[_who(2), e, name]) for e in EPSILONS])
+        gap = mean_ratio([(on_paper[_column(4), e, name], on_paper[_column(2), e, name]) for e in EPSILONS])
         statement = f"r = 4 is slightly better than r = 2, {name}, but the gap is negligible, MAE to MAE"
         note = f"of the theory, which has no noise; measured {measured:.2f}; the bounds are ours"
         claims.append(Claim(statement, round(gap, 12), paper=_printed_gap(name), above=0.9, below=1.0, note=note))
@@ -147,7 +147,7 @@ def _claims(runs: Runs, on_paper: dict[Key, float], n: int) -> list[Claim]:
     gain = 1 - mean_ratio([(error(OURS, e, r), error("ExSub", e, r)) for e, r in settings])
     statement = "the pooled reading and the best portions cut ExSub's MAE, not in the paper, by"
     claims.append(Claim(statement, gain, above=0.1, note="the bound is ours"))
-    exact = 1 - mean_ratio([(on_paper[_who(r), e, NET], on_paper[_who(r), e, OURS]) for e, r in settings])
+    exact = 1 - mean_ratio([(on_paper[_column(r), e, NET], on_paper[_column(r), e, OURS]) for e, r in settings])
     net = 1 - mean_ratio([(error(NET, e, r), error(OURS, e, r)) for e, r in settings])
     note = f"measured {net:.1%}, with the noise of so many runs"
     return [*claims, Claim("the net rule cuts that further, in theory, by", exact, above=0.05, note=note)]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.result import joined
 from hubbub.reproduce.sparse.methods import METHODS
 from hubbub.reproduce.sparse.sweep import Place, Runs, average, expected_mae, expected_tve, sweep
 
@@ -44,19 +45,19 @@ BOUNDS = {"TVE": NEAR, "MAE": 2 * NEAR}  # a largest error varies more from run 
 
 
 @reproduction("sao2-table-2", title="Errors of means under very small and large budgets, d = 128, s = 8", repeats=60)
-def table_2(context: Context) -> tuple[list[Cell], None]:
-    """Means as they are, of 50,000 people: with the caption's 10,000 no number of the table comes out."""
+def table_2(context: Context) -> Reproduced:
+    """Means without post-processing, of 50,000 people: the caption's 10,000 reproduces no number of the table."""
     return _table(context, TABLE_2, PRINTED_2, "n = 50,000, not the caption's 10,000")
 
 
 @reproduction("sao2-table-4", title="Errors of means in dense vectors, 512 positions, s = 100", repeats=8)
-def table_4(context: Context) -> tuple[list[Cell], None]:
-    """Means as they are: the caption's d' = 1024 counts both signs of 512 positions."""
+def table_4(context: Context) -> Reproduced:
+    """Means without post-processing. The caption's d' = 1024 counts both signs of 512 positions."""
     return _table(context, TABLE_4, PRINTED_4, "the caption's d' = 1024 counts both signs: 512 positions")
 
 
 def theory(metric: str, name: str, epsilon: float, place: Place) -> float:
-    """What normal errors of the exact variance come to.
+    """The expected error, by the exact variance of normal errors.
 
     Example:
         >>> round(theory("TVE", "ExSub", 1.0, TABLE_2), 3), round(theory("TVE", "ExSub", 3.0, TABLE_4), 1)
@@ -65,7 +66,7 @@ def theory(metric: str, name: str, epsilon: float, place: Place) -> float:
     return (expected_tve if metric == "TVE" else expected_mae)(name, epsilon, place)
 
 
-def _table(context: Context, place: Place, printed: Printed, caption: str) -> tuple[list[Cell], None]:
+def _table(context: Context, place: Place, printed: Printed, caption: str) -> Reproduced:
     runs = sweep(context, {place: ROWS}, EPSILONS)
     cells = []
     for metric in ("TVE", "MAE"):
@@ -74,24 +75,24 @@ def _table(context: Context, place: Place, printed: Printed, caption: str) -> tu
                 ours = average(runs, (place, epsilon, name), f"mean_{metric.lower()}")
                 on_paper = theory(metric, name, epsilon, place)
                 here = f"theory {on_paper * _larger(context, place):.4g}"
-                remarks = [here, _reproduces(paper, on_paper), METHODS[name].note, caption]
-                note = "; ".join(filter(None, [*remarks, f"runs: {context.repeats} (the paper: 100)"]))
+                runs_note = f"runs: {context.repeats} (the paper: 100)"
+                note = joined(here, _reproduces(paper, on_paper), METHODS[name].note, caption, runs_note)
                 cells.append(Cell(f"{metric}, eps = {epsilon:g}", name, paper, ours, note))
     return cells + judged(lambda some: _claims(some, place, printed, _larger(context, place)), runs), None
 
 
 def _larger(context: Context, place: Place) -> float:
-    """By how much errors are larger where the population is scaled down."""
+    """The factor by which errors are larger because the population is scaled down."""
     return math.sqrt(place.n / context.size(place.n))
 
 
 def _reproduces(paper: float | None, on_paper: float) -> str:
     if paper is None:
         return ""
-    off = paper / on_paper - 1
-    if abs(off) <= NEAR:
+    difference = paper / on_paper - 1
+    if abs(difference) <= NEAR:
         return ""
-    return f"the paper's does not reproduce: {abs(off):.0%} {'above' if off > 0 else 'below'} the theory"
+    return f"the paper's does not reproduce: {abs(difference):.0%} {'above' if difference > 0 else 'below'} the theory"
 
 
 def _claims(runs: Runs, place: Place, printed: Printed, larger: float) -> list[Claim]:

@@ -1,1 +1,1 @@
-"""Mechanisms for sparse ternary vectors, measured side by side: what the figures of two papers are made of."""
+"""Mechanisms for sparse ternary vectors, compared: the common part of the figures of CoCo and SaO2."""

@@ -1,4 +1,4 @@
-"""How far the answers of one collection are from the truth: the two papers' metrics, as they are and made possible."""
+"""The errors of the answers of one collection, by the metrics of two papers, with and without post-processing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 
 
 class Errors(NamedTuple):
-    """Of means and of the frequencies of signs: the total variation error, the largest error, the squared error.
+    """The errors of means and of the frequencies of signs: total variation, maximum, squared.
 
     TVE is the sum of the absolute errors and MAE the largest of them, over d positions for means and over 2 d signs for
-    frequencies. Those that end in `_possible` are made possible first: projected onto the capped simplex, or, where a
-    mechanism tells no frequencies, cut at -1 and 1. Squared errors are sums, of the answers as they are. What a
-    mechanism does not tell is NaN.
+    frequencies. Fields that end in `_possible` are errors after post-processing: answers are projected onto the capped
+    simplex, or, if a mechanism estimates no frequencies, clipped to -1 to 1. Squared errors are sums, without
+    post-processing. Errors of what a mechanism does not estimate are NaN.
     """
 
     mean_tve: float
@@ -39,7 +39,7 @@ class Errors(NamedTuple):
 
 
 def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Floats | None], people: Ternary) -> Errors:
-    """The errors of means, and of frequencies where there are any, and of both made possible.
+    """The errors of estimated means and frequencies (if there are any), and of both after post-processing.
 
     Example:
         >>> people = Ternary.dense([[1, 0], [1, -1]])
@@ -48,23 +48,23 @@ def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Float
         >>> off.mean_tve, off.mean_tve_possible, off.sign_tve, off.sign_mae, off.mean_squared
         (0.5, 0.0, 0.5, 0.25, 0.125)
     """
-    truth, held = people.means(), people.frequencies()
-    better, shares = possible
-    off, close = mean - truth, better - truth
-    tve, mae = _sizes(off)
-    measured = Errors(tve, mae, *_sizes(close), float((off**2).sum()))
-    if frequency is None or shares is None:
-        return measured
-    signs, near = _signs(off, frequency - held), _signs(close, shares - held)
-    tve, mae = _sizes(signs)
-    tve_possible, mae_possible = _sizes(near)
-    return measured._replace(
+    true_mean, true_frequency = people.means(), people.frequencies()
+    possible_mean, possible_frequency = possible
+    raw, processed = mean - true_mean, possible_mean - true_mean
+    of_means = Errors(*_tve_and_mae(raw), *_tve_and_mae(processed), float((raw**2).sum()))
+    if frequency is None or possible_frequency is None:
+        return of_means
+    raw_signs = _signs(raw, frequency - true_frequency)
+    processed_signs = _signs(processed, possible_frequency - true_frequency)
+    tve, mae = _tve_and_mae(raw_signs)
+    tve_possible, mae_possible = _tve_and_mae(processed_signs)
+    return of_means._replace(
         sign_tve=tve,
         sign_mae=mae,
         sign_tve_possible=tve_possible,
         sign_mae_possible=mae_possible,
-        sign_squared=float((signs**2).sum()),
-        frequency_squared=float(((frequency - held) ** 2).sum()),
+        sign_squared=float((raw_signs**2).sum()),
+        frequency_squared=float(((frequency - true_frequency) ** 2).sum()),
     )
 
 
@@ -74,9 +74,9 @@ def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random, *, exactl
     Parameters
     ----------
     mechanism, people, rng
-        Who reports what.
+        The mechanism, the vectors of the people, and the randomness.
     exactly
-        Whether everyone is known to hold `sparsity` entries, or at most as many.
+        Whether it is known that everyone holds exactly `sparsity` entries, or only at most as many.
 
     Example:
         >>> from hubbub import Collision
@@ -91,14 +91,14 @@ def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random, *, exactl
     if "frequency" not in mechanism.answers:
         return errors(mean.value, None, (clip_means(mean).value, None), people)
     frequency = mechanism.estimate(sketch, of="frequency")
-    better, shares = capped_signs(mean, frequency, mechanism.sparsity, exactly=exactly)
-    return errors(mean.value, frequency.value, (better.value, shares.value), people)
+    possible = capped_signs(mean, frequency, mechanism.sparsity, exactly=exactly)
+    return errors(mean.value, frequency.value, (possible[0].value, possible[1].value), people)
 
 
 def _signs(mean: Floats, frequency: Floats) -> Floats:
-    """The shares of +1 and of -1 behind means and frequencies, or the errors of one behind those of the other."""
+    """The shares of +1 and of -1 from means and frequencies; likewise their errors."""
     return np.concatenate([frequency + mean, frequency - mean]) / 2
 
 
-def _sizes(off: Floats) -> tuple[float, float]:
-    return float(np.abs(off).sum()), float(np.abs(off).max())
+def _tve_and_mae(differences: Floats) -> tuple[float, float]:
+    return float(np.abs(differences).sum()), float(np.abs(differences).max())

@@ -1,4 +1,4 @@
-"""The mechanisms as the papers call them, how each is drawn, and where ours is not quite the paper's."""
+"""The mechanisms by the papers' names, how each is drawn, and how ours differ from the papers'."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hubbub.reproduce.baselines.succinct import Succinct, published_clip
 from hubbub.reproduce.baselines.topl import ToPLClipped
 
 Build = Callable[[float, int, int, int], TernaryMechanism]
-"""From epsilon, the dimension, the sparsity, and how many people there are."""
+"""From epsilon, the dimension, the sparsity, and the number of people."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class NamedMechanism:
     Parameters
     ----------
     name
-        What the papers call it.
+        Its name in the papers.
     build
-        Makes it.
+        Constructs the mechanism.
     colour, marker
         How its line is drawn.
     note
-        Where it differs from what the papers ran.
+        How it differs from what the papers ran.
     """
 
     name: str
@@ -61,7 +61,7 @@ def _succinct(epsilon: float, dimension: int, sparsity: int, n: int) -> Succinct
 
 
 _UNBIASED = "SUCCINCT: clipping undone, so that it is unbiased"
-# Okabe and Ito's colours, told apart by colour-blind readers too, and some of our own.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, and some of our own.
 _ALL = (
     NamedMechanism("PrivKV", _best(PrivKV), "#7f4f24", "v", "PrivKV spends all of eps, the published one less"),
     NamedMechanism("KVUE", _best(KVUE), "#b8a800", "<"),

@@ -1,10 +1,9 @@
-"""Every mechanism in every setting over random sparse vectors, and what is drawn and said of it."""
+"""The sweep of mechanisms over random sparse vectors, its expected errors, and its lines in a figure."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,19 +12,20 @@ from numpy.typing import NDArray
 
 from hubbub.core.ternary import Ternary
 from hubbub.data.synthetic import sparse_vectors
-from hubbub.reproduce.harness import Context
-from hubbub.reproduce.plots import finish
+from hubbub.reproduce.harness import Context, RunScores
+from hubbub.reproduce.plots import draw_lines, finish
 from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import look, mechanism
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_AT_ONCE = 2
+THREADS = 2
+"""Runs made at the same time: numpy's loops let another thread run."""
 
 
 class Place(NamedTuple):
-    """How many people, how long their vectors are, and how many entries each holds.
+    """A population: n people with vectors of length d, of which s entries are not 0.
 
     Example:
         >>> str(Place(100_000, 256, 8))
@@ -37,7 +37,7 @@ class Place(NamedTuple):
     s: int
 
     def scaled(self, context: Context) -> Place:
-        """With as many people as there are in a quick look."""
+        """The same with the number of people scaled as the context says."""
         return self._replace(n=context.size(self.n))
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 Key = tuple[Place, float, str]
 """A place, epsilon, and a method."""
-Runs = Mapping[Key, NDArray[np.float64]]
+Runs = RunScores[Key]
 Of = Literal["mean", "sign"]
 
 
@@ -55,46 +55,38 @@ def sweep(
 ) -> dict[Key, NDArray[np.float64]]:
     """Measure the methods of every place at every epsilon: an array of `Errors`, one row a run.
 
-    The people of a run are the same for all; the randomness of a run depends on nothing but its own setting, so that
-    figures that share settings share numbers.
+    In one run, all methods have the same people. The randomness of a run depends on nothing but its own setting, so
+    that figures that share settings share numbers.
     """
-    runs = range(context.repeats)
-    plan = [(place, run, e, m) for place, methods in places.items() for run in runs for e in epsilons for m in methods]
-    measured: dict[Key, list[Errors]] = {}
 
     @lru_cache(maxsize=2)
     def people(place: Place, run: int) -> Ternary:
         rng = context.rng.child("sparse vectors", *place, run)
         return sparse_vectors(context.size(place.n), place.d, place.s, rng)
 
-    def one(step: tuple[Place, int, float, str]) -> Errors:
+    def run_step(step: tuple[Place, int, float, str]) -> dict[Key, Errors]:
         place, run, epsilon, method = step
         rng = context.rng.child("sparse", *place, str(epsilon), method, run)
-        return measure(mechanism(method, epsilon, place.d, place.s, place.n), people(place, run), rng)
+        built = mechanism(method, epsilon, place.d, place.s, place.n)
+        return {(place, epsilon, method): measure(built, people(place, run), rng)}
 
-    pool = ThreadPoolExecutor(_AT_ONCE)  # numpy's loops let the other thread run
-    try:
-        results = pool.map(one, plan)
-        for step in context.track(plan, lambda p: f"{p[0]}, eps = {p[2]:g}, {p[3]}, run {p[1] + 1}"):
-            place, _, epsilon, method = step
-            measured.setdefault((place, epsilon, method), []).append(next(results))
-    finally:
-        pool.shutdown(cancel_futures=True)  # whoever interrupts does not wait for all that was planned
-    return {key: np.array(rows) for key, rows in measured.items()}
+    runs = range(context.repeats)
+    steps = [(place, run, e, m) for place, methods in places.items() for run in runs for e in epsilons for m in methods]
+    return context.gather(steps, run_step, lambda s: f"{s[0]}, eps = {s[2]:g}, {s[3]}, run {s[1] + 1}", threads=THREADS)
 
 
 def average(runs: Runs, key: Key, what: str) -> float:
-    """The mean over the runs of one of the `Errors`."""
+    """The mean over the runs of one of the `Errors`, by name."""
     return float(runs[key][:, Errors._fields.index(what)].mean())
 
 
 def logs(runs: Runs, key: Key, what: str) -> float:
-    """The mean over the runs of its natural logarithm, which is what the papers draw."""
+    """The mean over the runs of the natural logarithm of one of the `Errors`, which is what the papers draw."""
     return float(np.log(runs[key][:, Errors._fields.index(what)]).mean())
 
 
 def expected_tve(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
-    """The TVE on paper of answers as they are: the sum of the mean sizes of normal errors, sqrt(2 variance/pi) each.
+    """The expected TVE without post-processing: a sum of mean absolute normal errors, sqrt(2 variance/pi) each.
 
     Example:
         >>> round(expected_tve("Collision", 1.0, Place(50_000, 128, 8)), 3)
@@ -105,7 +97,7 @@ def expected_tve(name: str, epsilon: float, place: Place, of: Of = "mean") -> fl
 
 
 def expected_mae(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
-    """The MAE on paper of answers as they are: the mean of the largest of as many independent normal errors.
+    """The expected MAE without post-processing: the mean of the largest of as many independent normal errors.
 
     Example:
         >>> round(expected_mae("Collision", 1.0, Place(50_000, 128, 8)), 3)
@@ -118,15 +110,15 @@ def expected_mae(name: str, epsilon: float, place: Place, of: Of = "mean") -> fl
 
 
 def _normal(name: str, epsilon: float, place: Place, of: Of) -> tuple[int, float]:
-    """How many errors there are, and the deviation of one: everyone holds s of the d positions, a share s/d each."""
+    """The number of errors, and the deviation of each, where everyone holds s of d positions: a share of s/d each."""
     built = mechanism(name, epsilon, place.d, place.s, place.n)
     share = place.s / place.d
     mean, frequency = (
         share * held + (1 - share) * missing
         for held, missing in (built.variances("mean"), built.variances("frequency"))
     )
-    each, positions = (mean, place.d) if of == "mean" else ((mean + frequency) / 4, 2 * place.d)
-    return positions, math.sqrt(each / place.n)
+    variance, positions = (mean, place.d) if of == "mean" else ((mean + frequency) / 4, 2 * place.d)
+    return positions, math.sqrt(variance / place.n)
 
 
 def draw(
@@ -141,6 +133,6 @@ def draw(
     y: str,
 ) -> None:
     """A line for each method over epsilon; errors on a logarithmic axis."""
-    for method in methods:
-        panel.plot(epsilons, [math.exp(logs(runs, (place, e, method), what)) for e in epsilons], **look(method))
+    heights = {method: [math.exp(logs(runs, (place, e, method), what)) for e in epsilons] for method in methods}
+    draw_lines(panel, epsilons, heights, look)
     finish(panel, "$\\epsilon$", y, title, log="xy")

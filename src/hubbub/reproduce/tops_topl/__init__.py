@@ -1,11 +1,18 @@
 """Wang et al., Continuous Release of Data Streams under both Centralized and Local Differential Privacy (CCS 2021)."""
 
-from hubbub.reproduce.tops_topl import table_1 as _table_1  # noqa: F401, I001  # in the order of the paper
-from hubbub.reproduce.tops_topl import figure_1 as _figure_1  # noqa: F401
-from hubbub.reproduce.tops_topl import figure_2 as _figure_2  # noqa: F401
-from hubbub.reproduce.tops_topl import figures_3_and_10 as _figures_3_and_10  # noqa: F401
-from hubbub.reproduce.tops_topl import figures_4_and_5 as _figures_4_and_5  # noqa: F401
-from hubbub.reproduce.tops_topl import figures_6_and_7 as _figures_6_and_7  # noqa: F401
-from hubbub.reproduce.tops_topl import figures_8_and_9 as _figures_8_and_9  # noqa: F401
-from hubbub.reproduce.tops_topl import section_7 as _section_7  # noqa: F401
-from hubbub.reproduce.tops_topl import counters as _counters  # noqa: F401
+from hubbub.reproduce.harness import load_modules
+
+MODULES = (
+    "table_1",
+    "figure_1",
+    "figure_2",
+    "figures_3_and_10",
+    "figures_4_and_5",
+    "figures_6_and_7",
+    "figures_8_and_9",
+    "section_7",
+    "counters",
+)
+"""In the order of the text."""
+
+load_modules(__name__, MODULES)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hubbub.curator.choose import CounterChoice, choose_counter
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 
 LENGTH = 1 << 20
 QUERIES: tuple[Literal["prefixes", "ranges"], ...] = ("prefixes", "ranges")
@@ -18,7 +15,7 @@ GUARANTEES = {"pure epsilon = 1": (1.0, None), "zCDP, rho = 0.5": (None, 0.5)}
 
 
 @reproduction("tops-counters", title="Variance of running sums and ranges: hierarchy and factorisation", repeats=5)
-def tops_counters(context: Context) -> tuple[list[Cell], Figure | None]:
+def tops_counters(context: Context) -> Reproduced:
     """Variances in squared thetas, 200 queries, by formula and in noise that is drawn."""
     length = context.size(LENGTH, least=4096)
     plan = [(guarantee, queries) for guarantee in GUARANTEES for queries in QUERIES]
@@ -27,12 +24,12 @@ def tops_counters(context: Context) -> tuple[list[Cell], Figure | None]:
         rng = context.rng.child("counters", guarantee, queries)
         epsilon, rho = GUARANTEES[guarantee]
         choices = choose_counter(length, queries=queries, epsilon=epsilon, rho=rho, rng=rng, runs=context.repeats)
-        found = {choice.name: choice for choice in choices}
-        for name, choice in found.items():
+        by_name = {choice.name: choice for choice in choices}
+        for name, choice in by_name.items():
             row = f"{guarantee}, {queries}, T = {length:,}: {name}"
             cells.append(Cell(row, "variance on paper", None, choice.on_paper, "exact, in squared thetas"))
             cells.append(Cell(row, "measured", None, choice.measured, f"runs: {context.repeats}"))
-        claims += _claims(guarantee, queries, found["factorisation"], found["hierarchy"])
+        claims += _claims(guarantee, queries, by_name["factorisation"], by_name["hierarchy"])
     return [*cells, *(claim.cell() for claim in claims)], None
 
 

@@ -1,28 +1,23 @@
-"""Figure 1: the query of the threshold search beside the error it stands for."""
+"""Figure 1: the query of the threshold search, beside the error that it approximates."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.reproduce.claims import Claim
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.plots import canvas, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import height_of, search_of
-from hubbub.reproduce.tops_topl.setting import holdout, paper_streams, reach_of
+from hubbub.reproduce.tops_topl.setting import dns_stream, holdout, reach_of
 from hubbub.reproduce.tops_topl.streams import HOW
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPSILON = 0.1
 
 
 @reproduction("tops-figure-1", title="The threshold search's query and the true squared error, DNS, eps = 0.1")
-def tops_figure_1(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_1(context: Context) -> Reproduced:
     """Equation 6 and equation 4 of every theta, and where each is smallest."""
-    stream = next(one for one in paper_streams(context) if one.name == "DNS")
+    stream = dns_stream(context)
     m = holdout(stream)
     reach = reach_of(stream, m)
     search = search_of(stream, EPSILON, reach, m).search

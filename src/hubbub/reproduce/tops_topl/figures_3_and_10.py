@@ -1,4 +1,4 @@
-"""Figures 3 and 10: ToPS, PAK and what is between them, on range queries; on the paper's shapes and on real streams."""
+"""Figures 3 and 10: range queries by ToPS, PAK and two methods between them, on the paper's streams and real ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.random import Random
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.tops_topl.methods import FULL, QueryErrors, answer_errors, measure, random_queries
 from hubbub.reproduce.tops_topl.setting import (
     Runs,
@@ -32,18 +32,18 @@ _REAL_HOLDOUT = 1 << 14
 
 
 @reproduction("tops-figure-3", title="MSE of range queries: PAK, ToPS and the two between", repeats=5)
-def tops_figure_3(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_3(context: Context) -> Reproduced:
     """Mean squared errors over 200 random ranges."""
     runs, figure = _compare(context, paper_streams(context), ("mse",))
 
     def claims(some: Runs) -> list[Claim]:
-        found = orders(some, "PAK", "ToPS")
-        note = f"mean over streams and eps, from {min(found):.1f} to {max(found):.1f}; streams made from Table 1"
+        leads = orders(some, "PAK", "ToPS")
+        note = f"mean over streams and eps, from {min(leads):.1f} to {max(leads):.1f}; streams made from Table 1"
         fair = orders(some, CUT, "ToPS")
         return [
             Claim(
                 "ToPS beats PAK, orders of magnitude",
-                float(np.mean(found)),
+                float(np.mean(leads)),
                 paper="7 to 11",
                 above=7,
                 below=11,
@@ -66,7 +66,7 @@ def tops_figure_3(context: Context) -> tuple[list[Cell], Figure]:
 
 
 @reproduction("tops-figure-10", title="MAE, MMAE and MMSE of range queries: PAK, ToPS and the two between", repeats=5)
-def tops_figure_10(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_10(context: Context) -> Reproduced:
     """The other errors of appendix F."""
     errors = ("mae", "mmae", "mmse")
     runs, figure = _compare(context, paper_streams(context), errors)
@@ -101,25 +101,25 @@ def tops_figure_10(context: Context) -> tuple[list[Cell], Figure]:
     repeats=5,
     needs=("taxi", "retail", "flights3m"),
 )
-def tops_real(context: Context) -> tuple[list[Cell], Figure]:
+def tops_real(context: Context) -> Reproduced:
     """The methods of figure 3 on real streams, which are shorter than the paper's."""
     streams = [real(name) for name in REAL]
     runs, figure = _compare(context, streams, ("mse",), most=_REAL_HOLDOUT)
-    notes = {one.name: f"{REAL[one.name]}; m = {holdout(one, _REAL_HOLDOUT):,}" for one in streams}
+    notes = {stream.name: f"{REAL[stream.name]}; m = {holdout(stream, _REAL_HOLDOUT):,}" for stream in streams}
     cells = [
         Cell(cell.row, cell.column, None, cell.ours, f"{notes[cell.row.split(',')[0]]}; c is 3% of the bound")
         for cell in cells_of(context, runs, "MSE")
     ]
 
     def claims(some: Runs) -> list[Claim]:
-        found = []
+        claims = []
         for name in REAL:
             own = {key: rows for key, rows in some.items() if key[0] == name and key[1] == 0.05}
             for rival in ("PAK", CUT):
-                by = orders(own, rival, "ToPS")[0]
+                lead = orders(own, rival, "ToPS")[0]
                 least = 3 if rival == "PAK" and name != "hourly flights" else 0
-                found.append(Claim(f"{name}, eps = 0.05: ToPS beats {rival}, orders of magnitude", by, above=least))
-        return found
+                claims.append(Claim(f"{name}, eps = 0.05: ToPS beats {rival}, orders of magnitude", lead, above=least))
+        return claims
 
     return cells + judged(claims, runs), figure
 

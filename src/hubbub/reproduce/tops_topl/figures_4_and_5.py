@@ -1,4 +1,4 @@
-"""Figures 4 and 5: smoothers and hierarchies, with the 95th percentile as the threshold and the truth cut there."""
+"""Figures 4 and 5: smoothers and hierarchies on values that are clipped at the 95th percentile, truth included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core.random import Random
 from hubbub.kernels.published import SMOOTHERS
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.tops_topl.methods import (
     HIERARCHIES,
     Hierarchy,
@@ -40,7 +40,7 @@ def _base(values: np.ndarray, theta: float, epsilon: float, reach: int, queries:
 
 
 @reproduction("tops-figure-4", title="MSE of range queries with five smoothers", repeats=5)
-def tops_figure_4(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_4(context: Context) -> Reproduced:
     """The five smoothers on H16 with consistency."""
     runs, figure = _compare(context, {name: smoothed(name) for name in SMOOTHERS})
 
@@ -58,7 +58,7 @@ def tops_figure_4(context: Context) -> tuple[list[Cell], Figure]:
 
 
 @reproduction("tops-figure-5", title="MSE of range queries with five hierarchies", repeats=5)
-def tops_figure_5(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_5(context: Context) -> Reproduced:
     """H2, H16, H16 with consistency, that with the Recent smoother, and always 0."""
     runs, figure = _compare(context, {**HIERARCHIES, "Base": _base})
 

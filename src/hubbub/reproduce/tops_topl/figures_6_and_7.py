@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.core.random import Random
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.tops_topl.methods import (
     HIERARCHIES,
     THRESHOLDS,
@@ -34,19 +34,20 @@ from hubbub.reproduce.tops_topl.setting import (
 from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PERCENTILES = (85.0, 90.0, 95.0, 99.5, 99.9)
 SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
-_SAME = 1e-6  # orders of magnitude by which an error may differ from Base's and be the same
-_SEARCH = 0.05  # what NM-E spends in figure 6, and the hierarchy in figure 7
+_SAME = 1e-6  # orders of magnitude by which an error that counts as Base's may differ from it
+_SEARCH = 0.05  # the epsilon of NM-E in figure 6, and of the hierarchy in figure 7
 _READINGS = ("NM-E", "NM-E, Eq 6 with the stream's epsilon")
-"""Figure 6 sets "epsilon = 0.05 for" NM-E: all of it, as Algorithm 1 has one epsilon; or its noise alone, and Eq 6,
-which is the error of what is published, has the epsilon that publishes, as `ToPS` does."""
+"""Figure 6 sets "epsilon = 0.05 for" NM-E, which can be read in two ways. Either 0.05 is the epsilon of all of NM-E, as
+Algorithm 1 has one epsilon. Or it is that of its noise alone, and Eq 6, which is the error of the published values, has
+the epsilon that publishes: this is what `ToPS` does."""
 
 
 @reproduction("tops-figure-6", title="MSE with fixed percentiles and with NM-E as the threshold, DNS", repeats=5)
-def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
+def tops_figure_6(context: Context) -> Reproduced:
     """The same m values find the threshold and are published, as in section 5.4. NM-E is read in two ways."""
     fixed = tuple(f"p = {p:g}" for p in PERCENTILES)
     methods = (*fixed, *_READINGS)
@@ -69,7 +70,7 @@ def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
     runs = sweep(context, streams, methods, run)
 
     def claims(some: Runs) -> list[Claim]:
-        found = []
+        claims = []
         for stream in streams:
             for epsilon in EPSILONS:
                 errors = [some[stream.name, epsilon, method][:, 0].mean() for method in fixed]
@@ -77,8 +78,8 @@ def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
                 for reading in _READINGS:
                     ratio = float(some[stream.name, epsilon, reading][:, 0].mean() / min(errors))
                     statement = f"{stream.name}, eps = {epsilon:g}: {reading} to the best percentile, MSE"
-                    found.append(Claim(statement, ratio, below=3, note=note))
-        return found
+                    claims.append(Claim(statement, ratio, below=3, note=note))
+        return claims
 
     note = f"{HOW}; the paper prints neither its four m nor any number of the figure; r is the power of 16 from m on; "
     note += "NM-E spends 0.05; its Eq 6 has 0.05 too, or the epsilon that publishes"
@@ -86,8 +87,8 @@ def tops_figure_6(context: Context) -> tuple[list[Cell], Figure]:
 
 
 @reproduction("tops-figure-7", title="MSE with three private thresholds", repeats=5)
-def tops_figure_7(context: Context) -> tuple[list[Cell], Figure]:
-    """Epsilon is what the threshold spends; the hierarchy spends 0.05."""
+def tops_figure_7(context: Context) -> Reproduced:
+    """Epsilon is that of the threshold; the hierarchy spends 0.05."""
     methods = ("NM-E", "S-PAK", "S-P", "Base")
     streams = paper_streams(context)
 
@@ -115,7 +116,7 @@ def tops_figure_7(context: Context) -> tuple[list[Cell], Figure]:
 
 
 def _above_base(runs: Runs, method: str) -> Claim:
-    """The paper says that both are worse than always 0, their theta being too large; of S-P half are below 0."""
+    """The paper says that S-PAK and S-P are worse than Base because theta is too large; half of S-P's are below 0."""
     above = {
         (name, epsilon): np.log10(rows[:, 0] / runs[name, epsilon, "Base"][:, 0])
         for (name, epsilon, which), rows in runs.items()

@@ -1,8 +1,6 @@
-"""Figures 8 and 9: ToPL. The paper's two searches of a threshold and ours, and the DNS stream as devices tell it."""
+"""Figures 8 and 9, ToPL: the paper's two searches for a threshold and ours, and the DNS stream as published."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,17 +11,23 @@ from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.threshold import range_errors
 from hubbub.protocols.view import Clipped
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import Floats, measure, random_queries
-from hubbub.reproduce.tops_topl.setting import Runs, cells_of, holdout, look, paper_streams, reach_of, sweep
+from hubbub.reproduce.tops_topl.setting import (
+    Runs,
+    cells_of,
+    dns_stream,
+    holdout,
+    looks,
+    paper_streams,
+    reach_of,
+    sweep,
+)
 from hubbub.reproduce.tops_topl.streams import HOW, ValueStream
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 EPSILONS = (0.2, 0.6, 1.0, 1.6, 2.0)
-PUBLISHED = 1.0  # what a clipped report spends, whatever the search does
+PUBLISHED = 1.0  # the epsilon of a clipped report, whatever the search spends
 PERCENTILES = (85.0, 95.0, 99.5)
 FINDERS, FIXED = ("SW-W", "SW", OURS), tuple(f"p = {p:g}" for p in PERCENTILES)
 METHODS = (*FINDERS, "best theta", *FIXED, "Base")
@@ -32,7 +36,7 @@ _TRIED = 512
 
 
 def best_fixed_theta(values: Floats, longest: int, epsilon: float) -> float:
-    """The threshold of least expected error on random ranges, by someone who sees all values.
+    """The threshold of least expected error on random ranges, chosen with knowledge of all values.
 
     Example:
         >>> best_fixed_theta(np.array([1.0, 2.0, 50.0] * 1000), 100, 1.0) < 50
@@ -43,7 +47,7 @@ def best_fixed_theta(values: Floats, longest: int, epsilon: float) -> float:
 
 
 def _expected(values: Floats, thetas: Floats, longest: int, epsilon: float) -> Floats:
-    """Eq 8 of these very values."""
+    """Eq 8 with the distribution of these values."""
     distinct, counts = np.unique(values, return_counts=True)
     return range_errors(counts / values.size, distinct, thetas, epsilon=epsilon, r=longest)
 
@@ -67,27 +71,27 @@ def _theta(stream: ValueStream, epsilon: float, method: str, rng: Random) -> flo
 
 
 def _run(stream: ValueStream, epsilon: float, method: str, rng: Random) -> tuple[float, float, float]:
-    """The MSE of random ranges after the first m values, the threshold, and the MSE to be expected of it."""
+    """The MSE of random ranges after the first m values, the threshold, and the expected MSE with that threshold."""
     m = holdout(stream)
     rest, reach = stream.values[m:], reach_of(stream, m)
     queries = random_queries(rest.size, reach, rng.child("queries"))
-    theta, told = 0.0, np.zeros(rest.size)
+    theta, published = 0.0, np.zeros(rest.size)
     if method != "Base":
         theta = _theta(stream, epsilon, method, rng.child("search"))
         hybrid = Hybrid(epsilon=PUBLISHED, low=0.0, high=theta)
-        told = hybrid.numbers_of(hybrid.randomize(Clipped(0.0, theta)(rest), rng.child("reports")))
-    off = np.concatenate([[0.0], np.cumsum(told - rest)])
-    measured = measure(off[queries[:, 1]] - off[queries[:, 0]], queries).mse
+        published = hybrid.numbers_of(hybrid.randomize(Clipped(0.0, theta)(rest), rng.child("reports")))
+    errors = np.concatenate([[0.0], np.cumsum(published - rest)])
+    measured = measure(errors[queries[:, 1]] - errors[queries[:, 0]], queries).mse
     (expected,) = _expected(rest, np.array([theta]), min(reach, rest.size), PUBLISHED)
     return measured, theta, float(expected)
 
 
 @reproduction("tops-figure-8", title="ToPL: MSE with private thresholds, eps = 1 for the stream", repeats=5)
-def tops_figure_8(context: Context) -> tuple[list[Cell], Figure]:
-    """Epsilon is what a report of the search spends; that of a clipped value spends 1. "tail" is ours."""
+def tops_figure_8(context: Context) -> Reproduced:
+    """Epsilon is that of a report of the search; a report of a clipped value spends 1. "tail" is ours."""
     streams = paper_streams(context)
     runs = sweep(context, streams, FINDERS, _run, EPSILONS)
-    # What knows the values does not depend on the epsilon of the search.
+    # The methods that know the values do not depend on the epsilon of the search.
     runs |= sweep(context, streams, METHODS[len(FINDERS) :], _run, (PUBLISHED,))
 
     def claims(some: Runs) -> list[Claim]:
@@ -95,9 +99,8 @@ def tops_figure_8(context: Context) -> tuple[list[Cell], Figure]:
 
     figure, panels = canvas(1, len(streams), width=3.6)
     for panel, stream in zip(panels, streams, strict=True):
-        for method in METHODS:
-            means = [_mse(runs, stream.name, epsilon, method).mean() for epsilon in EPSILONS]
-            panel.plot(EPSILONS, means, **look(METHODS, method))
+        means = {m: [_mse(runs, stream.name, epsilon, m).mean() for epsilon in EPSILONS] for m in METHODS}
+        draw_lines(panel, EPSILONS, means, looks(METHODS).__getitem__)
         panel.set_yscale("log")
         finish(panel, "$\\epsilon$", "MSE", stream.name)
     legend_below(figure, panels)
@@ -132,26 +135,29 @@ def _to_the_best(name: str, runs: Runs, finder: str, what: str, place: int, note
 
 
 @reproduction("tops-figure-9", title="The DNS stream in 120 intervals, ToPL at eps = 1")
-def tops_figure_9(context: Context) -> tuple[list[Cell], Figure]:
-    """The mean of each interval, as devices tell it and in truth."""
-    stream = next(one for one in paper_streams(context) if one.name == "DNS")
+def tops_figure_9(context: Context) -> Reproduced:
+    """The mean of each interval, as published and in truth."""
+    stream = dns_stream(context)
     m = holdout(stream)
     rng = context.rng.child("tops-figure-9")
-    told = publish(stream.values, epsilon=1.0, bound=stream.bound, m=m, r=reach_of(stream, m), rng=rng, finder="SW-W")
-    cuts = np.linspace(0, told.values.size, POINTS + 1).astype(np.int64)
-    truth, private = (np.add.reduceat(part, cuts[:-1]) / np.diff(cuts) for part in (stream.values[m:], told.values))
+    release = publish(
+        stream.values, epsilon=1.0, bound=stream.bound, m=m, r=reach_of(stream, m), rng=rng, finder="SW-W"
+    )
+    cuts = np.linspace(0, release.values.size, POINTS + 1).astype(np.int64)
+    pair = (stream.values[m:], release.values)
+    truth, private = (np.add.reduceat(values, cuts[:-1]) / np.diff(cuts) for values in pair)
     figure, (panel,) = canvas(1, 1, width=7.0)
     panel.plot(truth, color="#d55e00", linewidth=1.2, label="truth")
     panel.plot(private, color="#0072b2", linewidth=1.2, label="ToPL")
-    panel.set_title(f"ToPL, eps = 1, theta = {told.theta:.4g}", fontsize=10)
+    panel.set_title(f"ToPL, eps = 1, theta = {release.theta:.4g}", fontsize=10)
     panel.legend(frameon=False, fontsize=8)
-    off = float(np.abs(private - truth).mean())
+    distance = float(np.abs(private - truth).mean())
     note = f"{HOW}; the paper does not say how many intervals its Figure 9 has: those of Figure 2"
     cells = [
-        Cell("ToPL, eps = 1", "mean distance from the truth", None, off, note),
-        Cell("ToPL, eps = 1", "theta", None, told.theta, note),
+        Cell("ToPL, eps = 1", "mean distance from the truth", None, distance, note),
+        Cell("ToPL, eps = 1", "theta", None, release.theta, note),
     ]
-    share = off / float(truth.mean())
+    share = distance / float(truth.mean())
     remark = "mean distance from the truth, to the mean of the stream; the bound is ours"
     close = Claim("ToPL at eps = 1 is pretty close to the ground truth", share, below=0.25, note=remark)
     alike = Claim(

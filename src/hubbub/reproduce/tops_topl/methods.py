@@ -1,4 +1,4 @@
-"""The methods that the paper compares, as errors on range queries: a threshold, a hierarchy, both together."""
+"""The methods that the paper compares: thresholds, hierarchies and both together, as errors on range queries."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def random_queries(n: int, longest: int, rng: Random, count: int = QUERIES) -> Q
 
 
 def measure(errors: Floats, queries: Queries) -> QueryErrors:
-    """The four errors of answers that are off by so much."""
+    """The four errors of the paper, from the errors of answers."""
     means = errors / (queries[:, 1] - queries[:, 0])
     squared, absolute = (float(np.mean(part)) for part in (errors**2, np.abs(errors)))
     return QueryErrors(squared, absolute, float(np.mean(means**2)), float(np.abs(means).mean()))
@@ -93,10 +93,10 @@ def _s_pak_cut(stream: ValueStream, values: Floats, epsilon: float, reach: int, 
 
 
 THRESHOLDS: dict[str, Threshold] = {"NM-E": _nm_e, "S-PAK": _s_pak, "S-P": _s_p, "S-PAK cut": _s_pak_cut}
-"""From the values that are held out to a threshold; "S-PAK cut" is never above the bound, which the paper's is."""
+"""From the held-out values to a threshold. "S-PAK cut" is cut at the bound; the paper's S-PAK is not."""
 
 Hierarchy = Callable[[Floats, float, float, int, Queries, Random], Floats]
-"""Of values, theta, epsilon, the reach r, queries and randomness: the error of each answer on the cut values."""
+"""From values, theta, epsilon, the reach r, queries and randomness to the errors of answers on the clipped values."""
 
 
 def _raw(fan_out: int) -> Hierarchy:
@@ -135,14 +135,14 @@ def _consistent(values: Floats, theta: float, epsilon: float, reach: int, querie
 
 
 def smoothed(smoother: str = "recent") -> Hierarchy:
-    """H16 with consistency and a smoother: ToPS's perturber and smoother, with a threshold that is given."""
+    """H16 with consistency and a smoother: the perturber and smoother of ToPS, with a fixed threshold."""
 
     def errors(values: Floats, theta: float, epsilon: float, reach: int, queries: Queries, rng: Random) -> Floats:
         bound = max(theta, float(values.max()))
         tops = ToPS(epsilon=epsilon, bound=bound, max_range=reach, smoother=smoother)
         published = tops.start(rng, theta=theta).push_many(values)
-        off = np.concatenate([[0.0], np.cumsum(published - np.minimum(values, theta))])
-        return np.asarray(off[queries[:, 1]] - off[queries[:, 0]])
+        total = np.concatenate([[0.0], np.cumsum(published - np.minimum(values, theta))])
+        return np.asarray(total[queries[:, 1]] - total[queries[:, 0]])
 
     return errors
 
@@ -157,13 +157,13 @@ FULL = {
     "NM-E": ("NM-E", "H2"),
     "ToPS": ("NM-E", "Hhat16c"),
 }
-"""Figure 3: which threshold with which hierarchy. PAK with a threshold that is never above the bound is ours."""
+"""Figure 3: the threshold and the hierarchy of each method. PAK with a threshold cut at the bound is ours."""
 
 
 def answer_errors(
     method: str, stream: ValueStream, m: int, reach: int, epsilon: float, queries: Queries, rng: Random
 ) -> Floats:
-    """The errors of a whole method: a threshold from the first m values, then the rest with what was cut off."""
+    """The errors of a whole method: its threshold is found on the first m values; clipping counts as error."""
     if method == "Base":
         total = np.concatenate([[0.0], np.cumsum(stream.values[m:])])
         return np.asarray(total[queries[:, 0]] - total[queries[:, 1]])
@@ -174,6 +174,6 @@ def answer_errors(
 
 
 def cut_off(values: Floats, theta: float, queries: Queries) -> Floats:
-    """What cutting at theta takes from each range."""
+    """The part of each range's sum that is lost by clipping at theta."""
     total = np.concatenate([[0.0], np.cumsum(np.maximum(values - theta, 0.0))])
     return np.asarray(total[queries[:, 1]] - total[queries[:, 0]])

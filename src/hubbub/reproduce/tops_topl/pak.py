@@ -1,6 +1,6 @@
-"""PAK's threshold: a percentile by smooth sensitivity, as Nissim et al. have it (S-P), and raised as PAK does (S-PAK).
+"""PAK's threshold: a percentile with noise by smooth sensitivity (S-P, Nissim et al.), which PAK raises (S-PAK).
 
-Floats, and (epsilon, delta): a baseline that only the paper's comparisons need.
+It uses floats and is (epsilon, delta)-private: a baseline for the paper's comparisons alone.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def _percentile(
 
 
 def _laplace(rng: Random) -> float:
-    """A standard Laplace number."""
+    """A standard Laplace variate."""
     uniform = (int(rng.uint64(1)[0]) + 0.5) / 2**64
     return math.copysign(math.log1p(-abs(2 * uniform - 1)), 0.5 - uniform)

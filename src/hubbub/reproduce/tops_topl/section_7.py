@@ -1,8 +1,6 @@
-"""Section 7: a shorter holdout, a threshold that is updated while publishing, and a stream that changes."""
+"""Section 7: a shorter holdout, a threshold that is updated while publishing, and a stream that drifts."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +8,10 @@ from numpy.typing import NDArray
 from hubbub.core.random import Random
 from hubbub.curator.tops import ToPS
 from hubbub.reproduce.claims import Claim, judged
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Context, Reproduced, reproduction
 from hubbub.reproduce.tops_topl.methods import QueryErrors, measure, random_queries
 from hubbub.reproduce.tops_topl.setting import Runs, cells_of, holdout, reach_of, sweep
 from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EPSILON = 0.1
 WATCH = 0.2
@@ -25,7 +20,7 @@ WAYS = ("held out, m", "held out, m/32", "m/32, then updated", "held out, then w
 
 
 @reproduction("tops-section-7", title="A shorter holdout, updates while publishing, and drift, eps = 0.1", repeats=5)
-def tops_section_7(context: Context) -> tuple[list[Cell], Figure | None]:
+def tops_section_7(context: Context) -> Reproduced:
     """DNS as it is, and DNS whose values are five times larger from the middle on; errors after the first m values."""
     steady = made("DNS", context.size((1 << 16) + (1 << 20), least=20_000))
     values = steady.values.copy()
@@ -67,7 +62,7 @@ def _run(stream: ValueStream, epsilon: float, way: str, rng: Random) -> QueryErr
 def _errors(
     published: NDArray[np.float64], values: NDArray[np.float64], queries: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """A value that is not published while a new threshold is found counts as the mean of those before it."""
+    """The errors of ranges. Values that are not published, during a search, count as the mean of those before them."""
     filled, unknown = published.copy(), np.isnan(published)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], unknown.astype(np.int8), [0]])))
     for start, stop in edges.reshape(-1, 2):

@@ -1,8 +1,8 @@
-"""What the figures of ToPS share: the settings of section 5.1, shrunk if asked, runs and cells."""
+"""What the figures of ToPS share: the settings of section 5.1, the sweep over them, cells and panels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.random import Random
-from hubbub.reproduce.harness import Cell, Context
-from hubbub.reproduce.plots import canvas, finish, legend_below
+from hubbub.reproduce.harness import Cell, Context, RunScores
+from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
 from hubbub.reproduce.tops_topl.methods import QueryErrors, height_of
 from hubbub.reproduce.tops_topl.streams import HOW, PAPER, ValueStream, made
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EPSILONS = (0.01, 0.02, 0.05, 0.1)
 HOLDOUT = 1 << 16
 Key = tuple[str, float, str]  # stream, epsilon, method
-Runs = Mapping[Key, NDArray[np.float64]]
+Runs = RunScores[Key]
 _COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#808080")
 _MARKERS = "os^DvPX*"
 
@@ -32,13 +32,18 @@ def paper_streams(context: Context) -> list[ValueStream]:
     return [made(name, context.size(min(PAPER[name].n, longest), least=4000)) for name in PAPER]
 
 
+def dns_stream(context: Context) -> ValueStream:
+    """The stream of Table 1's DNS."""
+    return next(stream for stream in paper_streams(context) if stream.name == "DNS")
+
+
 def holdout(stream: ValueStream, most: int = HOLDOUT) -> int:
-    """m: the paper's, or a fifth of a stream that is shorter than five times that."""
+    """m: the paper's, or a fifth of a stream that is shorter than five times the paper's m."""
     return min(most, stream.values.size // 5)
 
 
 def reach_of(stream: ValueStream, m: int) -> int:
-    """r = 2^20, or for what is shorter the whole of it, as a power of 16."""
+    """r: 2^20, or for a shorter stream the power of 16 that covers it."""
     return int(min(1 << 20, 16 ** height_of(stream.values.size - m)))
 
 
@@ -49,20 +54,22 @@ def sweep(
     run: Callable[[ValueStream, float, str, Random], Sequence[float]],
     epsilons: Sequence[float] = EPSILONS,
 ) -> dict[Key, NDArray[np.float64]]:
-    """Each method on each stream at each epsilon, as often as asked: a row of numbers a run.
+    """Run each method on each stream at each epsilon; return the scores, one row a run.
 
-    In one run all methods have the same randomness: the same queries, and as far as they draw alike the same noise.
+    In one run all methods have the same randomness: the same queries, and the same noise as far as they draw alike.
     """
-    plan = [(s, e, m, k) for s in streams for e in epsilons for m in methods for k in range(context.repeats)]
-    found: dict[Key, list[Sequence[float]]] = {}
-    for stream, epsilon, method, turn in context.track(plan, lambda p: f"{p[0].name}, eps = {p[1]:g}, {p[2]}"):
-        rng = context.rng.child("tops", stream.name, str(epsilon), turn)
-        found.setdefault((stream.name, epsilon, method), []).append(run(stream, epsilon, method, rng))
-    return {key: np.array(rows) for key, rows in found.items()}
+
+    def run_once(setting: tuple[ValueStream, float, str], number: int) -> dict[Key, Sequence[float]]:
+        stream, epsilon, method = setting
+        rng = context.rng.child("tops", stream.name, str(epsilon), number)
+        return {(stream.name, epsilon, method): run(stream, epsilon, method, rng)}
+
+    settings = [(stream, epsilon, method) for stream in streams for epsilon in epsilons for method in methods]
+    return context.measure(settings, run_once, "{0[0].name}, eps = {0[1]:g}, {0[2]}".format)
 
 
 def cells_of(context: Context, runs: Runs, what: str, *, place: int = 0, note: str = HOW) -> list[Cell]:
-    """A cell for each setting: the mean over the runs. The paper prints none of them."""
+    """A cell for each setting: the mean over the runs of one column. The paper prints none of them."""
     return [
         Cell(
             f"{name}, eps = {epsilon:g}: {what}",
@@ -76,7 +83,7 @@ def cells_of(context: Context, runs: Runs, what: str, *, place: int = 0, note: s
 
 
 def orders(runs: Runs, worse: str, better: str, place: int = 0) -> list[float]:
-    """By how many powers of ten one method's error is below another's, for each stream and epsilon."""
+    """The powers of ten by which one method's error is below another's, for each stream and epsilon."""
     keys = [(name, epsilon) for name, epsilon, method in runs if method == better]
     return [
         float(np.log10(runs[name, epsilon, worse][:, place].mean() / runs[name, epsilon, better][:, place].mean()))
@@ -91,15 +98,17 @@ def panels_of(
     figure, panels = canvas(len(errors), len(streams), width=3.6, height=3.6 if len(errors) == 1 else 3.0)
     for panel, (error, stream) in zip(panels, product(errors, streams), strict=True):
         place = QueryErrors._fields.index(error)
-        for method in methods:
-            means = [runs[stream.name, epsilon, method][:, place].mean() for epsilon in EPSILONS]
-            panel.plot(EPSILONS, means, **look(methods, method))
+        means = {m: [runs[stream.name, e, m][:, place].mean() for e in EPSILONS] for m in methods}
+        draw_lines(panel, EPSILONS, means, looks(methods).__getitem__)
         finish(panel, "$\\epsilon$", error.upper(), stream.name)
     legend_below(figure, panels, columns=6)
     return figure
 
 
-def look(methods: Sequence[str], method: str) -> dict[str, Any]:
-    """The plotting options of a method's line."""
-    place = list(methods).index(method)
-    return {"color": _COLOURS[place], "marker": _MARKERS[place], "markersize": 5, "linewidth": 1.3, "label": method}
+def looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The plotting options of each method's line."""
+    styles = zip(methods, _COLOURS, _MARKERS, strict=False)
+    return {
+        method: {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
+        for method, colour, marker in styles
+    }

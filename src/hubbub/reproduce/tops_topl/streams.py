@@ -1,4 +1,4 @@
-"""Streams of the shape of the paper's four, made from Table 1 alone; and real ones."""
+"""Synthetic streams with the statistics of the paper's four, from Table 1 alone, and real streams."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REAL = {
 
 @dataclass(frozen=True, eq=False)
 class ValueStream:
-    """Values in their order, and the largest that they could be."""
+    """The values of a stream in their order, and their bound."""
 
     name: str
     values: NDArray[np.float64]
@@ -58,7 +58,7 @@ class ValueStream:
 
 @cache
 def made(name: str, size: int = _LONGEST) -> ValueStream:
-    """A stream of the shape of one of the paper's, always the same one.
+    """A synthetic stream with the statistics of one of the paper's; always the same one.
 
     Example:
         >>> stream = made("POS", 10_000)

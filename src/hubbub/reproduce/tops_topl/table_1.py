@@ -1,17 +1,12 @@
-"""Table 1: the streams, as the paper has them and as they are made here."""
+"""Table 1: the paper's streams and the synthetic ones that replace them here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from hubbub.reproduce.harness import Cell, Context, reproduction
+from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.tops_topl.setting import paper_streams
 from hubbub.reproduce.tops_topl.streams import HOW, PAPER, REAL, real
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SHORT = "no figure reads more of the stream than this"
 
@@ -19,8 +14,8 @@ _SHORT = "no figure reads more of the stream than this"
 @reproduction(
     "tops-table-1", title="The streams: lengths, percentiles, averages", needs=("taxi", "retail", "flights3m")
 )
-def tops_table_1(context: Context) -> tuple[list[Cell], Figure | None]:
-    """What the percentiles of the made streams are beside the paper's, and those of the real ones."""
+def tops_table_1(context: Context) -> Reproduced:
+    """The percentiles of the synthetic streams beside the paper's, and those of the real ones."""
     cells = []
     for stream in paper_streams(context):
         shape = PAPER[stream.name]

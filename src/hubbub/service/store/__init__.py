@@ -1,4 +1,4 @@
-"""Where the collector's state is: SQLite by default, PostgreSQL by its URL."""
+"""The store of a collector's state: SQLite by default, or PostgreSQL."""
 
 from __future__ import annotations
 

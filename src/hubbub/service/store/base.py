@@ -1,4 +1,4 @@
-"""The rows of a store, and the changes that happen whole or not at all."""
+"""The rows of a store, and the changes that one transaction makes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hubbub.core.errors import HubbubError
 
 
 class StoreFailed(HubbubError, RuntimeError):
-    """A change was not made, or nobody can tell: the collector stops, and begins again from what is stored."""
+    """A change was not stored, or it is not known whether it was. The collector must stop and start again."""
 
 
 class CollectionRow(NamedTuple):
-    """A version of a collection that was ever served."""
+    """A version of a collection that is or was served."""
 
     id: str
     name: str
@@ -23,11 +23,10 @@ class CollectionRow(NamedTuple):
 
 
 class EraRow(NamedTuple):
-    """A question's conversation, the step of the collection that its first step is, and the version of its arithmetic.
+    """An era: one unbroken run of a question's protocol, from step `first` of the collection on.
 
-    In all tables a run of a study stands where a step does: it is an era of its own, and its number is its one step.
-
-    Arithmetic 0 is not known: the era was begun before it was written down.
+    `arithmetic` is the version of the protocol's arithmetic; 0 if the era is from before it was stored. Each run of a
+    study is an era of its own: in all tables, the number of the run stands in the columns `first` and `step`.
 
     Example:
         >>> EraRow("0" * 32, "popular", 40, 1).key
@@ -41,12 +40,12 @@ class EraRow(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Which era it is."""
+        """The primary key."""
         return self[:3]
 
 
 class SnapshotRow(NamedTuple):
-    """What a conversation remembers at the beginning of a step: it can go on from there."""
+    """The state of a protocol at the beginning of a step, from which it can go on."""
 
     collection: str
     question: str
@@ -56,9 +55,9 @@ class SnapshotRow(NamedTuple):
 
 
 class Expiry(NamedTuple):
-    """What retention deletes of a question: asks with their sketches, and withheld releases, of steps below one.
+    """What retention deletes of a question: asks, sketches and withheld releases of steps below `below`.
 
-    `ended`: the conversation needs what is deleted, and is over.
+    `ended` if a replay of the era would need what is deleted: the era is deleted too.
     """
 
     collection: str
@@ -68,9 +67,9 @@ class Expiry(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """What is removed when time goes back: records of steps from `first` on that were passed over and never asked.
+    """What is removed when the clock goes back: records of steps from `first` on that were passed over, never asked.
 
-    An ask was open at some time if it opened before its close and the collection's lateness.
+    A step was asked if one of its asks opened before its close plus `lateness`.
     """
 
     collection: str
@@ -80,17 +79,25 @@ class PassedOver(NamedTuple):
 
 
 class AskKey(NamedTuple):
-    """An ask of a collection."""
+    """The key of an ask: the ids of its collection and of the ask."""
 
     collection: str
     ask: str
 
 
-class IdPage(NamedTuple):
-    """Ids of reports to an ask; pages are numbered from 0 on.
+class ClosedAsk(NamedTuple):
+    """A closed ask, with its step and its part."""
 
-    `part` is how many ids the page had before: what comes in small numbers is stored as it comes. With 0 the row
-    stands for all of the page, and its other parts are deleted.
+    key: AskKey
+    step: int
+    part: int
+
+
+class IdPage(NamedTuple):
+    """A page, or a part of a page, of the ids of reports to an ask. Pages are numbered from 0 on.
+
+    `part` is how many ids the page had before: a few new ids are stored as another part. With `part` 0 the row holds
+    the whole page so far, and its other parts are deleted.
     """
 
     collection: str
@@ -101,7 +108,7 @@ class IdPage(NamedTuple):
 
 
 class ArchiveRow(NamedTuple):
-    """A file with the single reports to an ask."""
+    """A file with the `n` single reports to an ask."""
 
     collection: str
     ask: str
@@ -110,7 +117,10 @@ class ArchiveRow(NamedTuple):
 
 
 class AskRow(NamedTuple):
-    """A published ask: of an era, a step, a round of it and a part of that. Its sketch is final once it is closed."""
+    """A published ask: its era, step, round and part, and its sketch, which is final once the ask is closed.
+
+    `forgotten` once the ids of its reports are deleted.
+    """
 
     collection: str
     ask: str
@@ -128,19 +138,19 @@ class AskRow(NamedTuple):
 
     @property
     def key(self) -> AskKey:
-        """Which ask it is."""
+        """The primary key."""
         return AskKey(self.collection, self.ask)
 
     @property
     def era(self) -> tuple[str, str, int]:
-        """The key of its era."""
+        """The key of the era."""
         return self.collection, self.question, self.first
 
 
 class CountRow(NamedTuple):
-    """What a conversation counted among the reports kept of an ask: the `number`-th count of a step, from 0 on.
+    """A count among the reports kept of an ask: the `number`-th count of a step, from 0 on.
 
-    Candidates and supports are JSON. It is final, as a sketch is: a replay needs no reports.
+    Candidates and supports are JSON. A count is final, like a sketch: a replay needs no reports.
     """
 
     collection: str
@@ -155,9 +165,9 @@ class CountRow(NamedTuple):
 
 
 class ReleaseRow(NamedTuple):
-    """What was released of a step; `withheld` says why nobody may see it.
+    """A release of a step. `withheld` gives the reason if it must not be shown.
 
-    The releases of a study's run are numbered from 0 on; a step has only that of number 0.
+    The releases of a study's run are numbered from 0 on. A step has one release, of number 0.
     """
 
     collection: str
@@ -170,10 +180,10 @@ class ReleaseRow(NamedTuple):
 
 
 class ShuffledRow(NamedTuple):
-    """A batch that shufflers handed on to an ask.
+    """A batch that shufflers delivered for an ask.
 
-    Of `n` reports `fakes` are the shufflers'; others could not be opened or read, or came twice. `checks` are reports
-    of the collector's own, of which some were lost.
+    Of its `n` reports, `fakes` were added by shufflers. Others were `unreadable` or `repeated`, and are not in `n`. Of
+    `checks` reports of the collector's own, some were `lost`.
     """
 
     collection: str
@@ -188,9 +198,9 @@ class ShuffledRow(NamedTuple):
 
 
 class AlarmEventRow(NamedTuple):
-    """An alarm that was raised or cleared: the event as JSON, under a number that counts those of a collection.
+    """An alarm that was raised or cleared: the event as JSON, numbered within its collection.
 
-    Alarms are known by the name of their collection, whatever its version.
+    `collection` is the name of the collection: its versions share their alarms.
     """
 
     collection: str
@@ -199,7 +209,7 @@ class AlarmEventRow(NamedTuple):
 
 
 class RateRow(NamedTuple):
-    """How many reports a minute brought."""
+    """How many reports were accepted and rejected in a minute."""
 
     minute: int
     accepted: int
@@ -208,7 +218,7 @@ class RateRow(NamedTuple):
 
 @dataclass
 class StoreChanges:
-    """What one transaction does.
+    """What one transaction stores and deletes.
 
     Example:
         >>> changes = StoreChanges()
@@ -221,51 +231,51 @@ class StoreChanges:
 
     collections: list[CollectionRow] = field(default_factory=list)
     passed_over: list[PassedOver] = field(default_factory=list)
-    """Removed before anything else is stored."""
+    """Records to remove before anything else is stored."""
     eras: list[EraRow] = field(default_factory=list)
-    runs: list[EraRow] = field(default_factory=list)
+    begun_runs: list[EraRow] = field(default_factory=list)
     """Runs of studies that begin."""
-    ended: list[EraRow] = field(default_factory=list)
-    """Runs of studies that are over."""
+    ended_runs: list[EraRow] = field(default_factory=list)
+    """Runs of studies that end."""
     recognised: list[EraRow] = field(default_factory=list)
-    """Eras whose arithmetic was not known, and is now: all that is stored of them was reproduced with it."""
+    """Eras of unknown arithmetic, with the arithmetic that reproduced all that is stored of them."""
     snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
-    """Each with the step of the oldest one that is still kept beside it."""
+    """Snapshots, each with the step of the oldest snapshot of its era that stays."""
     asks: list[AskRow] = field(default_factory=list)
     id_pages: list[IdPage] = field(default_factory=list)
-    """Ids of reports, to be held until the ask is forgotten."""
+    """Ids of new reports."""
     repacked: list[AskKey] = field(default_factory=list)
-    """Asks whose ids were in segments, as stores once held them, and are in pages from now on."""
+    """Asks whose ids an older version stored in segments; they are in `id_pages` now, and the segments are deleted."""
     trimmed: list[tuple[AskKey, int]] = field(default_factory=list)
-    """Asks that will be forgotten: their ids are deleted from a page on, some at a time."""
+    """Asks whose ids are deleted from a page on; the earlier pages are deleted later."""
     reports: list[tuple[AskKey, int, bytes]] = field(default_factory=list)
-    """Single reports, where a question keeps them: how many, and the segment."""
+    """Segments of single reports to keep, each with its ask and its number of reports."""
     archives: list[ArchiveRow] = field(default_factory=list)
-    """Files that now hold what the segments of an ask did."""
+    """Files that now hold the single reports to an ask; the segments are deleted."""
     shuffled: list[ShuffledRow] = field(default_factory=list)
-    """Batches that shufflers handed on."""
+    """Batches that shufflers delivered."""
     spot_checks: list[tuple[AskKey, bytes]] = field(default_factory=list)
-    """Reports of the collector's own, to be looked for in a shuffled batch."""
+    """The collector's own reports, to be looked for in a shuffled batch."""
     sketches: dict[AskKey, bytes] = field(default_factory=dict)
-    """The sketches of open asks, as they are now."""
+    """The new sketches of open asks."""
     finals: list[AskKey] = field(default_factory=list)
     """Asks that close: their sketches never change again."""
     forgotten: list[AskKey] = field(default_factory=list)
-    """Asks whose ids are deleted."""
+    """Asks whose ids are all deleted now."""
     counted: list[CountRow] = field(default_factory=list)
     releases: list[ReleaseRow] = field(default_factory=list)
     alarm_states: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    """What is known of each watched quantity, as JSON, by collection name and watch; None deletes it."""
+    """The states of watched quantities, as JSON, by collection name and key; None deletes a state."""
     alarm_events: list[AlarmEventRow] = field(default_factory=list)
     delivered: dict[tuple[str, str], int] = field(default_factory=dict)
-    """The number of the last event that a webhook has taken, by its name and the collection's."""
+    """The number of the last event that a webhook took, by the names of webhook and collection."""
     expired: list[Expiry] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """What to add to the counters, by collection and outcome."""
+    """What to add to the numbers of reports, by collection and outcome."""
     clock: str | None = None
-    """What the collector believes of its clock."""
+    """The record of the collector's clock."""
     minute: int = 0
-    """The minute of Unix time in which they were counted; at 0 no account is kept of when."""
+    """The minute of Unix time of `counts`; with 0, they are not added to the numbers by minute."""
 
     def __bool__(self) -> bool:
         return any(value for name, value in vars(self).items() if name != "minute")

@@ -1,7 +1,7 @@
-"""How stores of older formats become those of the present: one migration a version, for both databases.
+"""Migrations of stores of older versions, one for each version, for both databases.
 
-A change of the tables in `schema`, or of what they mean, is a new version and a migration here. Migrations are never
-changed once a version was in use, and say in full what they make: the tables of `schema` are those of today.
+A change of the tables in `schema`, or of their meaning, needs a new version and a migration here. A migration never
+changes once its version was in use, so it spells out the tables it creates: those of `schema` are the current ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TO_2 = (
         collection TEXT NOT NULL, minute BIGINT NOT NULL, accepted BIGINT NOT NULL, rejected BIGINT NOT NULL,
         PRIMARY KEY (collection, minute)
     )""",
-    # 0: nobody knows with which arithmetic an era of version 1 was begun.
+    # 0: it is not known with which arithmetic an era of version 1 was begun.
     "ALTER TABLE eras ADD COLUMN arithmetic INTEGER NOT NULL DEFAULT 0",
     # The ids that version 1 kept in segments are packed into pages when their asks are next restored.
     """CREATE TABLE IF NOT EXISTS id_pages (
@@ -41,7 +41,7 @@ _TO_2 = (
     )""",
 )
 _TO_3 = (
-    # Rounds of any number and parts of a round. Neither database changes the keys of a table: it is made anew.
+    # Rounds of any number and parts of a round. Neither database can change the key of a table: it is created anew.
     """CREATE TABLE asks_3 (
         collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
         step BIGINT NOT NULL, round INTEGER NOT NULL, part INTEGER NOT NULL, spec TEXT NOT NULL,
@@ -96,7 +96,7 @@ _MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4, 4: _TO_5}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
-    """The versions of a store, with the names of a database's own types.
+    """The versions of a store and their migrations, with the database's names of types.
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL, by its URL: for those who run one already, and back it up."""
+"""A store in PostgreSQL, by its URL: for operators who already run and back up a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONNECTION = {
     "connect_timeout": 10,  # seconds
     "tcp_user_timeout": 30_000,  # milliseconds without an answer from the network
 }
-"""Unless the URL says otherwise."""
+"""Defaults of the connection, which the URL may override."""
 _SETTINGS = {
     "synchronous_commit": "on",  # the server's own setting may promise less
     "lock_timeout": "10s",  # one collector waits for another's transaction, and not for ever for anybody's
@@ -27,9 +27,9 @@ _SETTINGS = {
 
 
 class PostgresStore(Store):
-    """Tables in the database that a URL names, in its default schema.
+    """A store in the database that a URL names, in its default schema.
 
-    The row of the owner is locked by every commit: a collector that takes over waits for the last one of the older.
+    Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one.
 
     Example:
         >>> PostgresStore("postgresql://127.0.0.1:1/nothing?connect_timeout=2")
@@ -82,20 +82,20 @@ class PostgresStore(Store):
             return self._write(f"{OWNER} FOR UPDATE")  # as every commit locks it
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
 
 
 def connect(url: str) -> psycopg.Connection[Any]:
-    """A connection that waits for nothing for ever."""
+    """A connection with timeouts for everything that it may wait for."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    given = conninfo_to_dict(url)
-    limits = {name: value for name, value in _CONNECTION.items() if name not in given}
-    connection = psycopg.connect(url, autocommit=True, **limits)  # type: ignore[arg-type]
+    in_url = conninfo_to_dict(url)
+    defaults = {name: value for name, value in _CONNECTION.items() if name not in in_url}
+    connection = psycopg.connect(url, autocommit=True, **defaults)  # type: ignore[arg-type]
     for name, value in _SETTINGS.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
     return connection

@@ -1,9 +1,9 @@
-"""The tables as they are today, in the SQL that SQLite and PostgreSQL share; `migrations` makes older ones so."""
+"""The tables of the current version, in SQL that SQLite and PostgreSQL share; `migrations` converts older ones."""
 
 from __future__ import annotations
 
 META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-"""The one table that is there before it is known which version a store has."""
+"""The one table that exists before the version of a store is known."""
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS collections (
@@ -24,13 +24,13 @@ _TABLES = (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
         state TEXT NOT NULL, PRIMARY KEY (collection, question, first, step)
     )""",
-    # The steps whose asks were deleted, by era: they were asked, and are not asked again.
+    # The steps, by era, whose asks were deleted: they are not asked again.
     """CREATE TABLE IF NOT EXISTS expired_asks (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
         PRIMARY KEY (collection, question, first)
     )""",
     "CREATE INDEX IF NOT EXISTS held_asks ON asks (collection) WHERE forgotten = 0",
-    # Apart from the asks: it is written at every commit, and they are not.
+    # Not a column of asks: sketches are written at every commit, and asks are not.
     """CREATE TABLE IF NOT EXISTS sketches (
         collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, PRIMARY KEY (collection, ask)
     )""",
@@ -38,7 +38,7 @@ _TABLES = (
         collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, part INTEGER NOT NULL, ids {bytes} NOT NULL,
         PRIMARY KEY (collection, ask, page, part)
     )""",
-    # Where ids were before there were pages: read once, and then empty.
+    # Ids of version 1, which had no pages: read once, and then deleted.
     """CREATE TABLE IF NOT EXISTS segments (
         number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, ids {bytes} NOT NULL
     )""",
@@ -47,12 +47,12 @@ _TABLES = (
         number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, n BIGINT NOT NULL, data {bytes} NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS reports_of_asks ON reports (collection, ask, number)",
-    # Files of reports: one that is not named here does not count.
+    # The files of single reports; a file that is not named here does not count.
     """CREATE TABLE IF NOT EXISTS archives (
         collection TEXT NOT NULL, ask TEXT NOT NULL, name TEXT NOT NULL, n BIGINT NOT NULL,
         PRIMARY KEY (collection, ask)
     )""",
-    # What conversations counted among kept reports, which may be gone.
+    # Counts among kept reports; the reports may have been deleted.
     """CREATE TABLE IF NOT EXISTS candidate_counts (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
         number INTEGER NOT NULL, ask TEXT NOT NULL, candidates TEXT NOT NULL, n BIGINT NOT NULL, support TEXT NOT NULL,
@@ -63,25 +63,25 @@ _TABLES = (
         payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (collection, question, step, number)
     )""",
-    # Batches that came from shufflers: one of an ask. What is said of them is of the batch, never of a report.
+    # Batches of shufflers, one for each ask. The columns describe the batch, never a single report.
     """CREATE TABLE IF NOT EXISTS shuffled_batches (
         collection TEXT NOT NULL, ask TEXT NOT NULL, digest {bytes} NOT NULL, n BIGINT NOT NULL, fakes BIGINT NOT NULL,
         unreadable BIGINT NOT NULL, repeated BIGINT NOT NULL, checks BIGINT NOT NULL, lost BIGINT NOT NULL,
         PRIMARY KEY (collection, ask)
     )""",
-    # The collector's own reports that it looks for in a shuffled batch, as the last shuffler will hand them on.
+    # The collector's own reports that it looks for in a shuffled batch, as the last shuffler will deliver them.
     """CREATE TABLE IF NOT EXISTS spot_checks (
         collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS spot_checks_of_asks ON spot_checks (collection, ask)",
-    # Alarms are a collection's by its name: its versions share them.
+    # Here `collection` is the name of a collection: its versions share their alarms.
     """CREATE TABLE IF NOT EXISTS alarm_states (
         collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (collection, watch)
     )""",
     """CREATE TABLE IF NOT EXISTS alarm_events (
         collection TEXT NOT NULL, number BIGINT NOT NULL, event TEXT NOT NULL, PRIMARY KEY (collection, number)
     )""",
-    # What each receiver of alarms has taken.
+    # The last event that each webhook took.
     """CREATE TABLE IF NOT EXISTS webhooks (
         name TEXT NOT NULL, collection TEXT NOT NULL, delivered BIGINT NOT NULL, PRIMARY KEY (name, collection)
     )""",
@@ -96,7 +96,7 @@ _TABLES = (
 
 
 def tables(*, real: str, bytes: str, serial: str) -> list[str]:
-    """The statements that make all other tables, with the names of a database's own types.
+    """The statements that create all other tables, with the database's names of types.
 
     Example:
         >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))

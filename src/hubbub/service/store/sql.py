@@ -1,4 +1,4 @@
-"""A store in SQL: what SQLite and PostgreSQL do alike."""
+"""A store in SQL: what SQLite and PostgreSQL have in common."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.reasons import REASONS
 from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
 from hubbub.service.store.migrations import store_format
+from hubbub.service.store.protocol_reader import ProtocolReader
+from hubbub.service.store.report_reader import ReportReader
 from hubbub.service.store.schema import META, tables
-from hubbub.service.store.sql_reader import SqlReader
+from hubbub.service.store.status_reader import StatusReader
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
 
 
-class Store(SqlReader):
-    """Where the collector's state is: one connection that writes, one that reads. One collector at a time.
+class Store(ProtocolReader, ReportReader, StatusReader):
+    """The store of a collector's state, with one connection for writing and one for reading.
 
-    Opening takes the store over: a token of the newest collector is in it, and every commit of an older one finds
-    another's there and fails, before it has changed anything.
+    A store has one collector at a time. Opening takes the store over: it writes a new token, and every later commit of
+    an earlier collector finds that its own token is gone and fails, before it has changed anything.
     """
 
     types: ClassVar[dict[str, str]]
-    """The names of the database's types."""
+    """The database's names of the types in the schema."""
 
     def __init__(self, rng: Random | None = None) -> None:
         self._owner = (rng or Random()).bytes(16).hex()
@@ -39,9 +41,9 @@ class Store(SqlReader):
             self._write(_META, "owner", self._owner)
 
     def _bring_up_to_date(self) -> None:
-        """Make the tables, or migrate those of an older version, in the transaction that takes the store over."""
+        """Create the tables, or migrate those of an older version, in the transaction that takes the store over."""
         self._write(META)
-        # Locked before it is read: of two collectors that begin at once, one migrates, and the other finds it done.
+        # Lock the row before reading it: of two collectors that start at once, one migrates and the other waits.
         self._write("UPDATE meta SET value = value WHERE key = 'version'")
         stored = self._write("SELECT value FROM meta WHERE key = 'version'")
         format = store_format(**self.types)
@@ -57,30 +59,30 @@ class Store(SqlReader):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """All of what is written inside, or nothing; on the disk when it ends."""
+        """A transaction: all that is written inside is on the disk when it ends, or none of it is stored."""
 
     @abstractmethod
     def _write(self, sql: str, *values: object) -> list[Any]:
-        """Run one statement on the writing connection; its rows, if it returns any."""
+        """Run one statement on the writing connection. Returns its rows."""
 
     @abstractmethod
     def _changed(self, sql: str, *values: object) -> int:
-        """Run one statement on the writing connection; how many rows it changed."""
+        """Run one statement on the writing connection. Returns how many rows it changed."""
 
     @abstractmethod
     def _probe(self, seconds: float) -> list[Any]:
-        """The rows of `OWNER`, on the writing connection and with the lock that a commit takes, within a time."""
+        """The rows of `OWNER`, read on the writing connection with the lock of a commit; waits at most `seconds`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
 
     # -- what the collector calls -----------------------------------------------------------------------------
 
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
-        """Make all of the changes, durably, or none of them (`StoreFailed`).
+        """Store all of the changes durably, or none of them (`StoreFailed`).
 
-        Returns what was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
+        Returns how much was deleted for good, by collection and kind: "ids", "sketches", "releases", "reports".
         """
         deleted: Counter[tuple[str, str]] = Counter()
         with self._writing, self._transaction():
@@ -88,16 +90,16 @@ class Store(SqlReader):
                 raise StoreFailed("another collector has taken over the store")
             for collection in changes.collections:
                 self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
-            for passed in changes.passed_over:
-                self._remove(passed)
+            for passed_over in changes.passed_over:
+                self._remove(passed_over)
             for era in changes.eras:
                 self._write(_ERA, *era)
-            for era in changes.runs:
+            for era in changes.begun_runs:
                 self._write("INSERT INTO eras VALUES (?, ?, ?, ?, 1)", *era)
-            for era in changes.ended:
-                self._one(_ENDED, *era.key)
+            for era in changes.ended_runs:
+                self._change_one(_ENDED, *era.key)
             for era in changes.recognised:
-                self._one(_RECOGNISED, era.arithmetic, *era.key)
+                self._change_one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
                 self._write(_SNAPSHOT, *snapshot)
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
@@ -122,13 +124,13 @@ class Store(SqlReader):
             for key, onion in changes.spot_checks:
                 self._write("INSERT INTO spot_checks VALUES (?, ?, ?)", *key, onion)
             for key, sketch in changes.sketches.items():
-                self._one(_SKETCH, sketch, *key)
+                self._change_one(_SKETCH, sketch, *key)
             for key in changes.finals:
-                self._one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
+                self._change_one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
             for key, page in changes.trimmed:
                 deleted[key.collection, "ids"] += self._trim(key, page)
             for key in changes.forgotten:
-                self._one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
+                self._change_one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
                 deleted[key.collection, "ids"] += self._trim(key, 0)
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for counted in changes.counted:
@@ -155,20 +157,20 @@ class Store(SqlReader):
         return deleted
 
     def _trim(self, key: AskKey, page: int) -> int:
-        """Delete the ids of an ask from a page on; how many there were."""
+        """Delete the ids of an ask from page `page` on. Returns how many ids were deleted."""
         place = "FROM id_pages WHERE collection = ? AND ask = ? AND page >= ?"
         ((size,),) = self._write(f"SELECT SUM(LENGTH(ids)) {place}", *key, page)
         self._write(f"DELETE {place}", *key, page)
         return int(size or 0) // ENTRY_BYTES
 
-    def _remove(self, passed: PassedOver) -> None:
-        """What was recorded of steps that were passed over: nobody was asked, and nothing was counted."""
-        for table in ("releases", "candidate_counts", "asks"):  # the asks tell which
-            self._write(_PASSED_OVER.format(table), *passed[:3], *passed[:2], passed.lateness, *passed[:2])
-        self._write(_WITHOUT_ASK, passed.collection)
+    def _remove(self, steps: PassedOver) -> None:
+        """Remove the records of steps that were passed over: nobody was asked, and nothing was counted."""
+        for table in ("releases", "candidate_counts", "asks"):  # the asks last: they say which steps
+            self._write(_PASSED_OVER.format(table), *steps[:3], *steps[:2], steps.lateness, *steps[:2])
+        self._write(_WITHOUT_ASK, steps.collection)
 
     def probe(self, seconds: float) -> None:
-        """See whether a commit could be made now; `StoreFailed` says why not. Any thread may ask, one at a time."""
+        """Check that a commit could be made now; else `StoreFailed`. Any thread may call this, one at a time."""
         if not self._writing.acquire(timeout=seconds):
             raise StoreFailed(f"a commit has not ended for {seconds:g} seconds")
         try:
@@ -179,7 +181,7 @@ class Store(SqlReader):
             raise StoreFailed("another collector has taken over the store")
 
     def _rate(self, changes: StoreChanges) -> None:
-        """When reports came, to the minute, for a day."""
+        """Add to the numbers of reports by minute, which are kept for a day."""
         for collection in {collection for collection, _ in changes.counts}:
             accepted = changes.counts[collection, "accepted"]
             rejected = sum(changes.counts[collection, reason] for reason in REASONS)
@@ -210,14 +212,14 @@ class Store(SqlReader):
                 self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ?", *expiry[:2])  # noqa: S608
         return Counter({(collection, kind): number for kind, number in deleted.items() if number})
 
-    def _one(self, sql: str, *values: object) -> None:
+    def _change_one(self, sql: str, *values: object) -> None:
         if self._changed(sql, *values) != 1:
             raise StoreFailed(f"the store does not hold what it should: {sql}")
 
 
 _ID_PAGE = "INSERT INTO id_pages VALUES (?, ?, ?, ?, ?)"
 _ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page = ?"
-# A closed ask's sketch never changes again, whoever asks for it.
+# The sketch of a closed ask never changes again.
 _SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
 _ENDED = "UPDATE eras SET running = 0 WHERE collection = ? AND question = ? AND first = ? AND running = 1"
@@ -227,7 +229,7 @@ _SNAPSHOT = """INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (collection, question, first, step) DO UPDATE SET state = excluded.state"""
 _RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
 _META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-# Of a step that was passed over no ask was open at any time, nor of one that is deleted.
+# A step was passed over if none of its asks was ever open, deleted asks included.
 _PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step >= ?
     AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND opens < closes + ?)
     AND NOT EXISTS (SELECT 1 FROM expired_asks

@@ -1,4 +1,4 @@
-"""A store in one SQLite file: the default, with nothing to install or to run."""
+"""A store in one SQLite file: the default, with no other program to install or run."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ class SqliteStore(Store):
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
         super().__init__(rng)
-        self._file = _file_of(self._path)
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
         self._opened = self._files()
 
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
-        """Make all of the changes, or none; what was deleted is in no file any more."""
+        """Store all of the changes, or none. What is deleted does not stay in any file."""
         with self._writing:
             deleted = super().commit(changes)
             self._leftovers |= bool(deleted)
@@ -64,9 +63,9 @@ class SqliteStore(Store):
         return deleted
 
     def _empty_log(self) -> bool:
-        """Write the log into the database and cut it: pages as they were before a deletion stay in it otherwise.
+        """Write the log into the database and truncate it: otherwise it keeps pages from before a deletion.
 
-        Whether it was done: while someone else reads, such as a backup, it cannot be, and is tried at the next commit.
+        Returns whether it was done. While someone else reads, such as a backup, it fails; the next commit tries again.
         """
         with self._reading:
             self._write("PRAGMA busy_timeout = 0")
@@ -87,12 +86,12 @@ class SqliteStore(Store):
             raise
 
     def _files(self) -> list[_Identity]:
-        """Which files are now found under the names of the database and its log."""
+        """The identities of the files that now have the names of the database and its log."""
         real = os.path.realpath(self._path)
         return [] if self._path == ":memory:" else [_identity(real), _identity(f"{real}-wal")]
 
     def _check_place(self) -> None:
-        """Acknowledge nothing that went into a file which was deleted, moved or replaced meanwhile."""
+        """Refuse to acknowledge a commit to a file that was deleted, moved or replaced meanwhile."""
         if self._opened is not None and self._files() != self._opened:
             raise StoreFailed(f"{self._path}: the file, or its -wal, was deleted, moved or replaced while it was open")
 
@@ -109,7 +108,7 @@ class SqliteStore(Store):
             raise StoreFailed(f"{self._path}: {error}") from error
 
     def _read(self, sql: str, *values: object) -> list[Any]:
-        # In memory the two connections are one, and a transaction must not be looked into.
+        # In memory there is one connection: a query must not see an unfinished transaction.
         with self._writing if self._reader is self._writer else self._reading:
             try:
                 return self._reader.execute(sql, values).fetchall()
@@ -117,8 +116,7 @@ class SqliteStore(Store):
                 raise StoreFailed(f"{self._path}: {error}") from error
 
     def _probe(self, seconds: float) -> list[Any]:
-        if _file_of(self._path) != self._file:  # what is committed would be lost with the old one
-            raise StoreFailed(f"{self._path}: the file is gone, or is another one")
+        self._check_place()
         self._write(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
         try:
             with self._transaction():
@@ -127,19 +125,10 @@ class SqliteStore(Store):
             self._write(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connections."""
         with self._writing, self._reading:
             self._reader.close()
             self._writer.close()
-
-
-def _file_of(path: str) -> tuple[int, int] | None:
-    """Which file a path names now. It is not opened: to close it again would drop this process's locks on it."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -149,8 +138,9 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _identity(path: str) -> _Identity:
+    """Device and inode of a file, if it exists. The file is not opened: closing it would drop SQLite's locks."""
     try:
         status = os.stat(path)
-    except FileNotFoundError:
+    except OSError:
         return None
     return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""What a plan is asked for: two of n, epsilon and the error, and the limits."""
+"""The request for a plan: two of n, epsilon and the standard error, and limits on the mechanism."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hubbub.privacy.poisoning import FORGED
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The question, checked. Parameters are those of `hubbub.plan`.
+class PlanRequest:
+    """The arguments of `hubbub.plan`, checked.
 
     Example:
-        >>> Asked(domain=4, n=100, epsilon=1.0).unknown
+        >>> PlanRequest(domain=4, n=100, epsilon=1.0).unknown
         'stderr'
-        >>> Asked(domain=4, n=100)
+        >>> PlanRequest(domain=4, n=100)
         Traceback (most recent call last):
             ...
         hubbub.core.errors.InvalidValue: n, epsilon, stderr: got ['n']; allowed: two of the three; the third is solved
@@ -42,9 +42,9 @@ class Asked:
         if domain.size is None:
             raise InvalidValue("domain", domain, "a domain with a size; of sets, see plan_sets")
         object.__setattr__(self, "domain", domain)
-        given = [name for name in ("n", "epsilon", "stderr") if getattr(self, name) is not None]
-        if len(given) != 2:
-            raise InvalidValue("n, epsilon, stderr", given, "two of the three; the third is solved")
+        known = [name for name in ("n", "epsilon", "stderr") if getattr(self, name) is not None]
+        if len(known) != 2:
+            raise InvalidValue("n, epsilon, stderr", known, "two of the three; the third is solved")
         for name in ("n", "most_bytes"):
             value = getattr(self, name)
             if value is None:
@@ -69,7 +69,7 @@ class Asked:
 
     @property
     def unknown(self) -> Literal["n", "epsilon", "stderr"]:
-        """What is to be solved."""
+        """Which of n, epsilon and stderr is to be solved for."""
         if self.n is None:
             return "n"
         return "epsilon" if self.epsilon is None else "stderr"
@@ -78,27 +78,27 @@ class Asked:
         """Whether a report is small enough.
 
         Example:
-            >>> Asked(domain=4, n=100, epsilon=1.0, most_bytes=9).fits(10)
+            >>> PlanRequest(domain=4, n=100, epsilon=1.0, most_bytes=9).fits(10)
             False
         """
         return self.most_bytes is None or (report_bytes is not None and report_bytes <= self.most_bytes)
 
     def shift(self, oracle: FrequencyOracle) -> float:
-        """How far forged reports, the part `forged` of all, can move the share that is meant.
+        """How far forged reports, the part `forged` of all, can move `share` under an oracle.
 
         Example:
             >>> from hubbub import GRR
-            >>> asked = Asked(domain=128, n=100, epsilon=1.0)
-            >>> round(asked.shift(GRR(epsilon=1.0, domain=128)), 3)
+            >>> request = PlanRequest(domain=128, n=100, epsilon=1.0)
+            >>> round(request.shift(GRR(epsilon=1.0, domain=128)), 3)
             0.749
         """
         return oracle.influence().shift(self.forged, self.share).largest
 
     def tolerates(self, shift: float | None) -> bool:
-        """Whether forged reports move the share no further than is acceptable.
+        """Whether a shift by forged reports is within `most_shift`.
 
         Example:
-            >>> Asked(domain=4, n=100, epsilon=1.0, most_shift=0.05).tolerates(0.749)
+            >>> PlanRequest(domain=4, n=100, epsilon=1.0, most_shift=0.05).tolerates(0.749)
             False
         """
         return self.most_shift is None or (shift is not None and shift <= self.most_shift)

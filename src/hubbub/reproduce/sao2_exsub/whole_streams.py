@@ -1,8 +1,8 @@
-"""What people tell of rarely changing values over a whole stream, with any mechanism: SaO2 beside its rivals.
+"""Streams of rarely changing values with any mechanism: SaO2 beside its rivals.
 
 The deployed protocol goes step by step (`hubbub.simulate.changing`). Here every person's report is drawn at the end,
-when the whole stream is known. What has been told by a step, and so what is released then, has the same distribution;
-and mechanisms that must see whole vectors can be compared with those that need not.
+when the whole stream is known. The releases of every step have the same distribution, and mechanisms that need whole
+vectors can be compared with those that do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 24  # entries looked at together
 
 
 def run_plan(plan: Sao2, stream: Stream, rng: Random) -> ChangingRun:
-    """Run a plan over a stream. Each person tells of one level.
+    """Run a plan over a stream. Each person reports on one level.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
@@ -53,7 +53,7 @@ def run_plan(plan: Sao2, stream: Stream, rng: Random) -> ChangingRun:
 
 
 def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
-    """What the releases come to on average: the truth, but for what people with too many changes do not tell.
+    """The expected releases: the truth, except for the changes that people with too many of them do not report.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
@@ -72,14 +72,14 @@ def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
 
 
 def _parts(plan: Sao2, n: int, rng: Random) -> Iterator[NDArray[np.int64]]:
-    """Who tells of each level: each person of one, in proportion to the portions."""
+    """The people of each level: each person is assigned to one, in proportion to the portions."""
     edges = np.cumsum(arc_lengths(plan.portions))
     level = np.searchsorted(edges, rng.uint32(n).astype(np.int64), side="right")
-    yield from (np.flatnonzero(level == each) for each in range(edges.size))
+    yield from (np.flatnonzero(level == part) for part in range(edges.size))
 
 
 def _residues(plan: Sao2, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
-    """What some people have to tell of a part, a chunk of them at a time."""
+    """The residues of some people on a level, a chunk of people at a time."""
     view = plan.views[part]
     for start in range(0, who.size, max(1, CHUNK // view.entries)):
         some = who[start : start + max(1, CHUNK // view.entries)]

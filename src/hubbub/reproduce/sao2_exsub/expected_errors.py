@@ -1,4 +1,4 @@
-"""What the errors of a stream's answers come to on paper, from the exact variances of residues."""
+"""The expected errors of a stream's answers, from the exact variances of residues."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hubbub.protocols.sao2.reading import Digits
 
 
 def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
-    """The mean TVE of answers of a kind up to a step, where errors of residues are normal: sqrt(2 variance/pi) each.
+    """The expected TVE of a kind of query, if errors of residues are normal: a sum of sqrt(2 variance/pi).
 
-    Every device is taken to use all its changes; where many have fewer, errors are a few percent smaller.
+    Every device is assumed to use all its changes. If many have fewer, errors are a few percent smaller.
 
     Parameters
     ----------
     plan, queries
-        What is told, and what is asked: steps as they end, sums when all have ended.
+        The plan, and the kind of query: steps are queried as they end, sums after the last step.
     n
-        How many devices there are.
+        The number of devices.
     last
-        The last step that an answer is about.
+        The last step that a query is about.
 
     Example:
         >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
@@ -37,15 +37,16 @@ def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
         before, through = before[:last], through[:last]
     weights = (step > before[:, None]) & (step <= through[:, None])
     now = through if queries == "mean" else np.full(through.size, plan.steps)
-    told = np.round(plan.portions * n).astype(np.int64)
+    devices = np.round(plan.portions * n).astype(np.int64)
     variance = np.zeros(through.size)
-    for each, spread, devices in zip(plan.reading(told).coefficients(weights, now), plan.variances, told, strict=True):
-        variance += (each**2).sum(axis=1) * spread / max(int(devices), 1)
+    levels = zip(plan.reading(devices).coefficients(weights, now), plan.variances, devices, strict=True)
+    for coefficients, variance_of_one, number in levels:
+        variance += (coefficients**2).sum(axis=1) * variance_of_one / max(int(number), 1)
     return plan.dimension * math.sqrt(2 / math.pi) * float(np.sqrt(variance).sum())
 
 
 def exact_gain(plan: Sao2, queries: Queries) -> float:
-    """By how much a plan's portions cut the mean squared error of all answers, against equal ones, read by digits.
+    """The relative reduction of the mean squared error of all answers by a plan's portions, compared with equal ones.
 
     Example:
         >>> best = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2, pooled=False, queries="range")
