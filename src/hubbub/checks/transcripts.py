@@ -188,5 +188,12 @@ def _transcripts_of(mechanism: Stateful, states: States, history: Sequence[Any],
 
 
 def single_reports(mechanism: Stateful, reports: Reports) -> list[bytes]:
-    """The bare bytes of each report."""
+    """The bare bytes of each report.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
+        >>> len(single_reports(rappor, rappor.randomize([0, 3], Random(seed=1))))
+        2
+    """
     return [reports[row : row + 1].to_bare() for row in range(len(reports))]
