@@ -346,7 +346,8 @@ def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object
         (
             visits(1),
             {},
-            "steps: got '80 of 80 steps with one row each'; allowed: steps in which several devices have a row",
+            "steps: got '80 of 80 steps with one row each'; "
+            "allowed: steps in which several devices have a row: --every",
         ),
         (visits(1), {"every": 1}, "take a longer --every"),
     ],

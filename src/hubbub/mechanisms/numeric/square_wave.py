@@ -272,7 +272,7 @@ def _distribution(
 ) -> Distribution:
     from hubbub.core.distribution import Distribution
 
-    return Distribution.made(
+    return Distribution.of(
         shares,
         whole,
         covariance,
