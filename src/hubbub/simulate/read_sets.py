@@ -106,6 +106,6 @@ def _coded(sets: Sequence[Sequence[str]]) -> NamedSets:
 def _item_sets(n: int, pairs: NDArray[np.int64], items: int) -> ItemSets:
     """The sets from sorted and distinct rows of (person, item)."""
     if items < 2:
-        raise InvalidValue("path", f"{items} different items", "a file with at least two")
+        raise InvalidValue("path", f"{items} different items", "a file of at least two")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n))])
     return ItemSets(offsets, pairs[:, 1], domain=items)
