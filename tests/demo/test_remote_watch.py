@@ -83,7 +83,7 @@ def test_so_many_releases_and_no_more(served: ServedCollector):
 
 def test_what_is_refused(served: ServedCollector, tmp_path: Path):
     token = {"HUBBUB_TOKEN": served.token}
-    assert "question: got None; allowed: one of again, popular" in refusal(served.url, **token)
+    assert "question: got nothing; allowed: one of again, popular" in refusal(served.url, **token)
     assert "question: got 'other'" in refusal(served.url, "--question", "other", **token)
     assert "collection: got 'other'" in refusal(served.url, "--collection", "other", **token)
     assert "token: got" in refusal(served.url, "--question", "popular", HUBBUB_TOKEN="wrong")

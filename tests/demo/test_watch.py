@@ -298,7 +298,7 @@ def test_an_hour_is_a_step(tmp_path: Path) -> None:
     assert [scene.truth(step) for step in range(1, 7)] == pytest.approx([step / 10 for step in range(1, 7)])
     assert scene.notes[0] == (
         "steps: 6 of 1 hour by when, UTC, from 2013-02-08 08:00 to 2013-02-08 13:00; "
-        "240 rows were followed by another of their device in the same step"
+        "240 rows were replaced by a later one of their device in the same step"
     )
     run = watched(scene, method="LPU", w=2)
     assert [one.to_dict()["time"] for one in run.moments[:2]] == [
@@ -346,7 +346,8 @@ def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object
         (
             visits(1),
             {},
-            "steps: got '80 of 80 steps with one row each'; allowed: steps in which several devices speak: --every",
+            "steps: got '80 of 80 steps with one row each'; "
+            "allowed: steps in which several devices have a row: --every",
         ),
         (visits(1), {"every": 1}, "take a longer --every"),
     ],

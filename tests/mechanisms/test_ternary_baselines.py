@@ -15,7 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.laplace import at_least, discrete_laplace, geometric
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.subset import subsets
+from hubbub.core.uniform import subsets
 from hubbub.mechanisms import FAMILIES, TERNARY_BASELINES
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.compare_ternary import compare_ternary

@@ -19,22 +19,23 @@ def demo(
         int | None,
         typer.Option(
             "--devices",
-            help="How many answer each of the five collections.",
-            show_default="8000; of shuffled reports 600",
+            help="How many devices answer each of the five collections.",
+            show_default="8000; 600 with --trust shuffle",
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", help="How long.", min=1.0, show_default="until Ctrl-C")
+        float | None,
+        typer.Option("--seconds", help="How long it runs.", min=1.0, show_default="until Ctrl-C"),
     ] = None,
     headless: Annotated[
         bool,
         typer.Option(
-            "--headless", help="Print only the result, once the blizzard's alarm is raised unless --seconds says when."
+            "--headless", help="Print only the result, after --seconds or once the blizzard's alarm is raised."
         ),
     ] = False,
     step: Annotated[
         str | None,
-        typer.Option("--step", help="How often devices answer.", show_default="4s; of shuffled reports 8s"),
+        typer.Option("--step", help="How often devices answer.", show_default="4s; 8s with --trust shuffle"),
     ] = None,
     trust: Annotated[
         str,
@@ -87,9 +88,8 @@ def demo(
         from hubbub.collection.duration import seconds_of
         from hubbub.demo.shuffled import ShuffledDemo
 
-        told = None if as_json else say
         sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
-        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=told), as_json=as_json)
+        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
     from hubbub.cli.demo_live import run
     from hubbub.cli.output import say
     from hubbub.collection.duration import seconds_of

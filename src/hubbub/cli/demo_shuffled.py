@@ -73,29 +73,29 @@ def _shown(demo: ShuffledDemo, result: ShuffledResult) -> RenderableType:
 
     from hubbub.questions.words import rounded_up
 
-    told = shuffled_answer(demo, result)
-    batch = told["batch"]
+    answer = shuffled_answer(demo, result)
+    batch = answer["batch"]
     numbers = plain_table("", "estimate", "95% interval", "truth")
-    for row in told["estimates"][:8]:
+    for row in answer["estimates"][:8]:
         ends = f"{percent(max(row['low'], 0.0))} to {percent(min(max(row['high'], 0.0), 1.0))}"
         share = percent(min(max(row["estimate"], 0.0), 1.0))
         numbers.add_row(row["value"], share, ends, percent(row["truth"]))
     parties = plain_table("who works together", "epsilon", "delta")
-    for each in told["coalitions"]:
-        delta = f"{each['delta']:g}" if each["delta"] else "0"
-        parties.add_row(each["who"], rounded_up(each["epsilon"]), delta)
-    local, central = told["coalitions"][-1], told["coalitions"][0]
+    for coalition in answer["coalitions"]:
+        delta = f"{coalition['delta']:g}" if coalition["delta"] else "0"
+        parties.add_row(coalition["who"], rounded_up(coalition["epsilon"]), delta)
+    local, central = answer["coalitions"][-1], answer["coalitions"][0]
     return Group(
-        Text(f"One batch: {batch['people']:,} people's reports and {batch['fakes']:,} fakes, in one order, once."),
+        Text(f"One batch: {batch['people']:,} people's reports and {batch['fakes']:,} fakes, shuffled together."),
         Text("Which emoji is used most?", style="bold"),
         numbers,
-        Text(f"{told['covered']} of {len(told['estimates'])} intervals hold the truth.\n"),
+        Text(f"{answer['covered']} of {len(answer['estimates'])} intervals hold the truth.\n"),
         Text("What can be learned of one report of the batch", style="bold"),
         parties,
         Text(
-            f"Local epsilon {rounded_up(local['epsilon'])}: what a device pays, and what holds against everyone "
-            f"together. Central epsilon {rounded_up(central['epsilon'])}, delta {central['delta']:g}: what holds "
-            "against the collector, of this batch.",
+            f"The local epsilon, {rounded_up(local['epsilon'])}, is what a device spends; it holds even if everyone "
+            f"works together. The central epsilon, {rounded_up(central['epsilon'])} with delta "
+            f"{central['delta']:g}, holds against the collector alone, for this batch.",
             style="green",
         ),
     )

@@ -44,8 +44,8 @@ def devices(run: Demo) -> RenderableType:
         table.add_row(client.holds, f"[dim]{sent}[/]", percent(client.before), percent(client.after))
     return _part(
         "on their devices",
-        f"A device is a population of one; here are the first {len(run.clients)}. Belief is how likely what it "
-        "holds seems to an observer who, before the report, held all values equally likely.",
+        f"The first {len(run.clients)} devices. Belief is the probability that an observer gives to the value that "
+        "the device holds, if the observer thought all values equally likely before the report.",
         table,
     )
 
@@ -74,11 +74,11 @@ def top(run: Demo, shown: Sequence[ShareRow]) -> RenderableType:
     for row in shown:
         glyph = "" if name[row.value] == row.value else row.value
         interval = f"{percent(row.low)} to {percent(row.high)}"
-        drawn = painted(row.estimate, most, _BAR, mark=row.truth)
+        bar = painted(row.estimate, most, _BAR, mark=row.truth)
         style = None if row.significant else "dim"
         spelled = shorten(name[row.value], _NAME)
-        table.add_row(glyph, spelled, percent(row.truth), percent(row.estimate), interval, drawn, style=style)
-    heard = int((run.estimate.value > run.threshold).sum())
+        table.add_row(glyph, spelled, percent(row.truth), percent(row.estimate), interval, bar, style=style)
+    significant = int((run.estimate.value > run.threshold).sum())
     raw, better = run.crowd.error(run.estimate), run.crowd.error(run.consistent)
     size = len(run.crowd.labels)
     return _part(
@@ -86,8 +86,8 @@ def top(run: Demo, shown: Sequence[ShareRow]) -> RenderableType:
         "The truth (the diamond) is known here because this is a demo.",
         table,
         Text(
-            f"{heard} of {size} values rise above {percent(run.threshold)}, which chance alone passes in one run of "
-            f"twenty; the others are dim. Of all {size} intervals, {run.covered} hold the truth "
+            f"{significant} of {size} values rise above {percent(run.threshold)}, which chance alone passes in one run "
+            f"of twenty; the others are dim. Of all {size} intervals, {run.covered} hold the truth "
             f"({run.covered / size:.1%}). Made consistent by Norm-Sub (no share below 0, all sum to 1), the error over "
             f"all values falls from {percent(raw)} to {percent(better)}."
         ),
@@ -108,8 +108,8 @@ def others(run: Demo, compared: Sequence[Other]) -> RenderableType:
         table.add_row(row.mechanism, f"{row.report_bytes:,}", predicted, percent(row.measured), *shares, style=style)
     return _part(
         "by every other mechanism",
-        "The same people and epsilon: the standard error of a share as each predicts it and as "
-        "it was (root mean square over all values), and its estimates of the most frequent.",
+        "The same people and epsilon: the standard error of a share as predicted by a formula and as "
+        "measured (root mean square over all values), and the estimates of the most frequent values.",
         table,
     )
 
@@ -122,7 +122,7 @@ def privacy(audit: Audit) -> RenderableType:
 def next_steps(files: Sequence[str]) -> RenderableType:
     """What was saved, and what to try."""
     steps = plain_table("", "", left=[""])
-    for command, what in (
+    for command, purpose in (
         ("hubbub demo --once --epsilon 4", "less privacy, less noise"),
         ("hubbub demo", "the whole system, live, with its page"),
         ("hubbub plan -d 1024 -n 100000 -e 1", "which mechanism, before you collect"),
@@ -130,7 +130,7 @@ def next_steps(files: Sequence[str]) -> RenderableType:
         ("hubbub estimate FILE --column C -e 1", "a rehearsal on a file of your own"),
         ("hubbub reproduce list", "the papers' tables and figures, and ours"),
     ):
-        steps.add_row(f"[bold]{command}[/]", what)
+        steps.add_row(f"[bold]{command}[/]", purpose)
     return _part("next", "Saved " + ", ".join(files) + ". To try:", steps)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon, Plot
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Plot
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,9 +37,7 @@ def estimate(
         ),
     ] = None,
     plot: Plot = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """What would a private collection of this column have seen?

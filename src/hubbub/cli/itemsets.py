@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,10 +42,8 @@ def itemsets(
         typer.Option("--separator", help="What stands between the items of a set.", show_default="white space"),
     ] = None,
     items_only: Annotated[bool, typer.Option("--items", help="Look for items alone.")] = False,
-    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    truth: Truth = False,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """Which items are held most often, and which of them together?
@@ -97,7 +95,7 @@ def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float
     ]
     return {
         "k": findings.k,
-        "n": findings.heard,
+        "n": findings.reports,
         "bias": findings.estimate.bias,
         "stopped": findings.stopped,
         "smallest_named_share": findings.smallest_named_share,

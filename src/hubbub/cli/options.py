@@ -10,11 +10,11 @@ import typer
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["AsJson", "Epsilon", "Plot", "ReportsFolder", "Seed", "StoreUrl"]
+__all__ = ["AsJson", "Epsilon", "FreshSeed", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
 
 
 def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url: str) -> str:
-    """A store's URL as given; with a password in it, not from the command line, which every user can read."""
+    """The URL of a store. Refuses a password on the command line, which every user of the machine can read."""
     parts = urlsplit(url)
     secret = parts.password or any(name in ("password", "sslpassword") for name, _ in parse_qsl(parts.query))
     source = context.get_parameter_source(parameter.name or "")
@@ -27,6 +27,8 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a plot to this file (PNG, SVG or PDF).")]
+FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
+Truth = Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
 StoreUrl = Annotated[
     str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.options import Epsilon
+from hubbub.cli.options import Epsilon, FreshSeed
 
 if TYPE_CHECKING:
     from hubbub.query.read_records import RecordSource
@@ -41,9 +41,7 @@ def table(
     public: Annotated[list[str] | None, typer.Option("--public", help="A public column.", show_default="none")] = None,
     method: Annotated[str, typer.Option("--method", "-m", help="HIO, HI, MG, SC or HDG.")] = "HIO",
     name: Annotated[str, typer.Option("--name", help="What stands behind FROM.")] = "people",
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    seed: FreshSeed = None,
 ) -> None:
     """Rehearse a private table: each record reports on its private columns as on a device.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon
+from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.core.estimate import Estimate
-    from hubbub.simulate.top import Found
+    from hubbub.simulate.top import TopValues
 
 _MOST = 32
 _NAME = 40
@@ -34,10 +34,8 @@ def top(
     query_limit: Annotated[
         int, typer.Option("--query-limit", help="How many candidates may be tested.", show_default="2^20")
     ] = 1 << 20,
-    truth: Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")
-    ] = None,
+    truth: Truth = False,
+    seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
     """Which values are the most common, if nobody lists them beforehand?
@@ -86,7 +84,7 @@ def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[
     ]
 
 
-def _answer(findings: Found, truth: Mapping[str, float] | None) -> dict[str, Any]:
+def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, Any]:
     from hubbub.protocols.heavy_hitters.pem import ABSENT
 
     plan, absent = findings.plan, findings.release.estimates.get(ABSENT)
@@ -104,7 +102,7 @@ def _answer(findings: Found, truth: Mapping[str, float] | None) -> dict[str, Any
     }
 
 
-def _table(findings: Found, truth: Mapping[str, float] | None, title: str) -> Table:
+def _table(findings: TopValues, truth: Mapping[str, float] | None, title: str) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.output import percent, shorten
@@ -119,7 +117,7 @@ def _table(findings: Found, truth: Mapping[str, float] | None, title: str) -> Ta
     return table
 
 
-def _remarks(findings: Found) -> str:
+def _remarks(findings: TopValues) -> str:
     if findings.stopped:
         return f"Nothing was found: {findings.stopped}."
     more = max(len(findings.estimate) - _MOST, 0)

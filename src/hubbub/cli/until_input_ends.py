@@ -5,22 +5,14 @@ python -m hubbub.cli.until_input_ends serve survey.toml
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-
-
-def _stop_with_input() -> None:
-    while os.read(0, 1024):  # not sys.stdin: its lock, held here, would spoil the exit
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+from hubbub.demo.input_ends import terminate_when_input_ends
 
 
 def main() -> None:
     """Run the command that the arguments say."""
     from hubbub.cli import main as command
 
-    threading.Thread(target=_stop_with_input, daemon=True).start()
+    terminate_when_input_ends()
     command()
 
 

@@ -73,7 +73,14 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
-    """The collection of a checked document, with questions that are read already."""
+    """The collection of a checked document, with questions that are read already.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> document = check_document(load_collection(EXAMPLE).spec())
+        >>> read_document(document, document["questions"]).step_seconds
+        3600
+    """
     values = {"hash": FIRST_HASH} | {
         name: value for name, value in present.items() if name not in ("format", *COMPILED)
     }

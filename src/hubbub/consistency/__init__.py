@@ -1,6 +1,7 @@
-"""Estimates made consistent: shares of at least 0 that sum to 1. Each function returns a new estimate.
+"""Consistency: post-processing that makes shares at least 0 and their sum 1. Each function returns a new estimate.
 
-What a method moves is biased, and says so ("consistent"); only `norm` is not. The variance stays that of the reports.
+The results are biased, and marked so (`bias` is "consistent"), except those of `norm`. The variance stays that of the
+estimate before.
 """
 
 from hubbub.consistency.choose import Choice, choose_method

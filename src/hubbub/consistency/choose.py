@@ -1,4 +1,4 @@
-"""Which method for these very queries: tried out on a synthetic population like the one observed."""
+"""Choosing the method with the least error for given queries, on a synthetic population like the observed one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-_BATCH = 1 << 16  # people whose reports are held at a time
+_BATCH = 1 << 16  # people whose reports are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def choose_method(
 ) -> Choice:
     """Try each method on a synthetic population, and pick the one that answers the queries best.
 
-    The population has the shares of `norm_sub(estimate)` (with those of PowerNS, PowerNS would win at home), rounded
-    to whole people. It reports through the same mechanism, again and again, and the errors are taken against its own
-    shares. Only the estimate is looked at, so this costs no privacy.
+    The population has the shares of `norm_sub(estimate)`, rounded to whole people (shares of PowerNS would favour
+    PowerNS). It reports repeatedly through the same mechanism, and errors are measured against its own shares. Only the
+    estimate is used, so this costs no privacy.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def choose_method(
 
 
 def round_shares(shares: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Whole people, n in all, in proportions as near as can be to shares that sum to 1: the largest remainders go up.
+    """Round n times the shares to whole people that sum to n: the largest remainders are rounded up.
 
     Example:
         >>> round_shares([0.5, 0.26, 0.24], 10).tolist()

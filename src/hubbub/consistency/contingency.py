@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue, check_integer
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Attributes = tuple[int, ...]
-"""Columns of a record, in rising order."""
+"""Columns of a record, in ascending order."""
 MOST_CELLS = 1 << 24
 
 
@@ -34,7 +34,7 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_attributes(attributes: Sequence[int], sizes: Sequence[int]) -> Attributes:
-    """Attributes of a table, in rising order; refused where one is unknown or there twice.
+    """The attributes of a table in ascending order; refused where one is unknown or repeated.
 
     Example:
         >>> check_attributes([2, 0], [2, 3, 2])
@@ -91,8 +91,8 @@ def project(table: Floats, attributes: Attributes, onto: Attributes) -> Floats:
         >>> project(np.array([[0.1, 0.2], [0.3, 0.4]]), (3, 7), (7,)).tolist()
         [0.4, 0.6000000000000001]
     """
-    gone = tuple(axis for axis, column in enumerate(attributes) if column not in onto)
-    return np.asarray(table.sum(axis=gone))
+    summed = tuple(axis for axis, column in enumerate(attributes) if column not in onto)
+    return np.asarray(table.sum(axis=summed))
 
 
 def true_table(records: ArrayLike, attributes: Sequence[int], sizes: Sequence[int]) -> Floats:

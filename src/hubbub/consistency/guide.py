@@ -1,4 +1,4 @@
-"""Which method for which question: the chapter's table and its guideline."""
+"""Methods by name, with their properties (Table 8.1), and which method to use for which purpose (section 8.2.6)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Overlapping marginals that agree: what two tables say of the attributes they share is made equal."""
+"""Consistency of overlapping marginals: tables that share attributes get the same marginal over them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -18,12 +19,12 @@ from hubbub.core.noise import Noise
 
 ROUNDS = 200
 SMALL = 1e-7
-"""A share that is less than this below 0 ends the search; what is left of it is mixed away."""
+"""The search ends when no share is further below 0 than this; the rest is removed by mixing with uniform tables."""
 Tables = Mapping[Attributes, Floats]
 
 
 def sum_variance(noise: Noise, cells: int, share: float) -> float:
-    """The variance of a sum of so many cells that hold this share of people together, evenly.
+    """The variance of the sum of `cells` cells that together have this share, each an equal part.
 
     Example:
         >>> sum_variance(Noise(floor=1.0, slope=0.5), 4, 0.5)
@@ -38,27 +39,28 @@ def sum_variance(noise: Noise, cells: int, share: float) -> float:
 
 @dataclass(frozen=True)
 class _Sharing:
-    """Attributes that several tables have, and with what weight each table's word on them counts."""
+    """Attributes that several tables share, and the weight of each table in their common marginal."""
 
     common: Attributes
     weights: Mapping[Attributes, float]
 
     def agree(self, tables: dict[Attributes, Floats]) -> None:
-        said = {view: project(tables[view], view, self.common) for view in self.weights}
-        mean = np.sum([weight * said[view] for view, weight in self.weights.items()], axis=0)
+        marginals = {view: project(tables[view], view, self.common) for view in self.weights}
+        mean = np.sum([weight * marginals[view] for view, weight in self.weights.items()], axis=0)
         for view in self.weights:
-            change = mean - said[view]
+            change = mean - marginals[view]
             alone = tables[view].size // change.size
             axes = tuple(axis for axis, column in enumerate(view) if column not in self.common)
             tables[view] = tables[view] + np.expand_dims(change / alone, axes)
 
 
 class MarginalAgreement:
-    """How tables of some attributes are made to agree: the weighted means over what they share, few attributes first.
+    """Makes tables agree: each shared marginal becomes the weighted mean of the tables', small sets of attributes
+    first.
 
     The mean of T_A over the tables that contain A has the least variance where each table is weighted by 1 over the
     variance of its sums. Where all tables have as many people and their errors are independent, that is 1/L_i for L_i
-    added cells (section 6.2.4). What a table's sum is moved by is spread evenly over its cells. As smaller sets of
+    added cells (section 6.2.4). The change of a table's sum is distributed evenly over its cells. As smaller sets of
     attributes come first, and every intersection is among them, no later step undoes an earlier one.
 
     Parameters
@@ -92,7 +94,7 @@ class MarginalAgreement:
                 self._steps.append(_Sharing(common, weights))
 
     def linear(self, tables: Tables) -> dict[Attributes, Floats]:
-        """Tables that agree; unbiased where the given ones are. Each must sum to 1."""
+        """Tables that agree, unbiased if the input is. Each input table must sum to 1."""
         result = dict(tables)
         for step in self._steps:
             step.agree(result)
@@ -101,8 +103,8 @@ class MarginalAgreement:
     def positive(self, tables: Tables) -> dict[Attributes, Floats]:
         """Tables that agree and have no share below 0.
 
-        By turns each table is moved to the nearest without shares below 0, and all are made to agree. At the end, all
-        are mixed with as little of the uniform distribution as lifts the lowest cell to 0: the uniform tables agree.
+        Alternately, each table is projected onto the simplex and all are made to agree. At the end, all are mixed with
+        just enough of the uniform distribution to raise the lowest cell to 0: uniform tables agree too.
 
         Example:
             >>> agreement = MarginalAgreement({(0, 1): Noise(1.0, 0.0), (1, 2): Noise(1.0, 0.0)}, (2, 2, 2))
@@ -125,10 +127,10 @@ class MarginalAgreement:
 
 
 def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> dict[Attributes, Estimate]:
-    """Marginals that were each estimated for themselves, made to agree, with shares of at least 0 that sum to 1.
+    """Marginals that were estimated independently, made to agree, with shares of at least 0 that sum to 1.
 
-    The variance and noise stay those of each table's own reports, about its own estimate, which is `centre`: intervals
-    hold the truth, and are drawn out to hold the value.
+    Variance and noise stay those of each table's own estimate, which becomes `centre`: intervals still cover the truth,
+    and are extended to include the new value.
 
     Parameters
     ----------
@@ -149,20 +151,22 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
     ----------
     Dissertation, section 6.2.4.
     """
-    known = check_sizes(sizes)
+    sizes = check_sizes(sizes)
     normed: dict[Attributes, Estimate] = {}
     for view, estimate in estimates.items():
-        shape = tuple(known[column] for column in check_attributes(view, known))
+        shape = tuple(sizes[column] for column in check_attributes(view, sizes))
         if shares_of(estimate).size != prod(shape) or tuple(view) != tuple(sorted(view)):
-            raise InvalidValue(f"estimates[{view}]", len(estimate), f"{prod(shape)} shares, attributes in rising order")
+            raise InvalidValue(
+                f"estimates[{view}]", len(estimate), f"{prod(shape)} shares, attributes in ascending order"
+            )
         if estimate.noise is None:
             raise InvalidValue(f"estimates[{view}].noise", None, "the noise of the mechanism")
         normed[tuple(view)] = norm(estimate)
     if not normed:
         raise InvalidValue("estimates", estimates, "at least one marginal")
     noises = {view: estimate.noise for view, estimate in normed.items() if estimate.noise is not None}
-    tables = {view: e.value.reshape([known[column] for column in view]) for view, e in normed.items()}
-    agreed = MarginalAgreement(noises, known).positive(tables)
+    tables = {view: estimate.value.reshape([sizes[column] for column in view]) for view, estimate in normed.items()}
+    agreed = MarginalAgreement(noises, sizes).positive(tables)
     return {
         view: replace(estimate, value=agreed[view].ravel(), bias="consistent", centre=estimate.value)
         for view, estimate in normed.items()
@@ -171,15 +175,15 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
 
 def _intersections(views: Sequence[Attributes]) -> list[Attributes]:
     """All sets of attributes that several views share, closed under intersection, small ones first."""
-    found: set[frozenset[int]] = set()
-    new = {frozenset(one) & frozenset(other) for place, one in enumerate(views) for other in views[:place]}
+    closed: set[frozenset[int]] = set()
+    new = {frozenset(first) & frozenset(second) for first, second in combinations(views, 2)}
     while new:
-        found |= new
-        new = {one & other for one in new for other in found} - found
-    return sorted((tuple(sorted(common)) for common in found if common), key=lambda common: (len(common), common))
+        closed |= new
+        new = {first & second for first in new for second in closed} - closed
+    return sorted((tuple(sorted(common)) for common in closed if common), key=lambda common: (len(common), common))
 
 
 def _uniform_part(table: Floats) -> float:
-    """How much of the uniform distribution lifts the lowest cell of a table to 0."""
+    """The part of the uniform distribution that raises the lowest cell of a table to 0."""
     lowest = float(table.min())
     return -lowest / (1 / table.size - lowest) if lowest < 0 else 0.0

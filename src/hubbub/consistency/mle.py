@@ -16,10 +16,10 @@ def mle_apx(estimate: Estimate) -> Estimate:
     """The shares of at least 0, summing to 1, that minimise sum (f_i - f~_i)^2 / (floor + slope f_i).
 
     With x = (1 - sum f~)/(k floor + slope) over the k shares above 0, f_i = (floor x + f~_i)/(1 - slope x), Eq 8.6 (x,
-    gamma and delta are printed with the slope's sign turned, and then do not sum to 1). Those that come out negative
-    become 0 and the rest is solved again. With slope 0 this is `norm_sub`. The noise is that of the randomisation
-    alone: the shares of those who answered, of which a sampling term would speak, obey the constraints already. The
-    variance kept is that of the estimate before.
+    gamma and delta are printed with the opposite sign of the slope, and then the shares do not sum to 1). Shares that
+    come out negative become 0, and the rest is solved again. With slope 0 this is `norm_sub`. The noise is that of the
+    randomisation alone, without the sampling term: the shares among those who answered obey the constraints too. The
+    variance stays that of the estimate before.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ def mle_apx(estimate: Estimate) -> Estimate:
 
 
 def _most_likely(value: Floats, slope: float) -> Floats:
-    """The minimum in units of the floor, by the active set: what is dropped once would stay below 0."""
-    kept = np.arange(value.size)
+    """The minimum in units of the floor, by the active-set method: a share that is dropped would stay negative."""
+    active = np.arange(value.size)
     while True:
-        given = value[kept]
-        total = given.sum()
-        # Eq 8.6 with x put in and both sides of the fraction multiplied by k + slope: no step can divide by 0.
-        shares = ((1 - total) + given * (kept.size + slope)) / (kept.size + slope * total)
+        estimates = value[active]
+        total = estimates.sum()
+        # Eq 8.6 with x substituted, numerator and denominator multiplied by k + slope: no step divides by 0.
+        shares = ((1 - total) + estimates * (active.size + slope)) / (active.size + slope * total)
         if (shares >= 0).all():
             out = np.zeros_like(value)
-            out[kept] = shares
+            out[active] = shares
             return out
-        kept = kept[shares > 0]
+        active = active[shares > 0]

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.consistency.shares import adjusted, shares_of
 from hubbub.core.estimate import Estimate
 
-_ROUNDING = 1e-9  # a sum this near to 1 is 1
+_ROUNDING = 1e-9  # a sum this close to 1 counts as 1
 
 
 def norm(estimate: Estimate) -> Estimate:
@@ -47,7 +47,7 @@ def norm_mul(estimate: Estimate) -> Estimate:
     """Negative estimates become 0, then all are multiplied so that they sum to 1.
 
     The larger a share, the more it is moved: poor where few values are frequent. Where no estimate is above 0 there is
-    nothing to multiply, and the shares become equal (our choice: the chapter has none). The variance kept is that of
+    nothing to multiply, and the shares become equal (our choice: the chapter has none). The variance stays that of
     the estimate before: it does not count the bias, which can be larger.
 
     Example:
@@ -70,7 +70,7 @@ def norm_cut(estimate: Estimate) -> Estimate:
     The threshold is the smallest theta for which the estimates of at least theta sum to at most 1; where the positive
     ones sum to no more than 1, only negative ones are cut. Equal estimates are kept or cut together. The sum is thus 1
     or somewhat less. Where the largest alone pass 1 the definition would keep nothing; here they share 1 equally (our
-    choice). The variance kept is that of the estimate before.
+    choice). The variance stays that of the estimate before.
 
     Example:
         >>> norm_cut(Estimate(value=[0.7, 0.25, 0.2, -0.1], variance=[0.01] * 4, n=100)).value.tolist()
@@ -84,7 +84,7 @@ def norm_cut(estimate: Estimate) -> Estimate:
     positive = np.where(value > 0, value, 0.0)
     largest, inverse, times = np.unique(-positive, return_inverse=True, return_counts=True)
     sums = np.cumsum(-largest * times)
-    kept = sums <= 1 + _ROUNDING
-    if not kept[0]:
+    fits = sums <= 1 + _ROUNDING
+    if not fits[0]:
         return adjusted(estimate, np.where(inverse == 0, 1 / times[0], 0.0))
-    return adjusted(estimate, np.where(kept[inverse], positive, 0.0))
+    return adjusted(estimate, np.where(fits[inverse], positive, 0.0))

@@ -1,4 +1,4 @@
-"""Non-negative shares: Base-Pos, Post-Pos and Base-Cut. The sum is left as it falls."""
+"""Non-negative shares, whose sum is not constrained: Base-Pos, Post-Pos and Base-Cut."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hubbub.core.estimate import Estimate
 def base_pos(estimate: Estimate) -> Estimate:
     """Negative estimates become 0.
 
-    Each value comes nearer to the truth or stays, and each gains a positive bias (Lemma 1), which adds up in the sum
-    over a set: the larger the set, the worse. The variance kept is that of the estimate before, an upper bound.
+    Each value comes nearer to the truth or stays. Each has a positive bias (Lemma 1), and the biases add up in the sum
+    over a set: the larger the set, the larger the bias. The variance stays that of the estimate before, an upper bound.
 
     Example:
         >>> base_pos(Estimate(value=[0.7, 0.4, -0.1], variance=[0.01] * 3, n=100)).value.tolist()
@@ -53,7 +53,7 @@ def base_cut(estimate: Estimate, alpha: float = 2.0) -> Estimate:
     """Estimates below a significance threshold become 0; the others stay as they are.
 
     T = quantile(1 - alpha/d) sqrt(Var*), Eq 8.1, where Var* is the variance at share 0: of d values that nobody holds,
-    about alpha pass. A threshold below 0 (alpha above d/2) counts as 0. The variance kept is that of the estimate
+    about alpha pass. A threshold below 0 (alpha above d/2) counts as 0. The variance stays that of the estimate
     before: right for the values far above T, too large for those far below.
 
     Parameters

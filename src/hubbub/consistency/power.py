@@ -1,4 +1,4 @@
-"""Power and PowerNS: shares as a power law would have them, given what was observed."""
+"""Power and PowerNS: the expected shares given the estimates, with a power law as prior."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def power(estimate: Estimate) -> Estimate:
 
     f_i = E[x | f~_i] with Pr[x] proportional to x^-s over x = 1/n, 2/n, ..., 1 and f~_i normal around x with variance
     Var*, that at share 0 (Eq 8.7). The chapter leaves open how s is fitted: here by maximum likelihood of the
-    estimates under prior and noise together, s from 0 to 10. Every share is at least 1/n and the sum is left as it
-    falls. The bias is called "consistent", since non-negativity is what is enforced; yet it leans on the prior, and
-    where shares do not follow a power law it can be poor. The variance kept is that of the estimate before.
+    estimates under prior and noise together, s from 0 to 10. Every share is at least 1/n, and the sum is not
+    constrained. The bias is called "consistent", since non-negativity is enforced; but the result depends on the prior,
+    and can be poor where shares do not follow a power law. The variance stays that of the estimate before.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def power(estimate: Estimate) -> Estimate:
 def power_ns(estimate: Estimate) -> Estimate:
     """`power`, then `norm_sub`: shares near a power law that are at least 0 and sum to 1.
 
-    The chapter's choice for sums over sets of values. The variance kept is that of the estimate before.
+    The chapter's choice for sums over sets of values. The variance stays that of the estimate before.
 
     Example:
         >>> from hubbub.core.noise import Noise

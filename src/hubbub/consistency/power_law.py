@@ -100,31 +100,33 @@ class PowerLaw:
         for block in self._blocks(distinct):
             mass, moment = block.sums(self.exponent)
             out[block.rows] = moment / mass
-        # Quadrature nodes differ from one observation to the next: rounding must not turn their order round.
+        # Quadrature nodes differ from one observation to the next: rounding must not reverse the order of the means.
         return np.clip(np.maximum.accumulate(out)[where] / self.n, 1 / self.n, 1.0)
 
     def _blocks(self, observed: Floats) -> Iterator[_Block]:
-        """The observations, sorted ones, in blocks of rows with the counts that each of them sees."""
+        """The sorted observations in blocks of rows, with the counts that matter for each block."""
         n = self.n
         tau = max(self.deviation * n, 1e-6)  # noise far below one person is no noise
-        seen = np.clip(observed * n, -40 * tau, n + _REACH * tau)  # further off, nothing changes any more
-        near = int(np.searchsorted(seen, _NEAR * tau, side="right"))
+        counted = np.clip(observed * n, -40 * tau, n + _REACH * tau)  # further away, the result does not change
+        near = int(np.searchsorted(counted, _NEAR * tau, side="right"))
         counts, weights = _rule(min(n, math.ceil((_NEAR + 16) * tau)), 2 * tau)
         for rows in _pieces(0, near, counts.size):
-            yield _Block.of(rows, seen[rows], np.broadcast_to(counts, (len(seen[rows]), counts.size)), weights, tau)
-        centre = np.minimum(seen, n)
+            yield _Block.of(
+                rows, counted[rows], np.broadcast_to(counts, (len(counted[rows]), counts.size)), weights, tau
+            )
+        centre = np.minimum(counted, n)
         first, last = centre - _REACH * tau, np.minimum(centre + _REACH * tau, n + 0.5)
         if tau < _SPIKY:
             offsets = np.arange(math.ceil(2 * _REACH * tau) + 2)
-            for rows in _pieces(near, seen.size, offsets.size):
+            for rows in _pieces(near, counted.size, offsets.size):
                 around = np.floor(first[rows])[:, None] + offsets
                 inside = (around >= 1) & (around <= n)
-                yield _Block.of(rows, seen[rows], np.clip(around, 1, n), inside.astype(np.float64), tau)
+                yield _Block.of(rows, counted[rows], np.clip(around, 1, n), inside.astype(np.float64), tau)
         else:
             places, widths = _panels(np.linspace(0.0, 1.0, 13))
-            for rows in _pieces(near, seen.size, places.size):
+            for rows in _pieces(near, counted.size, places.size):
                 span = (last - first)[rows, None]
-                yield _Block.of(rows, seen[rows], first[rows, None] + span * places, span * widths, tau)
+                yield _Block.of(rows, counted[rows], first[rows, None] + span * places, span * widths, tau)
 
 
 class _Block(NamedTuple):
@@ -133,9 +135,9 @@ class _Block(NamedTuple):
     kernel: Floats
 
     @classmethod
-    def of(cls, rows: slice, seen: Floats, counts: Floats, weights: Floats, tau: float) -> _Block:
+    def of(cls, rows: slice, observed: Floats, counts: Floats, weights: Floats, tau: float) -> _Block:
         """Weights times the normal density, scaled so that the largest density of a row is 1."""
-        log_kernel = -0.5 * ((counts - seen[:, None]) / tau) ** 2
+        log_kernel = -0.5 * ((counts - observed[:, None]) / tau) ** 2
         log_kernel = np.where(weights > 0, log_kernel, -np.inf)
         return cls(rows, counts, weights * np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True)))
 

@@ -1,4 +1,4 @@
-"""What every method here begins and ends with: shares in, a new estimate out."""
+"""The beginning and the end of every method: reading the shares of an estimate, and making a new one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shares_of(estimate: Estimate) -> Floats:
 
 
 def noise_of(estimate: Estimate, method: str) -> Noise:
-    """The second moments a method needs; a floor of 0 is what an estimate of unknown noise carries.
+    """The noise of an estimate; refused if it is missing or has a floor of 0, as estimates of unknown noise do.
 
     Example:
         >>> noise_of(Estimate(value=[0.5], variance=[0.0], n=9), "base_cut")
@@ -46,7 +46,7 @@ def noise_of(estimate: Estimate, method: str) -> Noise:
 
 
 def adjusted(estimate: Estimate, value: Floats) -> Estimate:
-    """The same estimate at values that constraints have moved: no longer unbiased.
+    """The same estimate with values that constraints have changed: it is biased.
 
     The variance and the noise stay those of the estimate before. Where the method is a projection onto a set that
     holds the truth (`base_pos`, `norm_sub`), the sum of these variances still bounds the expected squared distance

@@ -1,6 +1,6 @@
-"""Estimates of sparse ternary vectors made possible: means from -1 to 1, frequencies that no more than s entries make.
+"""Consistency of estimates of sparse ternary vectors: means from -1 to 1, frequencies that sum to at most s.
 
-Each function returns new estimates; what it moves is biased, and says so ("consistent").
+Each function returns new estimates, which are biased and marked so ("consistent").
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def capped(frequencies: Estimate, most: float, *, exactly: bool = False) -> Esti
 def capped_signs(
     means: Estimate, frequencies: Estimate, most: float, *, exactly: bool = False
 ) -> tuple[Estimate, Estimate]:
-    """Means and frequencies that belong together: the shares of +1 and of -1 at each position, projected as one.
+    """Means and frequencies that are consistent: the shares of +1 and of -1 at each position are projected together.
 
-    The shares are (frequency + mean)/2 and (frequency - mean)/2; after it no mean exceeds its frequency.
+    The shares are (frequency + mean)/2 and (frequency - mean)/2. In the result no mean exceeds its frequency.
 
     Example:
         >>> means = Estimate(value=[1.5, -0.25], variance=[0.1] * 2, n=9, kind="quantity")
@@ -75,10 +75,10 @@ def capped_signs(
 
 
 def conditional_means(means: Estimate, frequencies: Estimate) -> Estimate:
-    """The mean among those who hold something at each position, from means and frequencies that were moved already.
+    """The mean among those who hold something at each position, from consistent means and frequencies.
 
-    Cut at -1 and 1; nothing is known where nobody seems to hold anything. The variance leaves out that the two go
-    together, which would only make it smaller. (From a sketch: `estimate(sketch, of="conditional")`.)
+    Clipped to -1..1; where the frequency is 0 the variance is infinite. The variance ignores the covariance of mean and
+    frequency, which would only make it smaller. (From a sketch: `estimate(sketch, of="conditional")`.)
 
     Example:
         >>> means = Estimate(value=[0.1, -0.5], variance=[1e-4] * 2, n=900, kind="quantity")
@@ -89,8 +89,8 @@ def conditional_means(means: Estimate, frequencies: Estimate) -> Estimate:
     share = shares_of(frequencies)
     if means.value.shape != share.shape:
         raise InvalidValue("means", means.value.shape, f"means of the same positions, {share.shape}")
-    seen = share > 0
-    below = np.where(seen, share, 1.0)
-    value = np.where(seen, np.clip(means.value / below, -1.0, 1.0), 0.0)
-    variance = np.where(seen, (means.variance + value**2 * frequencies.variance) / below**2, np.inf)
+    positive = share > 0
+    divisor = np.where(positive, share, 1.0)
+    value = np.where(positive, np.clip(means.value / divisor, -1.0, 1.0), 0.0)
+    variance = np.where(positive, (means.variance + value**2 * frequencies.variance) / divisor**2, np.inf)
     return Estimate(value, variance, means.n, bias="heuristic", kind="quantity", labels=means.labels)

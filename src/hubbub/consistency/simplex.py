@@ -1,4 +1,4 @@
-"""The nearest point of a simplex: numbers of at least 0 with a given sum, and perhaps a cap."""
+"""Projection onto a simplex: the nearest numbers of at least 0 that have a given sum and, if wanted, a cap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def project_simplex(x: ArrayLike, total: float = 1.0) -> Floats:
     x
         Finite numbers.
     total
-        Their sum to be, at least 0.
+        The sum of the result, at least 0.
 
     Example:
         >>> project_simplex([0.75, 0.5, -0.25]).tolist()
@@ -36,13 +36,14 @@ def project_simplex(x: ArrayLike, total: float = 1.0) -> Floats:
     point = _vector(x)
     if not (math.isfinite(total) and total >= 0):
         raise InvalidValue("total", total, "a finite sum of at least 0")
-    # theta is at least max - total: shifted by the largest and cut there, no number is large beside the answer.
+    # theta is at least max - total: shifted by the largest number and cut there, no number is much larger than the
+    # result.
     with np.errstate(over="ignore"):
         below = np.maximum(point - point.max(), -total)
     largest = np.sort(below)[::-1]
     thetas = (np.cumsum(largest) - total) / np.arange(1, largest.size + 1)
-    kept = max(int(np.count_nonzero(largest > thetas)), 1)
-    theta = (largest[:kept].sum() - total) / kept  # numpy's pairwise sum rounds less than the running one
+    positive = max(int(np.count_nonzero(largest > thetas)), 1)
+    theta = (largest[:positive].sum() - total) / positive  # numpy's pairwise sum rounds less than the running one
     return np.asarray(np.maximum(below - theta, 0.0))
 
 
@@ -57,7 +58,7 @@ def project_capped_simplex(x: ArrayLike, total: float, cap: float = 1.0) -> Floa
     x
         Finite numbers.
     total
-        Their sum to be, from 0 to cap times their number.
+        The sum of the result, from 0 to cap times the number of entries.
     cap
         The most that one may be, above 0.
 

@@ -13,11 +13,12 @@ Floats = NDArray[np.float64]
 
 
 def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, fanout: int) -> Floats:
-    """The leaves of a tree whose levels were each estimated for themselves, the shares of one adding up to 1.
+    """The leaves of a tree whose levels were estimated independently; the shares of each level sum to 1.
 
-    Upwards, a node is the mean of its own estimate and of its children's sum, weighted by their variances; downwards,
-    what a node and its children's sum differ by is shared out evenly. That is least squares where the nodes of a level
-    have one variance.
+    First, from the leaves up, each node becomes the mean of its own estimate and the sum of its children, weighted by
+    their inverse variances. Then, from the root down, the difference between a node and the sum of its children is
+    distributed evenly over the children. This is the least-squares solution where all nodes of a level have one
+    variance.
 
     Parameters
     ----------
@@ -38,8 +39,8 @@ def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, f
     nodes, spread = [np.asarray(levels[-1], dtype=np.float64)], float(variances[-1])
     for level, variance in zip(levels[-2::-1], variances[-2::-1], strict=True):
         below, below_variance = nodes[0].reshape(-1, fanout).sum(axis=1), spread * fanout
-        own = below_variance / (below_variance + variance)
-        nodes.insert(0, own * level + (1 - own) * below)
+        weight = below_variance / (below_variance + variance)
+        nodes.insert(0, weight * level + (1 - weight) * below)
         spread = variance * below_variance / (variance + below_variance)
     parent = np.ones(1)
     for level in nodes:

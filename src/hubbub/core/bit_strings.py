@@ -1,9 +1,9 @@
 """Values as strings of bits, the prefixes of them, and the 64-bit codes of prefixes that mechanisms hash.
 
 A batch of values of m bits is an array of 64-bit words, a row a value: bit 0 is the highest of the first word, and what
-is beyond m is 0. A text is its NFC form in UTF-8, filled up with zero bytes to its longest length: the zero byte is the
-end symbol. What cannot be written so (it is too long, holds a zero byte, or is no text) is a string of ones, which no
-text is.
+is beyond m is 0. A text is its NFC form in UTF-8, padded with zero bytes to its longest length: the zero byte is the
+end symbol. A value that has no such form (a text that is too long or holds a zero byte, or no text) is a string of
+ones, which is not UTF-8.
 """
 
 from __future__ import annotations
@@ -69,21 +69,21 @@ class BitStrings(Domain):
 
 
 def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
-    """Texts, or bytes in UTF-8, as strings of so many bits, a multiple of 8; whatever else is a string of ones.
+    """Texts, or bytes in UTF-8, as strings of `bits` bits, a multiple of 8; anything else is a string of ones.
 
     Example:
         >>> [hex(int(word)) for word in text_words(["hub", "a rather long text", ""], 64)[:, 0]]
         ['0x6875620000000000', '0xffffffffffffffff', '0x0']
     """
     width = -(-bits // _WORD) * 8
-    none = (b"\xff" * (bits // 8)).ljust(width, b"\0")
-    known: dict[object, bytes] = {}
+    impossible = (b"\xff" * (bits // 8)).ljust(width, b"\0")
+    row_of: dict[object, bytes] = {}
     rows = []
     for text in texts:
-        row = known.get(text) if isinstance(text, str | bytes) else none
+        row = row_of.get(text) if isinstance(text, str | bytes) else impossible
         if row is None:
-            written = text_bytes(text, bits // 8)
-            row = known[text] = none if written is None else written.ljust(width, b"\0")
+            utf_8 = text_bytes(text, bits // 8)
+            row = row_of[text] = impossible if utf_8 is None else utf_8.ljust(width, b"\0")
         rows.append(row)
     return np.frombuffer(b"".join(rows), dtype=">u8").reshape(-1, width // 8).astype(np.uint64)
 
@@ -98,32 +98,32 @@ def text_bytes(text: object, longest: int) -> bytes | None:
         (None, None)
     """
     try:
-        whole = text.decode() if isinstance(text, bytes) else str(text)
-        written = unicodedata.normalize("NFC", whole).encode()
+        decoded = text.decode() if isinstance(text, bytes) else str(text)
+        utf_8 = unicodedata.normalize("NFC", decoded).encode()
     except UnicodeError:
         return None
-    return written if len(written) <= longest and 0 not in written else None
+    return utf_8 if len(utf_8) <= longest and 0 not in utf_8 else None
 
 
 def integer_words(codes: Any, bits: int) -> NDArray[np.uint64]:
-    """Integers as strings of at most 64 bits; one that does not fit is a string of ones.
+    """Integers as strings of `bits` bits, at most 64; an integer that does not fit is a string of ones.
 
     Example:
         >>> [bin(int(word >> np.uint64(60))) for word in integer_words([5, 16], 4)[:, 0]]
         ['0b101', '0b1111']
     """
-    given = np.atleast_1d(np.asarray(codes))
+    integers = np.atleast_1d(np.asarray(codes))
     most = (1 << bits) - 1
-    negative = given < 0 if given.dtype.kind == "i" else np.zeros(given.shape, dtype=bool)
-    wide = given.astype(np.uint64)
+    negative = integers < 0 if integers.dtype.kind == "i" else np.zeros(integers.shape, dtype=bool)
+    wide = integers.astype(np.uint64)
     return (np.where(negative | (wide > np.uint64(most)), np.uint64(most), wide) << np.uint64(_WORD - bits))[:, None]
 
 
 def prefix_codes(words: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-    """The codes of the first so many bits: these bits as an integer up to 64, a fingerprint of them beyond.
+    """The codes of prefixes of `bits` bits: up to 64 bits the prefix as an integer, beyond that a 64-bit fingerprint.
 
-    A fingerprint is made word by word, by h = mix(h) + word, where the bits beyond the prefix are 0. Prefixes of one
-    length that differ in their last word alone have different codes; others share one by chance alone, 2^-64.
+    A fingerprint is computed word by word, by h = mix(h) + word, where the bits beyond the prefix are 0. Prefixes of
+    one length that differ in their last word only have different codes; others collide with probability about 2^-64.
 
     Example:
         >>> words = text_words(["hubbub and more", "hubbub and less"], 128)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Blanket(NamedTuple):
-    """What all values have in common, in three numbers.
+    """The privacy blanket of a mechanism, in three numbers.
 
-    There is a measure over reports of this mass, the same for all values, such that the probability of every report
-    under every value is from 1 to `ratio` times its measure. With probability `mass` a report is then a draw from the
-    measure, which says nothing, and that is what hides one report among many that were shuffled.
+    There is a measure over reports of total `mass`, the same for all values, such that the probability of every report
+    under every value is between 1 and `ratio` times its measure. So with probability `mass` a report is a draw from
+    that measure, which does not depend on the value. These draws hide one report among many that are shuffled.
 
     Parameters
     ----------
@@ -20,8 +20,8 @@ class Blanket(NamedTuple):
     ratio
         The largest probability of a report under a value, over its measure.
     both
-        The least part of draws from the measure that two values make `ratio` times as likely, whichever two; None
-        where it is not known, and the least that is possible is taken.
+        The smallest part of draws from the measure that both of any two values make `ratio` times as likely; None where
+        it is not known, and the smallest possible part is used.
 
     Example:
         >>> Blanket(mass=Fraction(1, 2), ratio=Fraction(3)).preferred

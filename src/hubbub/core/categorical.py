@@ -53,7 +53,7 @@ class ExactChoice:
         return self.place(rng.uint64(*shape), rng)
 
     def place(self, bits: NDArray[np.uint64], rng: Random) -> NDArray[np.int64]:
-        """The indices that 64 random bits each lead to; `rng` gives more only where those cannot decide.
+        """The index that each 64 random bits select; `rng` gives more bits only where these cannot decide.
 
         Example:
             >>> ExactChoice([1, 1, 2]).place(np.uint64([0, 2**62 + 1, 2**64 - 1]), Random(seed=1)).tolist()
@@ -66,11 +66,11 @@ class ExactChoice:
         return index
 
     def _resolve(self, bits: int, rng: Random) -> int:
-        drawn = 64
+        length = 64
         while True:
             # The borders surely at or below the point, and surely above it, given the bits so far.
-            below = bisect_right(self._borders, bits * self.total, key=lambda border: border << drawn)
-            above = bisect_right(self._borders, (bits + 1) * self.total - 1, key=lambda border: border << drawn)
+            below = bisect_right(self._borders, bits * self.total, key=lambda border: border << length)
+            above = bisect_right(self._borders, (bits + 1) * self.total - 1, key=lambda border: border << length)
             if below == above:
                 return below
-            bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
+            bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64

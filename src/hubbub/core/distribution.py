@@ -21,46 +21,46 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Distribution(Estimate):
-    """How a number is distributed: the share of each of its points, which are not negative and sum to 1.
+    """The distribution of a number over points: shares that are at least 0 and sum to 1.
 
-    `value` is the likeliest distribution, or another that obeys these constraints. It is closer to the truth than
-    unbiased estimates are, and not unbiased. All intervals are made of `whole`, an unbiased estimate of the same shares
-    from the same reports, and its covariance. Shares of single points are too noisy to be told, so that intervals are
-    of the distribution blurred over `resolution`, half of it to each side.
+    `value` is the likeliest distribution, or another one under these constraints. It is closer to the truth than an
+    unbiased estimate, and biased. All intervals come from `unbiased`, an unbiased estimate of the same shares from the
+    same reports, and its covariance. The unbiased shares of single points are too noisy to be of use: intervals are
+    those of the distribution blurred over `resolution`, half of it to each side.
 
-    An interval of the mean holds the truth in 95% of cases, whatever the truth. One of a share does where the density
-    changes little within the resolution of its ends; near an atom (many people with one value) it may not. One of a
-    quantile has beside it what `value`, which is not blurred, says: it holds the truth at most atoms too. `atoms=True`
-    widens either by all that blurring can hide, so that it holds the truth near any atom, and elsewhere more often than
-    95%.
+    The interval of the mean covers the truth in 95% of cases, whatever the truth. The interval of a share does so where
+    the density changes little within the resolution of its ends; near an atom (a value that many people have) it may
+    not. The interval of a quantile also takes in the quantiles of `value`, which is not blurred, and covers the truth
+    at most atoms too. `atoms=True` widens the interval of a share or quantile by all that blurring can hide: it then
+    covers the truth near any atom, and elsewhere in more than 95% of cases.
 
     Parameters
     ----------
     points, borders
-        The number that each share is of, and the ends of the cells around them, one more.
-    whole, covariance
-        The unbiased estimate, and its covariance given the population.
+        The number that each share belongs to, and the borders of the cells around the points: one more.
+    unbiased, covariance
+        The unbiased estimate of the shares, and its covariance given the population.
     resolution
-        The length over which intervals blur, in the units of the points; everywhere, or at every border.
+        The length over which the distribution is blurred for intervals: one number, or one at every border.
 
     Example:
         >>> cells = {"points": [0, 1, 2], "borders": [-0.5, 0.5, 1.5, 2.5]}
-        >>> made = Distribution.made([0.5, 0.3, 0.2], [0.5, 0.32, 0.18], np.eye(3) * 1e-4, 1000, **cells)
-        >>> answers = made.quantile(0.5), made.share(-0.5, 1.5), made.mean()
+        >>> ages = Distribution.of([0.5, 0.3, 0.2], [0.5, 0.32, 0.18], np.eye(3) * 1e-4, 1000, **cells)
+        >>> answers = ages.quantile(0.5), ages.share(-0.5, 1.5), ages.mean()
         >>> [round(float(answer.value[0]), 2) for answer in answers]
         [0.5, 0.8, 0.68]
     """
 
     points: Floats = field(default_factory=lambda: np.zeros(0))
     borders: Floats = field(default_factory=lambda: np.zeros(0))
-    whole: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    unbiased: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     covariance: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     resolution: Floats = field(default_factory=lambda: np.zeros(()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         size = len(self.value)
-        shapes = {"points": (size,), "borders": (size + 1,), "whole": (size,), "covariance": (size, size)}
+        shapes = {"points": (size,), "borders": (size + 1,), "unbiased": (size,), "covariance": (size, size)}
         for name, shape in shapes.items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape:
@@ -74,10 +74,10 @@ class Distribution(Estimate):
             raise InvalidValue("borders", self.borders, "numbers in ascending order")
 
     @classmethod
-    def made(
+    def of(
         cls,
         value: ArrayLike,
-        whole: ArrayLike,
+        unbiased: ArrayLike,
         covariance: ArrayLike,
         n: int,
         *,
@@ -86,32 +86,32 @@ class Distribution(Estimate):
         resolution: ArrayLike = 0.0,
         bias: Bias = "consistent",
     ) -> Self:
-        """A distribution from its shares and their unbiased estimate: what each share's interval is follows.
+        """A distribution from its shares and their unbiased estimate, with the interval of each share.
 
         Example:
-            >>> Distribution.made([1, 0], [1, 0], np.eye(2), 9, points=[0, 1], borders=[-1, 0.5, 2]).stderr.tolist()
+            >>> Distribution.of([1, 0], [1, 0], np.eye(2), 9, points=[0, 1], borders=[-1, 0.5, 2]).stderr.tolist()
             [1.0, 1.0]
         """
-        given: dict[str, Any] = {"points": points, "borders": borders, "whole": whole, "covariance": covariance}
+        parts: dict[str, Any] = {"points": points, "borders": borders, "unbiased": unbiased, "covariance": covariance}
         zeros = np.zeros(len(np.atleast_1d(value)))
-        blank = cls(value, zeros, n, bias, resolution=resolution, **given)  # type: ignore[arg-type]
-        return blank._told()
+        blank = cls(value, zeros, n, bias, resolution=resolution, **parts)  # type: ignore[arg-type]
+        return blank._with_intervals()
 
-    def _told(self) -> Self:
-        """The same, with the interval of every share."""
-        after, before = np.arange(1, len(self) + 1), np.arange(len(self))
-        variance = self._blurred(after, after) + self._blurred(before, before) - 2 * self._blurred(before, after)
+    def _with_intervals(self) -> Self:
+        """The same distribution, with the variance and centre of every share."""
+        upper, lower = np.arange(1, len(self) + 1), np.arange(len(self))
+        variance = self._blurred(upper, upper) + self._blurred(lower, lower) - 2 * self._blurred(lower, upper)
         return replace(self, variance=np.maximum(variance, 0.0), centre=np.diff(self._below))
 
-    # -- what is asked of it ----------------------------------------------------------------------------------
+    # -- answers ------------------------------------------------------------------------------------------------
 
     def mean(self) -> Estimate:
         """The mean, without bias.
 
         Example:
             >>> cells = {"points": [1, 5], "borders": [0, 2, 6]}
-            >>> made = Distribution.made([1, 0], [1, 0], [[0.5, -0.5], [-0.5, 0.5]], 9, **cells)
-            >>> made.mean().value.tolist(), made.mean().stderr.round(2).tolist()
+            >>> ages = Distribution.of([1, 0], [1, 0], [[0.5, -0.5], [-0.5, 0.5]], 9, **cells)
+            >>> ages.mean().value.tolist(), ages.mean().stderr.round(2).tolist()
             ([1.0], [2.83])
         """
         low, high = float(self.borders[0]), float(self.borders[-1])
@@ -119,15 +119,15 @@ class Distribution(Estimate):
         at = self.points - low
         spread = max(float(self.value @ at**2) - float(self.value @ at) ** 2, 0.0)
         variance = max(float(at @ self.covariance @ at), 0.0)
-        value = np.array([low + self.whole @ at])
+        value = np.array([low + self.unbiased @ at])
         return Estimate(value, np.array([variance]), self.n, "none", "quantity", spread=spread, bounds=(low, high))
 
     def share(self, low: float, high: float, *, atoms: bool = False) -> Estimate:
-        """The share of people between two numbers; of the nearest borders, as far as the interval goes.
+        """The share of people between two numbers; its interval is that of the nearest borders.
 
         Example:
-            >>> made = Distribution.made([0.6, 0.4], [0.7, 0.3], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
-            >>> made.share(0, 2).value.tolist(), made.share(0, 2).centre.tolist()
+            >>> ages = Distribution.of([0.6, 0.4], [0.7, 0.3], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
+            >>> ages.share(0, 2).value.tolist(), ages.share(0, 2).centre.tolist()
             ([0.6], [0.7])
         """
         if not low <= high:
@@ -141,50 +141,49 @@ class Distribution(Estimate):
             outer, outer_error = self._between(max(start - a, 0), min(end + b, len(self)))
             bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
             centre, error = (bottom + top) / 2, max(top - bottom, 0.0) / 2 / _Z
-        told = np.array([value]), np.array([error**2])
-        return Estimate(*told, self.n, self.bias, centre=np.array([centre]))
+        return Estimate(np.array([value]), np.array([error**2]), self.n, self.bias, centre=np.array([centre]))
 
     def quantile(self, p: float | ArrayLike, *, level: float = 0.95, atoms: bool = False) -> Estimate:
         """The numbers below which shares p of the people lie: 0.5 is the median.
 
-        The interval is all numbers at which the interval of the share below them holds p; and as far as the likeliest
-        distribution has its quantiles of p less or more the error of that share. Blurring moves the former away from an
-        atom, and not the latter. A cell on either side is for the rounding of values.
+        The interval contains every number for which the interval of the share below it contains p, and the quantiles of
+        the likeliest distribution at p minus and plus the error of that share. Blurring moves the former away from an
+        atom, but not the latter. The interval is extended by one cell on each side for the rounding of values.
 
         Parameters
         ----------
         p
             A share, or several.
         level
-            How often the interval holds the truth.
+            The probability that the interval covers the truth.
         atoms
-            Whether it should hold near any atom, also near one of a few percent.
+            Whether it should cover the truth near every atom, also near one of a few percent.
 
         Example:
-            >>> made = Distribution.made([0.6, 0.4], [0.6, 0.4], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
-            >>> made.quantile([0.3, 0.8]).value.round(3).tolist()
+            >>> ages = Distribution.of([0.6, 0.4], [0.6, 0.4], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
+            >>> ages.quantile([0.3, 0.8]).value.round(3).tolist()
             [1.0, 4.0]
         """
-        asked = np.atleast_1d(np.asarray(p, dtype=np.float64))
-        if not ((asked > 0) & (asked < 1)).all():
+        levels = np.atleast_1d(np.asarray(p, dtype=np.float64))
+        if not ((levels > 0) & (levels < 1)).all():
             raise InvalidValue("p", p, "shares between 0 and 1")
         if not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
         reach = NormalDist().inv_cdf(0.5 + level / 2)
         every = np.arange(len(self) + 1)
         error = reach * np.sqrt(np.maximum(self._blurred(every, every), 0.0))
-        ends = np.array([self._ends(share, self._below - error, self._below + error) for share in asked])
+        ends = np.array([self._ends(share, self._below - error, self._below + error) for share in levels])
         outward = np.array([-1.0, 1.0])
         if atoms:
             ends += outward * np.interp(ends, self.borders, self.resolution) / 2
         else:
             errors = np.interp(ends, self.borders, error).max(axis=1, keepdims=True)
-            likeliest = np.interp(asked[:, None] + outward * errors, self._cumulated, self.borders)
+            likeliest = np.interp(levels[:, None] + outward * errors, self._cumulated, self.borders)
             ends = outward * np.maximum(outward * ends, outward * likeliest)
         ends = np.clip(ends + outward * self._cell, self.borders[0], self.borders[-1])  # values are rounded by a cell
-        value = np.interp(asked, self._cumulated, self.borders)
+        value = np.interp(levels, self._cumulated, self.borders)
         ends = np.stack([np.minimum(ends[:, 0], value), np.maximum(ends[:, 1], value)], axis=1)
-        # A little wider: an end may be a value that many people have, and rounding must not leave it out.
+        # A little wider, so that rounding does not exclude an end that many people have as their value.
         half = (ends[:, 1] - ends[:, 0]) / 2 * (1 + _ROUNDING)
         return Estimate(
             value,
@@ -192,25 +191,25 @@ class Distribution(Estimate):
             self.n,
             self.bias,
             "quantity",
-            tuple(f"{100 * share:g}%" for share in asked),
+            tuple(f"{100 * share:g}%" for share in levels),
             bounds=(float(self.borders[0]), float(self.borders[-1])),
             centre=ends.mean(axis=1),
         )
 
     def coarser(self, cells: int) -> Estimate:
-        """The histogram of so many cells of equal width, each with its interval.
+        """The histogram of `cells` cells of equal width, each with its interval.
 
         Example:
-            >>> made = Distribution.made(
+            >>> ages = Distribution.of(
             ...     [0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4], np.eye(4), 9, points=range(4), borders=range(5)
             ... )
-            >>> made.coarser(2).value.round(9).tolist(), made.coarser(2).labels
+            >>> ages.coarser(2).value.round(9).tolist(), ages.coarser(2).labels
             ([0.3, 0.7], ('0 to 2', '2 to 4'))
         """
         ends = np.linspace(self.borders[0], self.borders[-1], cells + 1)
         shares = [self.share(low, high) for low, high in pairwise(ends)]
-        value, variance = (np.array([getattr(one, name)[0] for one in shares]) for name in ("value", "variance"))
-        centre = np.array([np.nan if one.centre is None else one.centre[0] for one in shares])
+        value, variance = (np.array([getattr(share, name)[0] for share in shares]) for name in ("value", "variance"))
+        centre = np.array([np.nan if share.centre is None else share.centre[0] for share in shares])
         labels = tuple(f"{low:g} to {high:g}" for low, high in pairwise(ends))
         return Estimate(value, variance, self.n, self.bias, "share", labels, centre=centre)
 
@@ -219,13 +218,13 @@ class Distribution(Estimate):
         if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
             raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
         variance = np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), 0.0)
-        return Estimate(rows @ self.value, variance, self.n, self.bias, self.kind, centre=rows @ self.whole)
+        return Estimate(rows @ self.value, variance, self.n, self.bias, self.kind, centre=rows @ self.unbiased)
 
     def of_population(self, size: int) -> Self:
         if size < self.n:
             raise InvalidValue("size", size, f"at least the {self.n} who answered")
         sampling = (np.diag(self.value) - np.outer(self.value, self.value)) / self.n * (1 - self.n / size)
-        return replace(self, covariance=self.covariance + sampling)._told()
+        return replace(self, covariance=self.covariance + sampling)._with_intervals()
 
     # -- the distribution function ----------------------------------------------------------------------------
 
@@ -244,14 +243,14 @@ class Distribution(Estimate):
         return np.minimum(np.rint(self.resolution / self._cell / 2).astype(np.int64), to_the_end)
 
     def _window(self, border: Any) -> tuple[Any, Any]:
-        """The borders that a border is blurred over, from and to."""
+        """The range of borders that a border is blurred over."""
         return border - self._half[border], border + self._half[border] + 1
 
     @cached_property
     def _below(self) -> Floats:
-        """Of every border, the unbiased share below it, blurred."""
+        """The unbiased, blurred share below every border."""
         start, end = self._window(np.arange(len(self) + 1))
-        sums = np.concatenate([[0.0, 0.0], np.cumsum(np.cumsum(self.whole))])
+        sums = np.concatenate([[0.0, 0.0], np.cumsum(np.cumsum(self.unbiased))])
         return np.asarray((sums[end] - sums[start]) / (end - start))
 
     @cached_property
@@ -276,7 +275,7 @@ class Distribution(Estimate):
     def _ends(self, share: float, least: Floats, most: Floats) -> tuple[float, float]:
         """The first and the last number at which an interval of the share below holds `share`, between borders too."""
         inside = np.flatnonzero((least <= share) & (share <= most))
-        if not len(inside):  # the distribution function jumps over it: between the two borders around
+        if not len(inside):  # the distribution function jumps over the share: the two borders around the jump
             place = int(np.clip(np.searchsorted(self._below, share), 1, len(self)))
             return float(self.borders[place - 1]), float(self.borders[place])
         first, last = int(inside[0]), int(inside[-1])

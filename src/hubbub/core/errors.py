@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 
 class HubbubError(Exception):
-    """Anything hubbub refuses to do."""
+    """The base of all errors that hubbub raises on purpose."""
 
 
 class InvalidValue(HubbubError, ValueError):
@@ -38,15 +38,15 @@ class SpecMismatch(InvalidValue):
 
 
 class DecodeError(InvalidValue):
-    """Bytes that are not what they should be: truncated, hostile, or of another kind."""
+    """Bytes that cannot be read: truncated, hostile, or of another kind."""
 
 
 class RandomnessError(HubbubError, RuntimeError):
-    """Randomness that would repeat or is not to be had: nothing is sent."""
+    """Random numbers would repeat, or the system gives none: nothing is sent."""
 
 
 class MissingDependency(HubbubError, ImportError):
-    """An optional part is not installed."""
+    """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
@@ -58,7 +58,7 @@ class MissingDependency(HubbubError, ImportError):
 
 
 def check_integer(field: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse what is not an integer between two bounds; True is none.
+    """Refuse a value that is not an integer between two bounds; True and False are not integers here.
 
     Example:
         >>> check_integer("w", True, 1)

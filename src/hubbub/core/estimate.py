@@ -1,4 +1,4 @@
-"""Estimates: values with their error, never values alone."""
+"""Estimates: values with their errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What the crowd said, with how far off it may be.
+    """Estimated values with their errors.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Estimate:
     variance
         Of the randomisation, given the population (Eq 3.2 of the dissertation).
     n
-        How many reports it rests on.
+        How many reports the estimate rests on.
     bias
         "none": the estimator is unbiased. "ratio": one unbiased estimate divided by another, whose bias is far below
         its error. "consistent": it obeys constraints, by post-processing or as a likeliest distribution, which trades
@@ -43,15 +43,16 @@ class Estimate:
     labels
         A name for each value.
     noise
-        The second moments as functions of the shares, where the mechanism declares them: what `linear` needs to know
-        how errors of two values go together.
+        The second moments as functions of the shares, where the mechanism declares them: `linear` needs the covariance
+        of two values.
     spread
-        Of a mean, or of each of several, the variance of the values among the people, where the reports tell it.
+        For a mean, or each of several: the variance of the values among the people, where the reports allow to estimate
+        it.
     bounds
-        The least and the most that a value can be, where that is known; of shares it need not be said. See `possible`.
+        The smallest and the largest possible value, where they are known; for shares 0 and 1. See `possible`.
     centre
-        Where `value` is smoothed over time, the unbiased estimate that `variance` and `noise` are of: intervals lie
-        around it, and are drawn out to hold `value` too.
+        Where `value` is smoothed over time: the unbiased estimate whose errors `variance` and `noise` are. Intervals
+        are centred on it, and extended to include `value`.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -109,12 +110,11 @@ class Estimate:
         return np.sqrt(self.variance)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Normal intervals that hold the truth with probability `level`, one value at a time.
+        """Normal intervals that cover the truth with probability `level`, one value at a time.
 
-        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0". Where the value
-        is smoothed they lie around `centre`, and hold the truth at least that often, whatever the truth did. Where
-        nothing is known they are infinite. What people are shown is cut
-        (`possible`).
+        They are not cut at 0 or 1: an interval that reaches below 0 says "not distinguishable from 0" (`possible` gives
+        cut intervals, for people). Where the value is smoothed, they are centred on `centre` and cover the truth with
+        at least that probability, however the truth changes. Where nothing is known they are infinite.
 
         Example:
             >>> low, high = Estimate(value=[0.0], variance=[1.0], n=10).interval(0.9)
@@ -134,11 +134,11 @@ class Estimate:
         return self.value if self.centre is None else self.centre
 
     def possible(self, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
-        """The values and their intervals, cut to what is possible: what to show to people.
+        """The values and their intervals, clipped to `bounds`: what to show to people.
 
-        The truth lies within `bounds`, so that a cut interval holds it exactly when the whole one does. Where the whole
-        interval lies outside, the nearest possible number is left of it. A cut value is no longer unbiased: sums and
-        further estimates begin from `value`.
+        The truth lies within `bounds`, so that a clipped interval covers it exactly when the interval itself does. An
+        interval outside of `bounds` becomes the nearest possible number. A clipped value is biased: use `value` for
+        sums and further estimates.
 
         Example:
             >>> value, low, high = Estimate(value=[1.02, -0.01], variance=[1e-4, 1e-4], n=50).possible()
@@ -166,10 +166,10 @@ class Estimate:
         return self.value * self.n
 
     def linear(self, weights: ArrayLike) -> Estimate:
-        """The estimate of a weighted sum of the values, or of several (one row of weights each).
+        """The estimate of a weighted sum of the values, or of several sums (one row of weights each).
 
-        The variance uses the declared covariance: answers of one report are not always independent. Where none is
-        declared, it is the largest that any covariance allows, (sum of |weight| times standard error) squared.
+        The variance uses the declared covariance: values estimated from the same reports are not always independent.
+        Where none is declared, it is the largest that any covariance allows: (sum of |weight| times standard error)^2.
 
         Example:
             >>> estimate = Estimate(value=[0.5, 0.3], variance=[1e-4, 1e-4], n=1000)
@@ -183,21 +183,21 @@ class Estimate:
         if rows.ndim != 2 or rows.shape[1] != len(self) or not np.isfinite(rows).all():
             raise InvalidValue("weights", np.shape(weights), f"{len(self)} finite weights a row")
         value = rows @ self.value
-        known = np.isfinite(self.variance)
-        finite = np.where(known, self.variance, 0.0)
+        is_known = np.isfinite(self.variance)
+        finite = np.where(is_known, self.variance, 0.0)
         variance = rows**2 @ finite
         if self.noise is not None and self.noise.knows_pairs:
             variance = variance + self.noise.cross_terms(self._middle, rows)
         else:
             several = (rows != 0).sum(axis=1) > 1
             variance = np.where(several, (np.abs(rows) @ np.sqrt(finite)) ** 2, variance)
-        variance[(rows[:, ~known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
+        variance[(rows[:, ~is_known] != 0).any(axis=1)] = np.inf  # nothing is known of one of the values
         variance = np.maximum(variance, 0.0)
         centre = None if self.centre is None else rows @ self.centre
         return Estimate(value, variance, self.n, self.bias, self.kind, bounds=self._bounds_of(rows), centre=centre)
 
     def _bounds_of(self, rows: Floats) -> tuple[float, float] | None:
-        """What all the weighted sums lie between."""
+        """Bounds of all the weighted sums."""
         if not all(map(math.isfinite, self._bounds)):
             return None
         left, right = (end * rows for end in self._bounds)
@@ -205,9 +205,9 @@ class Estimate:
         return float(lowest.min(initial=0.0)), float(highest.max(initial=0.0))
 
     def of_population(self, size: int) -> Estimate:
-        """The same value as an estimate of a larger population of which the n who answered are a random part.
+        """The same values as estimates of a larger population, of which the n people who answered are a random sample.
 
-        Adds the sampling variance f(1-f)/n (1 - n/size), a term of its own; for a mean, `spread` stands for f(1-f).
+        Adds the sampling variance f(1-f)/n (1 - n/size) as a separate term; for a mean, `spread` replaces f(1-f).
 
         Example:
             >>> Estimate(value=[0.5], variance=[0.0], n=100).of_population(200).variance.tolist()
@@ -278,14 +278,14 @@ class Estimate:
             from matplotlib.figure import Figure
         except ImportError:
             raise MissingDependency("matplotlib", "analytics") from None
-        shown = self.top(most)[::-1]
+        positions = self.top(most)[::-1]
         if ax is None:
-            ax = Figure(figsize=(7, 0.9 + 0.28 * len(shown)), layout="constrained").subplots()
+            ax = Figure(figsize=(7, 0.9 + 0.28 * len(positions)), layout="constrained").subplots()
         names = self.names()
         value, low, high = self.possible(level)
-        plain = [names[i].replace("$", r"\$") for i in shown]  # a dollar would begin a formula
-        ax.barh(plain, value[shown], **{"color": "#4c78a8", **options})
-        for row, i in enumerate(shown):
+        plain = [names[i].replace("$", r"\$") for i in positions]  # a dollar would begin a formula
+        ax.barh(plain, value[positions], **{"color": "#4c78a8", **options})
+        for row, i in enumerate(positions):
             ax.plot([low[i], high[i]], [row, row], color="#333333", linewidth=1.5)
         ax.axvline(0, color="#999999", linewidth=0.8)
         ax.set_xlabel(f"{self.kind} of {self.n:,} reports")
@@ -305,6 +305,6 @@ class Estimate:
     def __repr__(self) -> str:
         value, low, high = self.possible()
         names = self.names()
-        shown = ", ".join(f"{names[i]}: {value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
+        values = ", ".join(f"{names[i]}: {value[i]:.4g} [{low[i]:.4g}, {high[i]:.4g}]" for i in self.top(5))
         more = ", ..." if len(self) > 5 else ""
-        return f"Estimate({shown}{more}; n={self.n}, bias={self.bias})"
+        return f"Estimate({values}{more}; n={self.n}, bias={self.bias})"

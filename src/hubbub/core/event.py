@@ -1,4 +1,4 @@
-"""Events: what was spent, said in integers."""
+"""Events: what one report spends, in integer units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 from hubbub.core.errors import InvalidValue
 
 UNITS_PER_EPSILON = 10**12
-"""Budgets are counted in units of 1e-12 epsilon: sums of floats would refuse or overspend."""
+"""Budgets are counted in units of 1e-12 epsilon: rounded sums of floats could overspend, or refuse too early."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Event:
     Parameters
     ----------
     mechanism, spec_id
-        What was used.
+        The mechanism that was used.
     spent
         Its effective epsilon in units of 1e-12, rounded up.
     step
@@ -59,7 +59,7 @@ def units_of(epsilon: float | Fraction) -> int:
 
 
 def epsilon_of(units: int) -> float:
-    """The largest float that is at most so many units: a mechanism built with it never costs one unit more.
+    """The largest float of at most `units` units: a mechanism built with this epsilon never costs more.
 
     Example:
         >>> epsilon_of(10**12), math.ceil(Fraction(epsilon_of(333333333333)) * UNITS_PER_EPSILON)

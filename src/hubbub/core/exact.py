@@ -16,7 +16,7 @@ _KEPT = 1 << 12  # results of each function: planning and auditing ask for the s
 
 @lru_cache(_KEPT)
 def exp_floor(exponent: float | Fraction) -> Fraction:
-    """A rational just below e^exponent: what a mechanism may use up, and no more.
+    """A rational just below e^exponent: a likelihood ratio that a mechanism may use.
 
     Example:
         >>> 0 <= math.e - float(exp_floor(1.0)) < 1e-15

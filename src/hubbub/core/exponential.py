@@ -20,7 +20,7 @@ MOST_SCALE = 1 << 28
 """Up to this scale nearly every draw is decided by its first 64 bits and a logarithm."""
 
 _BLOCK = 1 << 14  # draws at a time, which stay in the cache
-# What the conversion of a 64-bit word, its logarithm, a difference and a product may be off by, a unit of scale.
+# The rounding error of a word's conversion, logarithm, difference and product, for a scale of 1.
 _ROUNDING = 1e-13
 _LOG_WORD = 64 * math.log(2.0)
 
@@ -48,7 +48,7 @@ def laplace_variance(scale: int) -> float:
 
 
 def geometric_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
-    """How many times chance e^(-1/scale) holds in a row: floor(scale E) of an exponential number E = -ln U.
+    """Geometric numbers: how many trials of probability e^(-1/scale) succeed in a row, floor(-scale ln U).
 
     Example:
         >>> counts = geometric_cells(10_000, 3, Random(seed=1))
@@ -56,68 +56,70 @@ def geometric_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
         (0.3, 0.3)
     """
     words = rng.uint64(count)
-    found = np.empty(count, dtype=np.int64)
+    numbers = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BLOCK):
         part = slice(start, start + _BLOCK)
         uniform = words[part].astype(np.float64) + 0.5
         counts = (_LOG_WORD - np.log(uniform)) * scale
-        whole = np.floor(counts)
+        floors = np.floor(counts)
         # The bits that were not drawn move ln U by less than 1/uniform.
         doubt = (1 / uniform + _ROUNDING) * scale
-        rest = counts - whole
-        found[part] = whole
+        rest = counts - floors
+        numbers[part] = floors
         for place in np.flatnonzero((rest < doubt) | (rest > 1 - doubt)):
-            found[start + place] = _settle(int(words[start + place]), scale, rng)
-    return found
+            numbers[start + place] = _settle(int(words[start + place]), scale, rng)
+    return numbers
 
 
 def surpasses(
     words: NDArray[np.uint64], exponents: NDArray[np.float64], exact: Callable[[int], Fraction], rng: Random
 ) -> NDArray[np.bool_]:
-    """Whether -ln U is at least each exponent, of chance e^-exponent; `exact` gives an exponent where it is close.
+    """Whether -ln U is at least each exponent, which has probability e^-exponent.
+
+    Where floats cannot decide, `exact` gives the exponent at a position as a fraction.
 
     Example:
         >>> rng, half = Random(seed=1), Fraction(1, 2)
-        >>> kept = surpasses(rng.uint64(10_000), np.full(10_000, 0.5), lambda place: half, rng)
-        >>> round(float(kept.mean()), 1), round(math.exp(-0.5), 1)
+        >>> passes = surpasses(rng.uint64(10_000), np.full(10_000, 0.5), lambda place: half, rng)
+        >>> round(float(passes.mean()), 1), round(math.exp(-0.5), 1)
         (0.6, 0.6)
     """
     uniform = words.astype(np.float64) + 0.5
     margin = _LOG_WORD - np.log(uniform) - exponents
     doubt = 1 / uniform + _ROUNDING * (1 + exponents)
-    kept = np.asarray(margin > 0)
+    passes = np.asarray(margin > 0)
     for place in np.flatnonzero(np.abs(margin) <= doubt):
-        kept[place] = _settle_against(int(words[place]), exact(int(place)), rng)
-    return kept
+        passes[place] = _settle_against(int(words[place]), exact(int(place)), rng)
+    return passes
 
 
 def _settle_against(bits: int, exponent: Fraction, rng: Random) -> bool:
-    drawn = 64
+    length = 64
     while True:
-        if Fraction(_times_log(bits + 1, drawn, 1, ROUND_FLOOR)) >= exponent:
+        if Fraction(_times_log(bits + 1, length, 1, ROUND_FLOOR)) >= exponent:
             return True
-        if bits and Fraction(_times_log(bits, drawn, 1, ROUND_CEILING)) < exponent:
+        if bits and Fraction(_times_log(bits, length, 1, ROUND_CEILING)) < exponent:
             return False
-        bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
+        bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
 def _settle(bits: int, scale: int, rng: Random) -> int:
-    """The same number from interval arithmetic, with more bits as long as those drawn cannot decide."""
-    drawn = 64
+    """The same number by interval arithmetic, with more bits as long as those drawn cannot decide."""
+    length = 64
     while True:
-        least = _times_log(bits + 1, drawn, scale, ROUND_FLOOR)
+        least = _times_log(bits + 1, length, scale, ROUND_FLOOR)
         if bits:
-            most = _times_log(bits, drawn, scale, ROUND_CEILING)
+            most = _times_log(bits, length, scale, ROUND_CEILING)
             if math.floor(least) == math.floor(most):
                 return math.floor(least)
-        bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
+        bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
-def _times_log(bits: int, drawn: int, scale: int, rounding: str) -> Decimal:
-    """scale ln(2^drawn/bits), surely not above (floor) or not below (ceiling) the true number, and at least 0."""
-    context = Context(prec=60 + drawn // 3, rounding=rounding)
-    logarithm = context.subtract(context.ln(Decimal(1 << drawn)), context.ln(Decimal(bits)))
-    # `ln` is correctly rounded: an ulp of each term, at most drawn ln 2 < drawn, is less than this.
-    slack = Decimal(drawn).scaleb(3 - context.prec)
+def _times_log(bits: int, length: int, scale: int, rounding: str) -> Decimal:
+    """scale ln(2^length/bits): a lower bound (floor) or an upper bound (ceiling), at least 0."""
+    context = Context(prec=60 + length // 3, rounding=rounding)
+    logarithm = context.subtract(context.ln(Decimal(1 << length)), context.ln(Decimal(bits)))
+    # `ln` is correctly rounded: an ulp of each term, at most length ln 2 < length, is less than this.
+    slack = Decimal(length).scaleb(3 - context.prec)
     end = context.add(logarithm, -slack if rounding == ROUND_FLOOR else slack)
     return max(Decimal(0), context.multiply(end, Decimal(scale)))

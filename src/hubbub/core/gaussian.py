@@ -14,7 +14,8 @@ from hubbub.core.random import Random
 
 
 def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
-    """Noise in cells, by rejection from the discrete Laplace law (Canonne, Kamath and Steinke 2020).
+    """Discrete Gaussian noise in cells, by rejection from the discrete Laplace distribution (Canonne, Kamath and
+    Steinke 2020).
 
     A query of integers that moves by at most D in the L2 norm then costs exactly D^2/(2 sigma^2) of rho (zCDP).
 
@@ -29,17 +30,18 @@ def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
     parts: list[NDArray[np.int64]] = []
     missing = count
     while missing > 0:
-        drawn = laplace_cells(missing + missing // 2 + 16, scale, rng)
-        words = rng.uint64(drawn.size)
-        off = np.abs(drawn) - sigma**2 / scale
-        kept = surpasses(words, off * off / (2 * float(sigma) ** 2), partial(_exponent, drawn, sigma), rng)
-        accepted = drawn[kept]
+        candidates = laplace_cells(missing + missing // 2 + 16, scale, rng)
+        words = rng.uint64(candidates.size)
+        off = np.abs(candidates) - sigma**2 / scale
+        accepts = surpasses(words, off * off / (2 * float(sigma) ** 2), partial(_exponent, candidates, sigma), rng)
+        accepted = candidates[accepts]
         parts.append(accepted)
         missing -= accepted.size
     return np.concatenate(parts)[:count] if parts else np.empty(0, dtype=np.int64)
 
 
-def _exponent(drawn: NDArray[np.int64], sigma: int, place: int) -> Fraction:
-    """Exactly: a number y is kept with chance e^-((|y| - sigma^2/t)^2 / (2 sigma^2)), t = sigma + 1."""
-    off = abs(int(drawn[place])) - Fraction(sigma**2, sigma + 1)
+def _exponent(candidates: NDArray[np.int64], sigma: int, place: int) -> Fraction:
+    """The exact exponent: a candidate y is accepted with probability e^-((|y| - sigma^2/t)^2 / (2 sigma^2)), t = sigma
+    + 1."""
+    off = abs(int(candidates[place])) - Fraction(sigma**2, sigma + 1)
     return off * off / (2 * sigma**2)

@@ -26,7 +26,7 @@ class Shift(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """What a single report can say of an answer, if its sender makes it up.
+    """How much one forged report can move an answer that is a mean over reports.
 
     Estimates are means: every report stands for a number, and the estimate is the mean of those numbers. If n honest
     reports estimate A, and m forged ones that stand for a are added, the estimate is exactly
@@ -57,7 +57,8 @@ class Influence(NamedTuple):
     high: Fraction = Fraction(1)
 
     def shift(self, part: float | Fraction, truth: float | None = None) -> Shift:
-        """How far the answer moves if that part of all reports is forged: from a truth, or from the worst one."""
+        """How far the answer moves if `part` of all reports is forged, at a truth; at the worst truth if none is
+        given."""
         if not 0 <= part <= 1:
             raise InvalidValue("forged", part, "a part of all reports, from 0 to 1")
         part, below, above = Fraction(part), self.low, self.high
@@ -70,7 +71,7 @@ class Influence(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """How many honest people one forger counts for, at most: 1 is somebody who lies about the value alone.
+        """How many honest people one forged report counts for at most; 1 is a person who lies about the value only.
 
         Example:
             >>> Influence(least=Fraction(-1), most=Fraction(3)).weight
@@ -80,7 +81,7 @@ class Influence(NamedTuple):
 
 
 def forged_part(forged: int, n: int) -> Fraction:
-    """The part of all reports that m forged ones beside n honest ones are.
+    """The part of all reports that is forged, with n honest reports.
 
     Example:
         >>> forged_part(1, 99)

@@ -1,4 +1,4 @@
-"""A batch of sets: the items of all people in one array, and where each person's begin."""
+"""A batch of sets in two arrays: the items of all people, and where each person's items begin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ItemSets:
     offsets
         Where each set begins, and the end: one more number than there are sets.
     items
-        The item codes of all sets, one set after the other; no item is twice in one.
+        The item codes of all sets, one set after the other, without repeats in a set.
     domain
         How many items there are: codes run from 0 to domain-1.
 
@@ -43,12 +43,12 @@ class ItemSets:
 
     def __post_init__(self) -> None:
         for field in ("offsets", "items"):
-            given = np.asarray(getattr(self, field))
-            if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            array = np.asarray(getattr(self, field))
+            if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
                 raise InvalidValue(field, getattr(self, field), "a list of integers")
-            kept = given.astype(np.int64)
-            kept.flags.writeable = False
-            object.__setattr__(self, field, kept)
+            frozen = array.astype(np.int64)
+            frozen.flags.writeable = False
+            object.__setattr__(self, field, frozen)
         if isinstance(self.domain, bool) or not isinstance(self.domain, int) or not 1 <= self.domain <= 1 << 32:
             raise InvalidValue("domain", self.domain, "an integer from 1 to 2^32")
         offsets, items = self.offsets, self.items
@@ -74,10 +74,10 @@ class ItemSets:
             return self.items[self.offsets[people] : self.offsets[people + 1]]
         begins, sizes = self.offsets[:-1][people], self.sizes[people]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        chosen = object.__new__(type(self))  # what was checked once need not be again
+        chosen = object.__new__(type(self))  # already checked
         items = self.items[np.repeat(begins - offsets[:-1], sizes) + np.arange(offsets[-1])]
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in {**own, "offsets": offsets, "items": items}.items():
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, value in {**values, "offsets": offsets, "items": items}.items():
             object.__setattr__(chosen, name, value)
         return chosen
 
@@ -93,7 +93,7 @@ class ItemSets:
 
     @property
     def owners(self) -> Integers:
-        """Whose each entry of `items` is.
+        """The person of each entry of `items`.
 
         Example:
             >>> ItemSets([0, 2, 2, 3], [4, 0, 4], domain=5).owners.tolist()
@@ -119,7 +119,7 @@ class ItemSets:
 
 
 def as_item_sets(values: Any, sets: Sets) -> ItemSets:
-    """Read a batch as users give it: a list of sets, rows of codes filled up with -1, or `ItemSets`.
+    """Read a batch in any of its forms: a list of sets, rows of codes padded with -1, or `ItemSets`.
 
     Example:
         >>> from hubbub import Categorical
@@ -136,8 +136,8 @@ def as_item_sets(values: Any, sets: Sets) -> ItemSets:
         if batch.domain != size:
             raise InvalidValue("values", f"sets of {batch.domain} items", f"sets of {size} items")
     elif isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "iu":
-        held = values != -1
-        batch = ItemSets(_offsets(held.sum(axis=1)), _checked(values[held], size), size)
+        present = values != -1
+        batch = ItemSets(_offsets(present.sum(axis=1)), _checked(values[present], size), size)
     else:
         rows = [_members(members) for members in _members(values)]
         codes = _codes(list(chain.from_iterable(rows)), sets.items)

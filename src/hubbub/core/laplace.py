@@ -15,7 +15,7 @@ from hubbub.core.random import Random
 
 
 def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
-    """Noise from two random words each, cut at -most and most.
+    """Discrete Laplace noise from two random words each, cut at -most and most.
 
     Example:
         >>> noise = discrete_laplace(Random(seed=1).uint64(10_000, 2), 3, 4, 50, Random(seed=2))
@@ -40,10 +40,10 @@ def at_least(k: int, decay: int, unit: int) -> Fraction:
 
 
 def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
-    """How often one fails before the first success, decay/unit being the chance to fail; cut at `most`.
+    """The number of failures before the first success, each failing with probability decay/unit; cut at `most`.
 
-    It is k where a uniform number U lies between decay^(k+1)/unit^(k+1) and decay^k/unit^k. Logarithms find k; where
-    they, or the 64 bits of U, might be off, integers decide, and more bits if need be.
+    The number is k where a uniform U lies between decay^(k+1)/unit^(k+1) and decay^k/unit^k. Logarithms give k; where
+    they, or the 64 bits of U, may be too inexact, integers decide, with more bits if needed.
 
     Example:
         >>> geometric(np.uint64([0, 2**62, 2**63, 2**64 - 1]), 1, 2, 100, Random(seed=1)).tolist()
@@ -52,7 +52,7 @@ def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: 
     step = log_fraction(Fraction(decay, unit))
     uniform = words.astype(np.float64) + 0.5
     count = (np.log(uniform) - 64 * np.log(2.0)) / step
-    # What the unseen bits and the rounding of logarithms below 64 may amount to.
+    # The most that the bits not drawn and the rounding of logarithms below 64 can change.
     doubt = (1 / uniform + 1e-13) / -step
     number = np.floor(count).astype(np.int64)
     unsure = (count - number < doubt) | (count - number > 1 - doubt)
@@ -62,15 +62,15 @@ def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: 
 
 
 def _exact(bits: int, decay: int, unit: int, most: int, rng: Random) -> int:
-    drawn = 64
+    length = 64
     while True:
-        reached = partial(_reached, bits, drawn, decay, unit)
+        reached = partial(_reached, bits, length, decay, unit)
         number = bisect_left(range(1, most + 1), True, key=reached)
-        if (bits + 1) * unit**number <= decay**number << drawn:  # so it is whatever bits follow
+        if (bits + 1) * unit**number <= decay**number << length:  # whatever bits follow
             return number
-        bits, drawn = bits << 64 | int.from_bytes(rng.bytes(8), "little"), drawn + 64
+        bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
-def _reached(bits: int, drawn: int, decay: int, unit: int, power: int) -> bool:
-    """Whether bits/2^drawn is at least (decay/unit)^power."""
-    return bool(bits * unit**power >= decay**power << drawn)
+def _reached(bits: int, length: int, decay: int, unit: int, power: int) -> bool:
+    """Whether bits/2^length is at least (decay/unit)^power."""
+    return bool(bits * unit**power >= decay**power << length)

@@ -1,4 +1,4 @@
-"""Numbered migrations: what an older hubbub stored becomes, step by step, what this one reads."""
+"""Numbered migrations: data of an older hubbub is brought to the present format, one version at a time."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ Step = TypeVar("Step")
 Run: TypeAlias = Callable[..., list[Any]]
 """Runs one SQL statement with its values, and returns its rows."""
 Migration: TypeAlias = "tuple[str, ...] | Callable[[Run], None]"
-"""How a database of one version becomes one of the next: statements, or a function that runs some."""
+"""Migrates a database to the next version: statements, or a function that runs them."""
 
 
 class UnknownFormat(InvalidValue):
-    """Something stored in a format that this hubbub cannot read: it is left as it is."""
+    """Stored data has a format that this hubbub cannot read; the data is left unchanged."""
 
 
 @dataclass(frozen=True)
 class Versions(Generic[Step]):
-    """The versions of one kind of thing that is stored: the present one, and how each older one becomes the next.
+    """The versions of one kind of stored data, and the migration from each older version to the next.
 
     Parameters
     ----------
     name
-        What it is a format of.
+        The kind of data.
     version
         The version that this hubbub writes.
     migrations
-        By the version that they begin with, without a gap up to the present one.
+        The migrations by the version that they begin with, without a gap up to the present version.
 
     Example:
         >>> Versions("text", 3, {1: str.lower, 2: str.strip}).since(2)
@@ -57,7 +57,7 @@ class Versions(Generic[Step]):
         return min(self.migrations, default=self.version)
 
     def check(self, version: object) -> int:
-        """The version that something stored has, if it can be read.
+        """The version of stored data; refused if it cannot be read.
 
         Example:
             >>> Format("store", 3, {2: ()}).check(1)
@@ -78,7 +78,7 @@ class Versions(Generic[Step]):
         return version
 
     def since(self, version: object) -> list[Step]:
-        """What makes something of a version one of the present, in order."""
+        """The migrations from a version to the present one, in order."""
         return [self.migrations[number] for number in range(self.check(version), self.version)]
 
 
@@ -105,10 +105,10 @@ class Format(Versions[Migration]):
     """
 
     def migrate(self, version: object, run: Run) -> bool:
-        """Run what makes a database of a version one of the present; whether there was anything to do.
+        """Migrate a database from a version to the present one; whether there was anything to do.
 
-        It is called inside a transaction, and whoever keeps the version writes the present one in the same. If it
-        raises, nothing is changed.
+        It is called inside a transaction, in which the caller also writes the new version. If it raises, nothing is
+        changed.
 
         Example:
             >>> Format("store", 1).migrate(1, print)

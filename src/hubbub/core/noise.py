@@ -15,12 +15,12 @@ Floats = NDArray[np.float64]
 class Noise:
     """Variances and covariances: linear in the shares, plus the multinomial terms of sampling.
 
-    A share f_i has variance floor + slope f_i + square f_i^2 + sampling f_i (1-f_i); two have the covariance
-    pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j, unless `pairs` says that nobody knows it.
+    A share f_i has variance floor + slope f_i + square f_i^2 + sampling f_i (1-f_i). Two shares have the covariance
+    pair_floor + pair_slope (f_i+f_j) - sampling f_i f_j, unless `pairs` is false: then it is not known.
     Every frequency oracle has this form: the floor is Eq 3.3 and the slope the frequency term of Eq 3.2.
     Unary encodings and local hashing have no covariance; an oracle whose report supports a fixed number of
     values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population, and
-    `square` unless the estimator confuses values.
+    `square` is 0 unless the estimator has a bias that depends on the other shares.
 
     Example:
         >>> Noise(floor=1.0, slope=0.5).variance(np.array([0.0, 1.0])).tolist()

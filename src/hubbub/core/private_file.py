@@ -1,4 +1,4 @@
-"""Files that only their owner may read, made without ever opening one that is there."""
+"""Files that only their owner may read, made without ever opening an existing file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def make_private_file(path: str | os.PathLike[str]) -> bool:
-    """Make an empty file for its owner alone, unless there is a file of this name. Whether it was made.
+    """Make an empty file that only its owner may read, unless a file of this name exists; whether it was made.
 
-    A file that is there is never opened, not even for a moment: POSIX drops all locks that a process has on a file as
-    soon as the process closes any descriptor of it, and the locks of SQLite are such locks. So the new file gets its
-    name (or its target's, where the name is a symbolic link) only once it is closed. Of several processes or threads
-    that make it at once, one does.
+    An existing file is never opened, not even for a moment: POSIX drops all locks of a process on a file as soon as the
+    process closes any descriptor of it, and SQLite uses such locks. So the new file gets its name (or that of the
+    link's target) only after it is closed. Of several processes or threads that make it at once, one succeeds.
 
     Example:
         >>> import stat, tempfile
@@ -44,9 +43,9 @@ def make_private_file(path: str | os.PathLike[str]) -> bool:
 
 
 def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
-    """Give a finished, closed file its name, unless there is a file of this name. Whether it got it.
+    """Rename a finished, closed file, unless a file of the new name exists; whether it was renamed.
 
-    So a file is there whole or not at all, whenever its maker is stopped. `fresh` is gone afterwards.
+    So a file exists complete or not at all, whenever its maker is stopped. `fresh` no longer exists afterwards.
 
     Example:
         >>> import tempfile
@@ -72,7 +71,7 @@ def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
 
 
 def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
-    """Write a file that only its owner may read, whole or not at all, unless there is one. Whether it was written.
+    """Write a file that only its owner may read, completely or not at all, unless it exists; whether it was written.
 
     Example:
         >>> import tempfile
@@ -95,7 +94,8 @@ def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
 
 
 def _make_without_links(target: str) -> bool:
-    """On a disk that knows no links (FAT). The new file could be locked by another thread only in this moment."""
+    """For a disk without links (FAT). Another thread could lock the new file only between its creation and its
+    closing."""
     try:
         _make(target)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""The only source of randomness: an AES-256-CTR keystream."""
+"""Random numbers, all from one source: an AES-256-CTR keystream."""
 
 from __future__ import annotations
 

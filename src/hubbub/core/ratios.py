@@ -17,7 +17,7 @@ from hubbub.core.spec import Json
 
 Floats = NDArray[np.float64]
 _POINTS = 201
-"""So many values of either ratio are tried for the interval of a difference: its ends are right to a 200th part."""
+"""How many values of either ratio are tried for the interval of a difference: its ends are exact to a 200th of it."""
 
 
 class Difference(NamedTuple):
@@ -32,8 +32,9 @@ class Difference(NamedTuple):
 class Ratios(Estimate):
     """Numbers that are each one unbiased sum of shares divided by another: a share within a group, or a mean.
 
-    Intervals are Fieller's: all r for which above - r below can be 0, whose variance is known exactly. They hold the
-    truth also where the group is so small that nobody can tell it from nobody; there they are all that is possible.
+    Intervals are Fieller's: all r for which above - r below, whose variance is known exactly, is compatible with 0.
+    They cover the truth also where the group is too small to be distinguished from nobody; there they are all of
+    `bounds`.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class Ratios(Estimate):
 
     Example:
         >>> moments = np.array([[1e-4, 1e-4], [0.0, 0.0], [1e-4, 1e-4]])
-        >>> made = Ratios.of(np.array([0.2, 0.01]), np.array([0.4, 0.01]), moments, 1000, bounds=(0.0, 1.0))
-        >>> [end.round(3).tolist() for end in made.interval()]
+        >>> ratios = Ratios.of(np.array([0.2, 0.01]), np.array([0.4, 0.01]), moments, 1000, bounds=(0.0, 1.0))
+        >>> [end.round(3).tolist() for end in ratios.interval()]
         [[0.446, 0.0], [0.556, 1.0]]
     """
 
@@ -83,11 +84,11 @@ class Ratios(Estimate):
         pair: tuple[float, float] = (0.0, 0.0),
         weights: tuple[float, float] = (0.0, 0.0),
     ) -> Ratios:
-        """The ratios, with the variance that the delta method gives; not a number where `below` is not above 0.
+        """The ratios, with variances by the delta method; NaN where `below` is not above 0.
 
         Example:
-            >>> one = np.ones((3, 1))
-            >>> Ratios.of(np.array([0.1]), np.array([-0.1]), one, 9, bounds=(0.0, 1.0)).value.tolist()
+            >>> moments = np.ones((3, 1))
+            >>> Ratios.of(np.array([0.1]), np.array([-0.1]), moments, 9, bounds=(0.0, 1.0)).value.tolist()
             [nan]
         """
         known = below > 0
@@ -112,7 +113,7 @@ class Ratios(Estimate):
         )
 
     def parts(self) -> dict[str, Json]:
-        """All but the values and variances, as JSON: what intervals and differences are made of."""
+        """Everything except the values and variances, as JSON: what intervals and differences are computed from."""
         ends: list[Json] = list(self._bounds)
         rows = {"above": self.above, "below": self.below}
         plain: dict[str, Json] = {name: row.tolist() for name, row in rows.items()}
@@ -125,32 +126,32 @@ class Ratios(Estimate):
         """Read back what `parts` wrote.
 
         Example:
-            >>> made = Ratios.of(np.array([0.1]), np.array([0.2]), np.ones((3, 1)), 9, bounds=(0.0, 1.0))
-            >>> Ratios.from_parts(made.parts(), made.value, made.variance).interval() == made.interval()
+            >>> ratios = Ratios.of(np.array([0.1]), np.array([0.2]), np.ones((3, 1)), 9, bounds=(0.0, 1.0))
+            >>> Ratios.from_parts(ratios.parts(), ratios.value, ratios.variance).interval() == ratios.interval()
             True
         """
         bounds, pair, weights = (
             (float(a), float(b)) for a, b in (parts[name] for name in ("bounds", "pair", "weights"))
         )
-        given: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             name: np.array(parts[name], dtype=np.float64) for name in ("above", "below", "moments")
         }
-        return Ratios(value, variance, 0, "ratio", "quantity", bounds=bounds, pair=pair, weights=weights, **given)
+        return Ratios(value, variance, 0, "ratio", "quantity", bounds=bounds, pair=pair, weights=weights, **arrays)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Fieller's intervals, one value at a time; within `bounds` where nothing can be told of the group's size."""
+        """Fieller's intervals, one value at a time; all of `bounds` where nothing is known of the group's size."""
         return fieller(self.above, self.below, self.moments, _reach(level), self._bounds)
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Difference:
-        """The value at one place minus that at another, which is of another group.
+        """The value of one group minus that of another, by their positions.
 
-        The interval is of all r - s for which the two sums that would be 0 at r and s are together within their joint
-        error: it holds the truth also where one of the groups is small.
+        The interval contains all r - s for which the two sums that are 0 at the true ratios r and s are jointly
+        compatible with 0: it covers the truth also where one of the groups is small.
 
         Example:
             >>> moments = np.array([[1e-4, 1e-4], [0.0, 0.0], [1e-4, 1e-4]])
-            >>> made = Ratios.of(np.array([0.2, 0.1]), np.array([0.5, 0.5]), moments, 1000, bounds=(0.0, 1.0))
-            >>> [round(end, 2) for end in made.difference(0, 1)]
+            >>> ratios = Ratios.of(np.array([0.2, 0.1]), np.array([0.5, 0.5]), moments, 1000, bounds=(0.0, 1.0))
+            >>> [round(end, 2) for end in ratios.difference(0, 1)]
             [0.2, 0.14, 0.26]
         """
         reach, (least, most) = _reach(level), self._bounds
@@ -158,18 +159,18 @@ class Ratios(Estimate):
         if first == second or not all(0 <= place < len(self) for place in places):
             raise InvalidValue("groups", places, f"two different numbers from 0 to {len(self) - 1}")
         clear = bool((self.below[places] ** 2 > reach**2 * self.moments[2, places]).all())
-        # Of a group that cannot be told from nobody, no ratio can be chosen to fit: the error of both sums counts.
+        # For a group that cannot be distinguished from nobody no ratio fits: the error of both sums counts.
         most_score = reach**2 if clear else -2 * math.log(1 - level)
         ends = fieller(self.above, self.below, self.moments, math.sqrt(most_score), self._bounds)
         (low, other_low), (high, other_high) = (end[places] for end in ends)
         r, s = np.linspace(low, high, _POINTS)[:, None], np.linspace(other_low, other_high, _POINTS)[None, :]
-        tried = [self._zero(place, ratio) for place, ratio in zip(places, (r, s), strict=True)]
-        (sum_r, variance_r, weight_r), (sum_s, variance_s, weight_s) = tried
+        sums = [self._zero(place, ratio) for place, ratio in zip(places, (r, s), strict=True)]
+        (sum_r, variance_r, weight_r), (sum_s, variance_s, weight_s) = sums
         together = self.pair[0] * weight_r * weight_s + self.pair[1] * (sum_r * weight_s + sum_s * weight_r)
         free = np.maximum(variance_r * variance_s - together**2, 0.0)
         score = sum_r**2 * variance_s - 2 * sum_r * sum_s * together + sum_s**2 * variance_r
-        held = score <= most_score * free * (1 + 1e-9)
-        apart = (r - s)[held] if held.any() else np.array([low - other_high, high - other_low])
+        possible = score <= most_score * free * (1 + 1e-9)
+        apart = (r - s)[possible] if possible.any() else np.array([low - other_high, high - other_low])
         low, high = np.clip([apart.min(), apart.max()], least - most, most - least)
         value = float(self.value[first] - self.value[second])
         return Difference(value, float(np.nanmin([low, value])), float(np.nanmax([high, value])))
@@ -184,9 +185,9 @@ class Ratios(Estimate):
 def fieller(
     above: Floats, below: Floats, moments: Floats, reach: float, bounds: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """Of each ratio the smallest and the largest r with (above - r below)^2 <= reach^2 Var(above - r below).
+    """The smallest and the largest r with (above - r below)^2 <= reach^2 Var(above - r below), for each ratio.
 
-    Where `below` cannot be told from 0 these r have no end, and what is within `bounds` is given.
+    Where `below` cannot be distinguished from 0 these r are unbounded, and are cut at `bounds`.
 
     Example:
         >>> low, high = fieller(np.array([1.0]), np.array([2.0]), np.array([[0.0], [0.0], [0.01]]), 2.0, (0.0, 1.0))
@@ -201,12 +202,12 @@ def fieller(
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort(np.stack([(b - root) / a, (b + root) / a]), axis=0)
     closed = a > 0
-    # Otherwise all r are possible but those between the two ends, where there are such.
+    # Otherwise all r are possible except those between the two ends, if any.
     gap = ~closed & (b**2 - a * c > 0) & np.isfinite(ends).all(axis=0)
     under, over = gap & (ends[0] >= least), gap & (ends[1] <= most)
-    told = under | over
-    low = np.where(closed, ends[0], np.where(told & ~under, np.clip(ends[1], least, most), least))
-    high = np.where(closed, ends[1], np.where(told & ~over, np.clip(ends[0], least, most), most))
+    one_side = under | over
+    low = np.where(closed, ends[0], np.where(one_side & ~under, np.clip(ends[1], least, most), least))
+    high = np.where(closed, ends[1], np.where(one_side & ~over, np.clip(ends[0], least, most), most))
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""Classes by name, each loaded when it is first asked for; other packages add theirs by entry points."""
+"""Classes by name, each loaded when its name is first used; other packages add theirs by entry points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PluginRefused(HubbubError):
 
 
 class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
-    """A mapping from names to classes. Looking up one of our own loads its module and no other.
+    """A mapping from names to classes. Looking up a name loads its module and no other.
 
     A class of another package is named by an entry point of the registry's group. It is looked for only where the name
     is none of ours, so that a device that meets only ours never searches what is installed. One that takes a name of

@@ -14,7 +14,7 @@ from hubbub.core.wire import Column, pack_columns, unpack_columns
 
 
 class Reports:
-    """A batch of reports made under one spec: what leaves the devices.
+    """A batch of reports of one mechanism: what leaves the devices.
 
     The first axis of every column is the report. *Public* columns (a hash seed, a cohort) were drawn without
     looking at the value; *private* ones depend on it. A single report is a batch of one.
@@ -22,7 +22,7 @@ class Reports:
     Parameters
     ----------
     spec_id
-        The spec they were made under.
+        The id of the mechanism's spec.
     public, private
         Columns by name: integer arrays of one length.
 
@@ -66,12 +66,12 @@ class Reports:
         if not isinstance(other, Reports):
             return NotImplemented
         return self.spec_id == other.spec_id and all(
-            mine.keys() == theirs.keys()
+            columns.keys() == others.keys()
             and all(
-                column.dtype == theirs[name].dtype and np.array_equal(column, theirs[name])
-                for name, column in mine.items()
+                column.dtype == others[name].dtype and np.array_equal(column, others[name])
+                for name, column in columns.items()
             )
-            for mine, theirs in ((self.public, other.public), (self.private, other.private))
+            for columns, others in ((self.public, other.public), (self.private, other.private))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -97,8 +97,8 @@ class Reports:
 
         Example:
             >>> import numpy as np
-            >>> one = Reports("0" * 32, private={"value": np.uint8([1])})
-            >>> len(Reports.concat([one, one]))
+            >>> batch = Reports("0" * 32, private={"value": np.uint8([1])})
+            >>> len(Reports.concat([batch, batch]))
             2
         """
         parts = list(batches)
@@ -123,9 +123,9 @@ class Reports:
         return pack_columns("reports", self.spec_id, self._n, columns)
 
     def to_bare(self) -> bytes:
-        """The values alone, column after column, little-endian: for a reader who knows what the columns are.
+        """The values alone, column after column, little-endian, for a reader who knows the columns.
 
-        Nothing in it names the spec. `Mechanism.read_bare` reads it back.
+        The bytes do not name the spec. `Mechanism.read_bare` reads it back.
 
         Example:
             >>> import numpy as np

@@ -1,9 +1,10 @@
-"""Estimates of what was chosen because its estimate was high, with intervals that allow for having been chosen.
+"""Estimates that were selected because they exceed a cut, with intervals that account for the selection.
 
-Of many candidates those are shown whose estimate passed a cut, and such estimates are too high more often than too low.
-An interval here holds the truth with its probability *given* that the estimate passed: a normal estimate X of the truth
-t with standard error s that is shown only above the cut c has P(X >= x | X > c) = Q((x - t)/s) / Q((c - t)/s), which
-grows with t; the ends are the t that make it alpha/2 and 1 - alpha/2. Far above the cut it is the usual interval.
+Where only the candidates with estimates above a cut are shown, these estimates are too high more often than too low. An
+interval here covers the truth with its probability *given* that the estimate exceeds the cut: a normal estimate X of
+the truth t with standard error s that is shown only above the cut c has P(X >= x | X > c) = Q((x - t)/s) / Q((c -
+t)/s), which grows with t; the ends are the t that make it alpha/2 and 1 - alpha/2. Far above the cut it is the usual
+interval.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, eq=False)
 class Selected(Estimate):
-    """Values that are told because their unbiased estimates, `centre` or else `value`, were above a cut.
+    """Values that are released because their unbiased estimates (`centre`, or else `value`) exceed a cut.
 
     Parameters
     ----------
     cut
-        What an estimate had to exceed, known without looking at it; -inf where everything is told.
+        What an estimate had to exceed, which does not depend on it; -inf where everything is released.
 
     Example:
         >>> Selected([0.11, 0.5], [1e-4, 1e-4], 1000, cut=0.1).interval()[0].round(4).tolist()
@@ -40,7 +41,7 @@ class Selected(Estimate):
     cut: float = -math.inf
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Intervals that hold the truth with probability `level`, given that the estimate passed the cut."""
+        """Intervals that cover the truth with probability `level`, given that the estimate exceeds the cut."""
         if not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
         ends = [
@@ -52,7 +53,7 @@ class Selected(Estimate):
 
 
 def conditional_interval(x: float, error: float, cut: float, level: float) -> tuple[float, float]:
-    """The interval of a normal estimate that was seen because it exceeds a cut.
+    """The interval of a normal estimate that was selected because it exceeds a cut.
 
     Example:
         >>> [round(end, 3) for end in conditional_interval(0.0, 1.0, -math.inf, 0.95)]
@@ -67,7 +68,7 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
     z = (cut - x) / error  # at most 0, but for rounding
 
     def end(chance: float) -> float:
-        # Far below the cut the chance falls very slowly: what lies further down tells nothing of a share.
+        # Far below the cut the probability falls very slowly: the search ends at a distance that no share has.
         low, high = -_FAR, _FAR
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -82,7 +83,7 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
 
 @cache
 def _quantile(chance: float) -> float:
-    """Pages ask for the same of a hundred thousand values."""
+    """The normal quantile; cached, because pages need it for a hundred thousand values."""
     return NormalDist().inv_cdf(chance)
 
 

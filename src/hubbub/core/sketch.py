@@ -14,7 +14,7 @@ LARGEST = (1 << 63) - 1
 
 
 class Sketch:
-    """How many reports were folded in, and int64 counts; of shuffled reports, how many of them are fakes.
+    """The number of reports, int64 counts over them, and how many of the reports are fakes of shufflers.
 
     `a + b` merges two sketches of one spec: in any order, on any machine, the bytes are the same.
 
@@ -66,7 +66,7 @@ class Sketch:
 
     @property
     def people(self) -> int:
-        """How many reports are people's.
+        """How many reports are not fakes.
 
         Example:
             >>> import numpy as np
@@ -76,7 +76,7 @@ class Sketch:
         return self.n - self.fakes
 
     def with_fakes(self, fakes: int) -> Sketch:
-        """The same sketch, of whose reports so many are fakes.
+        """The same sketch, with so many of its reports known to be fakes.
 
         Example:
             >>> import numpy as np
@@ -106,8 +106,8 @@ class Sketch:
             hubbub.core.errors.DecodeError: sketch: got b''; allowed: ...
         """
         spec_id, n, columns = unpack_columns("sketch", data)
-        given = [(column.part, column.name, column.type) for column in columns]
-        if given != [("counts", name, "i8") for name in ("counts", "fakes")[: len(columns)]]:
+        layout = [(column.part, column.name, column.type) for column in columns]
+        if layout != [("counts", name, "i8") for name in ("counts", "fakes")[: len(columns)]]:
             raise DecodeError("columns", [column.name for column in columns], "one int64 column of counts")
         fakes = columns[1].array() if columns[1:] else np.zeros(1, dtype=np.int64)
         if fakes.shape != (1,) or not bool(fakes[0]) == bool(columns[1:]) or not 0 <= int(fakes[0]) <= n:

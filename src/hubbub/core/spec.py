@@ -71,9 +71,9 @@ def integer(name: str, value: object) -> int:
 
 
 def added(first: str, default: str | None = None) -> Any:
-    """A field that came to a class of which specs are kept: a spec without it means `first`, so that ids stay.
+    """A dataclass field that was added after specs were stored: a spec without it means `first`, so that ids stay.
 
-    What is built anew has the default, which is `first` unless given.
+    New instances have the default, which is `first` unless given.
 
     Example:
         >>> from dataclasses import dataclass, fields

@@ -21,7 +21,8 @@ _PAIRED = "numbers from -1 to 1"
 
 
 class Clipping(NamedTuple):
-    """What cutting rows to a number of entries does: rows cut, the share of all entries lost, the bias of each mean."""
+    """The effect of clipping rows to a number of entries: rows clipped, the share of entries lost, the bias of each
+    mean."""
 
     rows: int
     lost: float
@@ -31,9 +32,8 @@ class Clipping(NamedTuple):
 class Ternary:
     """A batch of vectors over {-1, 0, 1}, kept as their entries that are not zero.
 
-    A key held with a real value from -1 to 1 is an entry too, which a device rounds to +1 with probability (1+v)/2
-    and to -1 otherwise: the mean is kept, and so is that the key is held. (A key held with the value 0 is therefore
-    not a missing one.)
+    A key held with a real value v from -1 to 1 is an entry too. A device rounds it to +1 with probability (1+v)/2 and
+    to -1 otherwise, without bias. A key held with the value 0 is therefore still held, unlike a missing key.
 
     Example:
         >>> batch = Ternary.dense([[0, 1, 0], [-1, 0, 1]])
@@ -90,19 +90,19 @@ class Ternary:
             [0.5, 0.0, -0.25]
         """
         everyone = list(people)
-        who = list(map(id, everyone))
-        distinct = dict(zip(who, everyone, strict=True))  # a population repeats a few rows: read each once
+        identities = list(map(id, everyone))
+        distinct = dict(zip(identities, everyone, strict=True))  # a population repeats a few rows: read each once
         for person in distinct.values():
             if not isinstance(person, Mapping):
                 raise InvalidValue("values", person, "a mapping of keys to values for each person")
         keys = [key for person in distinct.values() for key in person]
         values = [value for person in distinct.values() for value in person.values()]
         row = np.repeat(np.arange(len(distinct)), [len(person) for person in distinct.values()])
-        read = _gathered(row, _array(keys, np.int64), _array(values, np.float64), len(distinct), dimension)
+        batch = _gathered(row, _array(keys, np.int64), _array(values, np.float64), len(distinct), dimension)
         if len(distinct) == len(everyone):
-            return read
+            return batch
         number = {identity: k for k, identity in enumerate(distinct)}
-        return Ternary(read.entries[[number[identity] for identity in who]], dimension)
+        return Ternary(batch.entries[[number[identity] for identity in identities]], dimension)
 
     @staticmethod
     def columns(
@@ -125,9 +125,10 @@ class Ternary:
 
     @staticmethod
     def rounded(rows: ArrayLike, rng: Random) -> Ternary:
-        """From rows of real numbers v from -1 to 1, each made its sign with probability |v| and else 0: unbiased.
+        """From rows of real numbers v from -1 to 1. Each becomes its sign with probability |v|, and 0 otherwise:
+        unbiased.
 
-        For gradients and the like, where a small number is as good as none. (For key-value data see `pairs`.)
+        For gradients and the like, where a small number matters little. (For key-value data see `pairs`.)
 
         Example:
             >>> batch = Ternary.rounded(np.full((10_000, 2), [0.25, -1.0]), Random(seed=1))
@@ -138,8 +139,8 @@ class Ternary:
         if array.ndim != 2 or array.dtype.kind not in "iuf":
             raise InvalidValue("rows", rows, "rows of numbers from -1 to 1")
         chance = to_units(np.abs(array).ravel(), 0.0, 1.0, 1).reshape(array.shape)
-        kept = rng.uint32(*array.shape) < chance
-        return Ternary.dense(np.where(kept, np.sign(array), 0).astype(np.int8))
+        nonzero = rng.uint32(*array.shape) < chance
+        return Ternary.dense(np.where(nonzero, np.sign(array), 0).astype(np.int8))
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -151,7 +152,7 @@ class Ternary:
         return f"Ternary(n={len(self)}, dimension={self.dimension})"
 
     def means(self) -> NDArray[np.float64]:
-        """The mean of every position: what an estimate should come to."""
+        """The true mean of every position."""
         key, value, _ = self._flat()
         return np.bincount(key, weights=value, minlength=self.dimension) / max(len(self), 1)
 
@@ -160,28 +161,29 @@ class Ternary:
         return np.bincount(self._flat()[0], minlength=self.dimension) / max(len(self), 1)
 
     def clipping(self, sparsity: int) -> Clipping:
-        """What is lost where a device with more than `sparsity` entries reports as many of them, drawn at random.
+        """The effect of clipping: a device with more than `sparsity` entries reports `sparsity` of them, drawn at
+        random.
 
         Example:
             >>> Ternary.dense([[1, 1, 1, 1], [1, 0, 0, 0]]).clipping(2)
             Clipping(rows=1, lost=0.4, bias=array([-0.25, -0.25, -0.25, -0.25]))
         """
-        key, value, held = self._flat()
-        lost = np.maximum(1 - sparsity / np.maximum(held, 1), 0.0)
+        key, value, sizes = self._flat()
+        lost = np.maximum(1 - sparsity / np.maximum(sizes, 1), 0.0)
         bias = -np.bincount(key, weights=value * lost, minlength=self.dimension) / max(len(self), 1)
         rows = int(np.count_nonzero((self.entries >= 0).sum(axis=1) > sparsity))
         return Clipping(rows, float(lost.sum() / max(key.size, 1)), bias + 0.0)
 
     def _flat(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
         """The position and the value of every entry, and how many entries its row has."""
-        there = self.entries >= 0
-        flat = self.entries[there]
-        held = np.broadcast_to(there.sum(axis=1)[:, None], there.shape)[there]
-        return flat >> INDEX_SHIFT, (flat & (2 * GRAIN - 1)) / (GRAIN / 2) - 1, held
+        present = self.entries >= 0
+        flat = self.entries[present]
+        sizes = np.broadcast_to(present.sum(axis=1)[:, None], present.shape)[present]
+        return flat >> INDEX_SHIFT, (flat & (2 * GRAIN - 1)) / (GRAIN / 2) - 1, sizes
 
 
 def as_ternary(values: Any, dimension: int) -> Ternary:
-    """Read a batch as users give it: rows, a mapping for each person, or a `Ternary`.
+    """Read a batch in any of its forms: rows, a mapping for each person, or a `Ternary`.
 
     Example:
         >>> as_ternary([{1: -1}], 3).means().tolist(), as_ternary([[0, 1, 0]], 3).means().tolist()

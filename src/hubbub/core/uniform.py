@@ -1,4 +1,4 @@
-"""Uniform choices among different numbers of things, from random words that were drawn already."""
+"""Uniform integers and uniform subsets, from random words that were drawn already."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -
         words[redraw] = rng.uint64(redraw.size)
         redraw = redraw[words[redraw] > last[redraw]]
     return (words % limit).astype(np.int64)
+
+
+def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
+    """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word a column.
+
+    By selection sampling: a column is marked with probability (columns still to mark)/(columns still to visit).
+
+    Example:
+        >>> subsets(Random(seed=1).uint64(3, 4), np.array([0, 2, 4]), Random(seed=2)).sum(axis=1).tolist()
+        [0, 2, 4]
+    """
+    remaining, columns = counts.copy(), words.shape[1]
+    marked = np.empty(words.shape, dtype=bool)
+    for column in range(columns):
+        marked[:, column] = bounded(words[:, column], np.full(len(words), columns - column), rng) < remaining
+        remaining -= marked[:, column]
+    return marked

@@ -1,4 +1,4 @@
-"""Binary columns: msgpack around raw little-endian arrays. Decoding believes nothing it has not checked."""
+"""Binary columns: msgpack around raw little-endian arrays. Decoding trusts nothing that it has not checked."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def unpack_columns(kind: str, data: bytes) -> tuple[str, int, list[Column]]:
     try:
         frame = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
-        shown = data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
-        raise DecodeError(kind, shown, f"well-formed binary columns ({error})") from None
+        start = data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
+        raise DecodeError(kind, start, f"well-formed binary columns ({error})") from None
     if frame.kind != kind:
         raise DecodeError(kind, frame.kind, "bytes of that kind")
     if len(frame.spec_id) != 32 or not set(frame.spec_id) <= set("0123456789abcdef"):

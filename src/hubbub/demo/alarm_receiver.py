@@ -42,8 +42,8 @@ def signed_right(headers: Mapping[str, str], body: bytes, secret: str, now: floa
         return False
     key = base64.b64decode(secret.removeprefix("whsec_"))
     right = base64.b64encode(hmac.digest(key, f"{delivery}.{stamp}.".encode() + body, "sha256")).decode()
-    given = headers.get("webhook-signature", "").split()
-    return any(hmac.compare_digest(f"v1,{right}".encode(), each.encode()) for each in given)
+    signatures = headers.get("webhook-signature", "").split()
+    return any(hmac.compare_digest(f"v1,{right}".encode(), signature.encode()) for signature in signatures)
 
 
 class AlarmReceiver:
@@ -89,7 +89,7 @@ class AlarmReceiver:
     def _take(self, headers: Mapping[str, str], body: bytes) -> bool:
         if not signed_right(headers, body, self.secret, time.time()):
             return False
-        told = json.loads(body)
-        if told["id"] not in {alarm.id for alarm in self.alarms}:  # the same may come twice
-            self.alarms.append(DeliveredAlarm(told["id"], told["data"]))
+        event = json.loads(body)
+        if event["id"] not in {alarm.id for alarm in self.alarms}:  # the same event may come twice
+            self.alarms.append(DeliveredAlarm(event["id"], event["data"]))
         return True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
-import threading
 from pathlib import Path
+
+from hubbub.demo.input_ends import terminate_when_input_ends
 
 
 def main() -> int:
@@ -39,21 +38,15 @@ def main() -> int:
     clock = TrustedClock(store.clock(), hold=hold_for(collections))
     alarms = {name: AlarmPlan.from_spec(spec) for name, spec in settings["alarms"].items()}
     collector = Collector(collections, store, clock=clock, keys=keys, alarms=alarms)
-    told = [Webhook("demo", settings["webhook"]["url"], read_secrets("secret", settings["webhook"]["secret"]))]
+    webhooks = [Webhook("demo", settings["webhook"]["url"], read_secrets("secret", settings["webhook"]["secret"]))]
 
     def ready() -> None:
         # From here on a signal is a request to stop; whoever started this need not live to send it.
-        threading.Thread(target=_stop_with_input, daemon=True).start()
+        terminate_when_input_ends()
         print(json.dumps({"port": listening.getsockname()[1], "public_key": keys.public.hex()}), flush=True)
 
     # The pages are for everyone who can reach this machine's own address.
-    return run(collector, tokens, [listening], routes=dashboard(None), on_ready=ready, webhooks=told)
-
-
-def _stop_with_input() -> None:
-    while os.read(0, 1024):  # not sys.stdin: its lock, held here, would spoil the exit
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    return run(collector, tokens, [listening], routes=dashboard(None), on_ready=ready, webhooks=webhooks)
 
 
 if __name__ == "__main__":

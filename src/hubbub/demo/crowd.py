@@ -35,7 +35,7 @@ _EMOJI, _TWEETS = 969, 156_941
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """People with a value each; only a simulation has this.
+    """People with one value each: the truth, which only a simulation has.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def emoji_crowd(n: int | None, rng: Random, say: Callable[[str], None] | None = 
     counts = emoji()
     labels = tuple(map(str, counts.labels))
     names = tuple(unicodedata.name(label[0], f"u+{ord(label[0]):04x}").lower() for label in labels)
-    drawn = "" if n is None else f"{n:,} people drawn from "
-    source = f"{drawn}{counts.n:,} uses of {len(labels)} emoji in tweets (Emoji Sentiment Ranking 1.0, CC BY-SA 4.0)"
+    sampled = "" if n is None else f"{n:,} people drawn from "
+    source = f"{sampled}{counts.n:,} uses of {len(labels)} emoji in tweets (Emoji Sentiment Ranking 1.0, CC BY-SA 4.0)"
     return Crowd(source, labels, names, counts.population(rng, n))
 
 
@@ -106,10 +106,10 @@ def zipf_crowd(n: int | None, rng: Random) -> Crowd:
 
 @dataclass(frozen=True)
 class CrowdSender:
-    """One device: what its owner holds, what it sent, and what that tells.
+    """One device: the value of its owner, the report it sent, and what the report reveals.
 
-    `before` and `after` are the belief in what the owner holds of an observer who held all values equally likely,
-    without and with the report.
+    `before` and `after` are the probabilities that an observer gives to the owner's value, without and with the report,
+    if the observer thought all values equally likely before.
     """
 
     holds: str
@@ -120,7 +120,7 @@ class CrowdSender:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """A collection that took place.
+    """The result of one collection, from devices to estimate.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Demo:
     shards
         The sketches of the parts of the server; the first is of those few devices.
     merged
-        The sketch that merging them gave, and the sha256 of its bytes for each order in which they were merged.
+        The sketch that merging the shards gave. `digests` are the sha256 of its bytes for each order of merging.
     estimate
         What the server learns.
     """
@@ -205,10 +205,10 @@ def demo(crowd: Crowd, *, epsilon: float, rng: Random, progress: Callable[[int, 
 
 @dataclass(frozen=True)
 class Other:
-    """What another mechanism would have given the same people.
+    """The result of another mechanism with the same people.
 
-    `predicted` is the root mean square standard error over all values by its formula, None where it has none, and
-    `measured` the root mean square error it made; `estimates` are of the values held by most.
+    `predicted` is the root mean square standard error over all values by its formula, None if there is none;
+    `measured` is the root mean square error; `estimates` are those of the most common values.
     """
 
     mechanism: str

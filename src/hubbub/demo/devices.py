@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -21,38 +20,39 @@ from hubbub.collection import Collection, open_sealed
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.demo.input_ends import until_input_ends
 from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.protocols.ask import Ask
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 
-_Somebody: TypeAlias = People | Owners | Riders | Speakers
+_Owners: TypeAlias = People | Owners | Riders | Speakers
 
 PAUSE = 0.2
-"""Seconds between one look at the asks and the next."""
+"""Seconds between two requests for the open asks."""
 
 SPREAD = 0.6
-"""Over which part of an ask's time devices answer it."""
+"""The part of an ask's time over which devices spread their answers."""
 
 
 class Devices:
-    """Devices that fetch signed asks, and answer each once: those on its arc whose account allows it.
+    """Devices that fetch signed asks and answer each ask once, if they are on its arc and their ledger allows it.
 
     Parameters
     ----------
     transport, public_key, name
-        Where the collection is, who signs it, and what it is called.
+        The collector, the key that the collection is signed with, and the collection's name.
     people
-        Whose devices they are.
+        The owners of the devices.
     """
 
-    def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Somebody) -> None:
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Owners) -> None:
         self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
         self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
         promises = [
             *self.collection.promises,
-            *(each for terms in self.collection.terms.values() for each in terms.promises),
+            *(promise for terms in self.collection.terms.values() for promise in terms.promises),
         ]
         self._rng = Random(seed=people.seed).child("devices", people.group)
         self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises), first=1)
@@ -71,7 +71,7 @@ class Devices:
                 continue
 
     def turn(self, now: float) -> None:
-        """Answer what is asked now, as far as the time of each device has come."""
+        """Answer the open asks, for the devices whose time to answer has come."""
         asks = open_sealed(self._fetch(f"{self._root}/asks"), self._keys)
         step = int(asks["step"])
         version = (asks["collection"], asks["version"])
@@ -83,7 +83,7 @@ class Devices:
                 self._answer(published, step, now)
 
     def send(self) -> None:
-        """Send what waits; what is not acknowledged stays, and is sent again as it is."""
+        """Send the reports that wait. Those that are not acknowledged stay, and are sent again unchanged."""
         while self._waiting:
             response = self._transport.request("POST", "/v1/reports", {"Content-Type": BATCH_TYPE}, self._waiting[0])
             if response.status >= 500:
@@ -103,11 +103,10 @@ class Devices:
         done |= due
         self._latest = max(self._latest, int(now))  # a wall clock may be set back; the ledgers' is not
         terms = self.collection.terms[question]
-        account, asked = terms.account, ask
         if terms.study is not None:
-            asked = replace(ask, step=published.run)  # in every run their owners hold something else
+            ask = replace(ask, step=published.run)  # in every run the owners hold another value
         for reports in self._fleet.reports(
-            asked, np.flatnonzero(due), now=self._latest, account=account, question=question
+            ask, np.flatnonzero(due), now=self._latest, account=terms.account, question=question
         ):
             if len(reports):
                 self._wait(published, reports)
@@ -123,26 +122,13 @@ class Devices:
         return json.loads(response.body)
 
 
-def until_input_ends() -> threading.Event:
-    """An event that is set when standard input ends: whoever started this need not live to say so."""
-    stop = threading.Event()
-
-    def stop_with_input() -> None:
-        while os.read(0, 1024):  # not sys.stdin: its lock, held here, would spoil the exit
-            pass
-        stop.set()
-
-    threading.Thread(target=stop_with_input, daemon=True).start()
-    return stop
-
-
 def main() -> int:
     """Read one line of settings, and answer until standard input ends."""
     settings = json.loads(sys.stdin.readline())
     stop = until_input_ends()
-    given = settings["people"]
-    kinds: dict[str, type[_Somebody]] = {"histories": Owners, "amounts": Riders, "texts": Speakers}
-    people = next((kind for key, kind in kinds.items() if key in given), People)(**given)
+    spec = settings["people"]
+    kinds: dict[str, type[_Owners]] = {"histories": Owners, "amounts": Riders, "texts": Speakers}
+    people = next((kind for key, kind in kinds.items() if key in spec), People)(**spec)
     transport = HttpTransport(settings["address"])
     Devices(transport, bytes.fromhex(settings["public_key"]), settings["name"], people).run(stop)
     return 0

@@ -1,4 +1,4 @@
-"""A release as it is watched, and what is drawn of a run."""
+"""A release as `hubbub watch` shows it, and what a run must have to be drawn."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hubbub.demo.step_times import StepTimes
 
 @dataclass(frozen=True)
 class Moment:
-    """A release as it was seen: the number with its 95% interval, and the alarm.
+    """A release of a watched stream: the watched number with its 95% interval, and whether the alarm is on.
 
-    The number is NaN before anything was heard, the ends of its interval in every step that heard nothing. `spent` is
-    what the window's steps took, of epsilon, on average over the devices; `n` the estimated population; `time` when
-    the step begins, in Unix seconds, where that is known. Of simulated devices, `truth` is the number itself and `bits`
-    what a device sent and received so far, on average.
+    The number is NaN before the first report; the ends of its interval are NaN in every step without reports. `spent`
+    is the epsilon that the steps of the window took, on average over the devices; `n` is the estimated number of
+    devices; `time` is when the step begins, in Unix seconds, if that is known. For simulated devices, `truth` is the
+    true number and `bits` the bits that a device has sent and received so far, on average.
 
     Example:
         >>> moment = Moment(step=3, value=0.2, low=0.1, high=0.3, published=True, spent=0.1, n=9.0, alarm=False,
@@ -40,7 +40,7 @@ class Moment:
     time: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What the server knows of it: the truth and the devices' own counts stay here."""
+        """The moment as JSON: only what the server knows, without the truth and the devices' own counts."""
         keys = ("step", "value", "low", "high", "published", "spent", "n", "alarm")
         when = {} if self.time is None else {"time": datetime.fromtimestamp(self.time, UTC).isoformat()}
         return when | {key: getattr(self, key) for key in keys}

@@ -1,4 +1,4 @@
-"""Watching a real collector: what it releases of a question, as it does, over its public API."""
+"""Watching a real collector over its public API: the releases of a question, as they come."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from hubbub.dashboard.alarm_history import AlarmHistory
 from hubbub.demo.collector_api import Away, CollectorApi
 from hubbub.demo.moment import Moment
 from hubbub.demo.step_times import StepTimes
-from hubbub.simulate.columns import one_of
+from hubbub.questions.keys import NOTHING
+from hubbub.simulate.column_batches import one_of
 
 HISTORY = 80
-"""Releases that are there already and are shown at the beginning."""
-_NOBODY = ("(none)",)  # what stands for no value
+"""How many earlier releases are shown at the beginning."""
+_NOBODY = ("(none)",)  # the label of those who have no value
 _LONGEST_WAIT = 30.0
 
 
 class RemoteWatch:
-    """Follows a question of a collector; iterate for a Moment a release, and None whenever something else changed.
+    """Follows a question of a collector. Yields a Moment for each release, and None whenever something else changed.
 
-    It begins with the latest releases that there are. While the collector is away, `away` says why and it is asked
-    again, less and less often; what was released meanwhile comes when it is back, in order.
+    It begins with the latest releases. While the collector cannot be reached, `away` says why, and the collector is
+    asked again, less and less often; when it is back, the releases that were missed come in order.
 
     Parameters
     ----------
@@ -65,14 +66,14 @@ class RemoteWatch:
         self._pause, self._rng = pause, Random()
         self._last = -1, 0
         try:
-            self._look(collection, question)
+            self._choose(collection, question)
         except (KeyError, TypeError, AttributeError):
             raise InvalidValue("url", api.url, "the address of a collector: the answer is another's") from None
 
-    def _look(self, collection: str | None, question: str | None) -> None:
-        """What there is to watch."""
-        served = [each["name"] for each in self.api.get("/v1/collections")["collections"]]
-        self.collection = _chosen("collection", collection, served)
+    def _choose(self, collection: str | None, question: str | None) -> None:
+        """Ask the collector what it serves, and choose what is watched."""
+        names = [document["name"] for document in self.api.get("/v1/collections")["collections"]]
+        self.collection = _chosen("collection", collection, names)
         # Whether its seal is right matters to devices; here it only says when steps are.
         spec = json.loads(self.api.get(f"/v1/collections/{self.collection}")["payload"])
         self.question = _chosen("question", question, list(spec["questions"]))
@@ -88,8 +89,8 @@ class RemoteWatch:
     @property
     def name(self) -> str:
         """What is watched."""
-        what = self.question if self.watched is None else f"{self.question}: {self.watched}"
-        return f"{'share' if self.share else 'mean'} of {what}"
+        number = self.question if self.watched is None else f"{self.question}: {self.watched}"
+        return f"{'share' if self.share else 'mean'} of {number}"
 
     @property
     def changes(self) -> list[Moment]:
@@ -119,7 +120,7 @@ class RemoteWatch:
         return self.steps is not None and len(self.moments) >= self.steps
 
     def _fetch(self) -> Iterator[Moment]:
-        """What was released since the last one that is known."""
+        """The releases since the last one that is known."""
         most = HISTORY if self.steps is None else min(self.steps - len(self.moments), HISTORY)
         first = "" if self._last[0] < 0 else f"&from={self._last[0]}"
         self.alarms = AlarmHistory(self.api.get(f"/v1/collections/{self.collection}/alarms"), self.question)
@@ -151,7 +152,7 @@ class RemoteWatch:
         )
 
     def _place(self, release: dict[str, Any]) -> int | None:
-        """Where the watched category is among the numbers; chosen by the first release that has some."""
+        """The place of the watched category among the numbers. The first release with numbers chooses the category."""
         labels, values = release["labels"], release["value"]
         if not values:
             return None
@@ -165,13 +166,14 @@ class RemoteWatch:
         return int(labels.index(self.watched))
 
 
-def _chosen(field: str, given: str | None, there: list[str]) -> str:
-    if given is None and len(there) == 1:
-        return there[0]
-    if given not in there:
-        raise InvalidValue(field, given, one_of(there) if there else "nothing: there is none")
-    return given
+def _chosen(field: str, name: str | None, names: list[str]) -> str:
+    if name is None and len(names) == 1:
+        return names[0]
+    if name not in names:
+        given = NOTHING if name is None else name
+        raise InvalidValue(field, given, one_of(names) if names else "nothing: there is none")
+    return name
 
 
-def _number(told: float | None) -> float:
-    return math.nan if told is None else float(told)
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

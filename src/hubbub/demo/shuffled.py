@@ -1,7 +1,4 @@
-"""A demonstration of shuffled reports: a real collector, two real shufflers, and devices, each a process of its own.
-
-Every process that is started holds one end of a pipe as its standard input, and stops when that ends.
-"""
+"""The demonstration of shuffled reports: a real collector, two real shufflers, and devices, each in its own process."""
 
 from __future__ import annotations
 
@@ -38,18 +35,18 @@ _START_SECONDS = 8
 
 @dataclass(frozen=True, eq=False)
 class ShuffledResult:
-    """What came out of one step.
+    """The result of one step.
 
     Parameters
     ----------
     estimate, truth
         The shares that were released, and those of the people.
     batch, coalitions
-        The collector's own account of the batch, and what can be learned of it.
+        What the collector says of the batch, and what each coalition can learn from it.
     shufflers
         The status of each shuffler.
     outcomes
-        The collector's reports by what became of them.
+        The number of reports by outcome.
     """
 
     estimate: Estimate
@@ -61,7 +58,7 @@ class ShuffledResult:
 
 
 class ShuffledDemo:
-    """The demonstration, while a `with` block lasts.
+    """The demonstration of shuffled reports; it runs while a `with` block lasts.
 
     Parameters
     ----------
@@ -70,11 +67,11 @@ class ShuffledDemo:
     step_seconds
         How long a step is.
     seed
-        What the devices' owners do; what the devices draw, too: they are simulated.
+        Decides what the owners of the devices hold, and what the devices draw: both are simulated.
     fakes
         How many reports each shuffler adds.
     say
-        Told when data is fetched.
+        Called with a message when data is fetched.
     """
 
     def __init__(
@@ -115,7 +112,7 @@ class ShuffledDemo:
         return self.scene.collection
 
     def result(self) -> ShuffledResult | None:
-        """What the first step told that was released; of one that a busy machine missed nothing is."""
+        """The result of the first step that was released; None before. A busy machine may miss earlier steps."""
         self._programs.check()
         root = f"/v1/collections/{self.scene.name}"
         rows = self._get(f"{root}/questions/popular/releases")["releases"]

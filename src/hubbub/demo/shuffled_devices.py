@@ -11,15 +11,16 @@ from hubbub.client.report_sealer import sealer_for
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.core.reports import Reports
-from hubbub.demo.devices import Devices, until_input_ends
+from hubbub.demo.devices import Devices
+from hubbub.demo.input_ends import until_input_ends
 from hubbub.demo.people import People
 
 AT_ONCE = 16
-"""Uploads that are on their way at a time: a shuffler answers when they are on its disk, many as soon as one."""
+"""How many uploads are under way at a time: a shuffler answers once they are on disk, which is as fast for many."""
 
 
 class ShuffledDevices(Devices):
-    """As `Devices`, but that every report is an upload of its own, in layers, to the first shuffler."""
+    """Devices that seal every report in layers, and send it to the first shuffler as an upload of its own."""
 
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: People) -> None:
         super().__init__(transport, public_key, name, people)
@@ -28,11 +29,11 @@ class ShuffledDevices(Devices):
         self._sealer, self._first = sealer_for(self.collection), HttpTransport(route.shufflers[0].url)
 
     def send(self) -> None:
-        """Send what waits; what is not acknowledged stays, and is sent again as it is."""
+        """Send the reports that wait. Those that are not acknowledged stay, and are sent again unchanged."""
         uploads, self._waiting = self._waiting, []
-        with ThreadPoolExecutor(AT_ONCE) as several:
-            taken = list(several.map(self._post, uploads))
-        self._waiting += [upload for upload, done in zip(uploads, taken, strict=True) if not done]
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            accepted = list(threads.map(self._post, uploads))
+        self._waiting += [upload for upload, done in zip(uploads, accepted, strict=True) if not done]
 
     def _post(self, upload: bytes) -> bool:
         try:

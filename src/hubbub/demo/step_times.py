@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.simulate.columns import CodedColumn, first_rows, number_of
+from hubbub.simulate.column_batches import first_rows
+from hubbub.simulate.columns import CodedColumn, number_of
 
 MOST_STEPS = 100_000
 _SECONDS, _MILLISECONDS = (1e8, 1e11), (1e11, 1e14)  # Unix times of the years 1973 to 5138, in either unit
@@ -94,8 +95,8 @@ def time_column(path: Path) -> str:
     """
     times = [name for name, values in first_rows(path).items() if _are_times(values)]
     if len(times) != 1:
-        found = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"
-        raise InvalidValue("step column", found, "one, such as 2026-01-30T14:05:00Z, or --step with its name")
+        number = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"
+        raise InvalidValue("step column", number, "one, such as 2026-01-30T14:05:00Z, or --step with its name")
     return times[0]
 
 

@@ -1,4 +1,4 @@
-"""The alarm of a watched stream: the collector's sequential test, on what each step heard by itself."""
+"""The alarm of a watched stream: the collector's sequential test, on the estimate of each step's own reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StreamAlarm:
         >>> for step, share in enumerate([0.45, 0.6, 0.45, 0.3], start=1):
         ...     own = Estimate([1 - share, share], [1e-4, 1e-4], 9)
         ...     release = Release(step=step, estimates={"shares": own}, published=True, spent=0.0, n=9)
-        ...     print(alarm.hear(release), end=" ")
+        ...     print(alarm.judge(release), end=" ")
         False True False True
         >>> alarm.on
         False
@@ -53,14 +53,14 @@ class StreamAlarm:
         """Whether it is on."""
         return self._state.raised is not None
 
-    def hear(self, release: Release) -> bool:
-        """Judge a release; whether that turned the alarm on or off. A step that heard nothing changes nothing."""
+    def judge(self, release: Release) -> bool:
+        """Judge a release; return whether that turned the alarm on or off. A step without reports changes nothing."""
         own = release.own
         if own is None or not own.n:
             return False
-        seen, expected = own.linear(self._weights), self._test.expects(self._state)
+        watched, expected = own.linear(self._weights), self._test.expects(self._state)
         at_null = 0.0 if expected is None else stderr_at(own, self._weights, expected)
-        value, stderr = float(seen.value[0]), max(float(seen.stderr[0]), at_null)
+        value, stderr = float(watched.value[0]), max(float(watched.stderr[0]), at_null)
         if not (math.isfinite(value) and 0 < stderr < math.inf):
             return False
         self._state, verdict = self._test.update(self._state, release.step, value, stderr)

@@ -1,4 +1,4 @@
-"""A file of a stream as a scene: each row is a device's value at a step."""
+"""A scene from a file of a stream, each row of which is a device's value at a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from hubbub.core.random import Random
 from hubbub.demo.step_times import StepTimes, read_times, time_column
 from hubbub.demo.watch_scenes import Stepwise, WatchScene
 from hubbub.protocols.window import Frequencies, Means, Statistic
-from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
+from hubbub.simulate.column_batches import one_of
+from hubbub.simulate.columns import MISSING, CodedColumn, number_of, read_column
 from hubbub.simulate.event_stream import NONE
 
 
@@ -67,21 +68,22 @@ def file_scene(
         _ = question.view  # refuses a range that is none before the file is read
     if step is None:
         step = "step" if every is None else time_column(path)
-    when, who, what = (_read(path, role, name) for role, name in (("step", step), ("device", device), ("value", value)))
+    roles = {"step": step, "device": device, "value": value}
+    when, who, values = (_read(path, role, name) for role, name in roles.items())
     placed = _numbered(when, who) if every is None else _timed(when, who, step, every)
     steps, n = placed.steps, len(who.labels)
-    read = _shares(what, watch) if question is None else _means(what, value, question, steps * n)
+    read = _shares(values, watch) if question is None else _means(values, value, question, steps * n)
     _refuse_lonely(placed)
     order = placed.order
     cuts = np.searchsorted(placed.step[order], np.arange(1, steps + 2))
     # Devices in the order of their names would make neighbours on the circle, and so a cohort, of those alike.
-    devices, held = rng.permutation(n)[who.codes[order]], read.held[order]
+    devices, ordered = rng.permutation(n)[who.codes[order]], read.rows[order]
 
     def row(at: int) -> NDArray[Any]:
         here = slice(cuts[at - 1], cuts[at])
-        values = np.full(n, read.empty)
-        values[devices[here]] = held[here]  # the last, where a device has several
-        return values
+        row_values = np.full(n, read.empty)
+        row_values[devices[here]] = ordered[here]  # the last, where a device has several
+        return row_values
 
     stream = Stepwise(row, n=n, steps=steps, domain=read.domain)
     truth = [float(read.weights @ stream.truth(at)) for at in range(1, steps + 1)]
@@ -113,26 +115,26 @@ def _timed(when: CodedColumn, who: CodedColumn, column: str, every: int) -> _Pla
     replaced = len(step) - len(np.unique(step * len(who.labels) + who.codes))
     note = (
         f"steps: {steps:,} of {duration_text(every)} by {column}, UTC, from {times.label(1)} to {times.label(steps)}; "
-        f"{replaced:,} rows were followed by another of their device in the same step"
+        f"{replaced:,} rows were replaced by a later one of their device in the same step"
     )
     return _Placed(step, np.lexsort((at, step)), steps, note, times)
 
 
 def _refuse_lonely(placed: _Placed) -> None:
-    """Refuse a file in which a step is, as a rule, one row: times that were taken for steps."""
+    """Refuse a file in which most steps have one row: its times were probably taken for steps."""
     rows = np.bincount(placed.step)[1:]
-    lonely, heard = int((rows == 1).sum()), int((rows > 0).sum())
-    if heard > 1 and 2 * lonely > heard:
-        said = f"{lonely:,} of {heard:,} steps with one row each"
-        way = "take a longer --every" if placed.times is not None else "--every 1h makes an hour of times a step"
-        raise InvalidValue("steps", said, f"steps in which several devices speak: {way}")
+    lonely, filled = int((rows == 1).sum()), int((rows > 0).sum())
+    if filled > 1 and 2 * lonely > filled:
+        found = f"{lonely:,} of {filled:,} steps with one row each"
+        way = "take a longer --every" if placed.times is not None else "--every 1h makes a step of every hour"
+        raise InvalidValue("steps", found, f"steps in which several devices have a row: {way}")
 
 
 class _Reading(NamedTuple):
-    """A value column as devices hold it: what each row holds, and a device without a row."""
+    """A value column as it is asked about: the value of each row, and the value of a device without a row."""
 
     name: str
-    held: NDArray[Any]
+    rows: NDArray[Any]
     empty: int | float
     domain: int | None
     question: Statistic
@@ -141,34 +143,35 @@ class _Reading(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _shares(what: CodedColumn, watch: str | None) -> _Reading:
-    labels = [label for label in what.labels if label not in (MISSING, NONE)]
+def _shares(column: CodedColumn, watch: str | None) -> _Reading:
+    labels = [label for label in column.labels if label not in (MISSING, NONE)]
     if not labels:
         raise InvalidValue("value column", NONE, "at least one other value")
-    counts = dict(zip(what.labels, np.bincount(what.codes).tolist(), strict=True))
+    counts = dict(zip(column.labels, np.bincount(column.codes).tolist(), strict=True))
     labels.sort(key=lambda label: -counts[label])
     if watch not in (None, NONE, *labels):
         raise InvalidValue("watch", watch, one_of([NONE, *labels]))
     chosen = labels[0] if watch is None else watch
     code_of = {label: code for code, label in enumerate([NONE, *labels])}
-    held = np.array([code_of.get(label, 0) for label in what.labels])[what.codes]
+    rows = np.array([code_of.get(label, 0) for label in column.labels])[column.codes]
     weights = np.zeros(len(code_of))
     weights[code_of[chosen]] = 1.0
     name = f"share of devices that hold {chosen!r}"
-    return _Reading(name, held, 0, len(code_of), Frequencies(len(code_of)), weights, (0.0, 1.0), ())
+    return _Reading(name, rows, 0, len(code_of), Frequencies(len(code_of)), weights, (0.0, 1.0), ())
 
 
-def _means(what: CodedColumn, column: str, question: Means, cells: int) -> _Reading:
-    numbers = np.array([math.nan if label in (MISSING, NONE) else _number(label) for label in what.labels])[what.codes]
-    held = question.view(numbers)
+def _means(column: CodedColumn, name: str, question: Means, cells: int) -> _Reading:
+    labelled = np.array([math.nan if label in (MISSING, NONE) else _number(label) for label in column.labels])
+    numbers = labelled[column.codes]
+    rows = question.view(numbers)
     low, high = question.low, question.high
     there = ~np.isnan(numbers)
-    outside, without = int((numbers != held)[there].sum()), cells - int(there.sum())
+    outside, without = int((numbers != rows)[there].sum()), cells - int(there.sum())
     note = (
         f"numbers: {outside:,} outside {low:g} to {high:g} were clipped; "
         f"{without:,} times a device had none, and counts as {low:g}"
     )
-    return _Reading(f"mean of {column}", held, low, None, question, np.ones(1), (low, high), (note,))
+    return _Reading(f"mean of {name}", rows, low, None, question, np.ones(1), (low, high), (note,))
 
 
 def _read(path: Path, role: str, name: str) -> CodedColumn:
@@ -199,8 +202,8 @@ def _refuse_twice(when: CodedColumn, who: CodedColumn) -> None:
     pairs, counts = np.unique(when.codes * len(who.labels) + who.codes, return_counts=True)
     if (counts > 1).any():
         at, which = divmod(int(pairs[np.argmax(counts > 1)]), len(who.labels))
-        said = f"device {who.labels[which]} more than once in step {when.labels[at]}"
-        raise InvalidValue("rows", said, "at most one row for each step and device")
+        repeated = f"device {who.labels[which]} more than once in step {when.labels[at]}"
+        raise InvalidValue("rows", repeated, "at most one row for each step and device")
 
 
 def _number(label: str) -> float:

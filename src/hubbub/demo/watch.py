@@ -20,7 +20,7 @@ from hubbub.simulate.ledgers import Ledgers
 
 
 class Watch:
-    """Runs a protocol over a scene; iterate for a Moment a step.
+    """Runs a protocol over a scene. Iterating over it yields one Moment for each step.
 
     Every device has a ledger, and a window that would be exceeded stops the run with `BudgetExceeded`.
 
@@ -61,10 +61,11 @@ class Watch:
         self.scene, self.method, self.epsilon, self.w = scene, method, epsilon, w
         self.share, self.span, self.times = scene.share, scene.span, scene.times
         self._protocol = window_stream(method, scene.question, epsilon=epsilon, w=w)
-        there = scene.stream.steps
-        wanted = there if steps is None else steps
-        if wanted is None or wanted < 1 or (there is not None and wanted > there):
-            raise InvalidValue("steps", wanted, f"a number of steps from 1 to {there or 'as many as you like'}")
+        available = scene.stream.steps
+        wanted = available if steps is None else steps
+        if wanted is None or wanted < 1 or (available is not None and wanted > available):
+            allowed = "a number of steps from 1" + ("" if available is None else f" to {available}")
+            raise InvalidValue("steps", wanted, allowed)
         if w > wanted:
             raise InvalidValue("w", w, f"at most the {wanted} steps there are")
         self.steps = wanted
@@ -84,7 +85,7 @@ class Watch:
 
     def __iter__(self) -> Iterator[Moment]:
         for release in converse(self._protocol, self.fleet.answer, steps=self.steps):
-            moment = self._see(release)
+            moment = self._moment(release)
             self.moments.append(moment)
             yield moment
 
@@ -113,13 +114,13 @@ class Watch:
         """When the alarm went on or off."""
         return [moment for moment in self.moments if moment.changed]
 
-    def _see(self, release: Release) -> Moment:
+    def _moment(self, release: Release) -> Moment:
         self._window.append(release.spent)
         # A ledger only falls as steps leave the window, so the largest is seen right after a step's asks.
         self._most = max(self._most, self.ledgers.most)
-        changed, seen = self.alarm.hear(release), release.estimate.linear(self.scene.weights)
-        value = float(seen.value[0]) if release.estimate.n else math.nan  # before anything was heard there is no number
-        low, high = (float(end[0]) if math.isfinite(end[0]) else math.nan for end in seen.interval(0.95))
+        changed, watched = self.alarm.judge(release), release.estimate.linear(self.scene.weights)
+        value = float(watched.value[0]) if release.estimate.n else math.nan  # before the first report
+        low, high = (float(end[0]) if math.isfinite(end[0]) else math.nan for end in watched.interval(0.95))
         return Moment(
             step=release.step,
             value=value,

@@ -22,7 +22,7 @@ from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.subset import subsets
+from hubbub.core.uniform import subsets
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.every_sign import EverySign
 

@@ -19,7 +19,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.subset import subsets
+from hubbub.core.uniform import subsets
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.ternary.rates import Rates
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
