@@ -156,7 +156,7 @@ _NUMBER, _TEXT = ((int, float), "a number"), (str, "text")
 _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("question", *_TEXT),
     ("title", *_TEXT),
-    ("false_alarms", str, 'so many in a time, such as "1 in 30d"'),
+    ("false_alarms", str, 'a number in a time, such as "1 in 30d"'),
     ("change", *_TEXT),
     ("weights", Mapping, "a table of weights by label"),
     ("each", bool, "true or false"),

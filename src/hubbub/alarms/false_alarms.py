@@ -23,7 +23,7 @@ def false_alarms_a_step(text: object, step_seconds: int) -> float:
         >>> false_alarms_a_step("often", 3600)
         Traceback (most recent call last):
             ...
-        hubbub.core.errors.InvalidValue: false_alarms: got 'often'; allowed: so many in a time, such as "1 in 30d"
+        hubbub.core.errors.InvalidValue: false_alarms: got 'often'; allowed: a number in a time, such as "1 in 30d"
     """
     number, seconds = written_rate(text)
     if seconds < FEWEST_STEPS * step_seconds * number:
@@ -41,5 +41,5 @@ def written_rate(text: object) -> tuple[int, int]:
     match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     number, seconds = (int(match[1]), seconds_of("false_alarms", match[2])) if match else (0, 0)
     if not number or not seconds:
-        raise InvalidValue("false_alarms", text, 'so many in a time, such as "1 in 30d"')
+        raise InvalidValue("false_alarms", text, 'a number in a time, such as "1 in 30d"')
     return number, seconds

@@ -37,7 +37,7 @@ class IdDeletion:
         return bool(self._pages)
 
     def add(self, key: AskKey, pages: int) -> None:
-        """Have the ids of an ask deleted; they fill so many pages."""
+        """Have the ids of an ask deleted, which fill `pages` pages."""
         self._pages[key] = pages
 
     def delete_some(self, changes: StoreChanges) -> None:

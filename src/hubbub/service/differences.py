@@ -39,7 +39,7 @@ def group_difference(
         '10 reports; at least 20 are needed'
     """
     if not shape.groups:
-        raise InvalidValue("question", row.question, "a question that is told by group")
+        raise InvalidValue("question", row.question, "a question whose answers are by group")
     field = by if by is not None else next(iter(shape.groups))
     if field not in shape.groups:
         raise InvalidValue("by", field, f"one of {', '.join(shape.groups)}")

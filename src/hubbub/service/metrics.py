@@ -60,7 +60,7 @@ class ServiceMetrics:
         yield _counter("commit_seconds", "Time spent on them.", writer.commit_seconds)
         yield _gauge("waiting_reports", "Reports that wait for a commit.", writer.waiting)
         yield _gauge("open_asks", "Asks that take reports.", sum(not ask.final for ask in asks))
-        yield _gauge("held_ids", "Report ids that are held.", collector.board.held())
+        yield _gauge("held_ids", "Report ids that are held.", collector.board.ids_held())
         yield _gauge("id_memory_bytes", "Memory for them.", sum(ask.ids.memory for ask in asks))
         yield _counter("shed", "Requests that waited too long.", writer.shed)
         yield _gauge("connections", "Open connections.", len(service.guard))

@@ -110,14 +110,14 @@ class Board:
         """The asks of a question."""
         return [ask for key, ask in self.asks.items() if key.collection == collection and ask.question == question]
 
-    def held(self) -> int:
+    def ids_held(self) -> int:
         """How many ids are held."""
         return sum(len(ask.ids) for ask in list(self.asks.values()))
 
     def room(self, ask: OpenAsk) -> int:
         """How many more reports an ask takes."""
         most = self.ceilings.kept_ask if ask.keeps else self.ceilings.ask
-        return max(min(most - len(ask.ids), self.ceilings.held - self.held()), 0)
+        return max(min(most - len(ask.ids), self.ceilings.held - self.ids_held()), 0)
 
     def open(self, collection: str, now: float) -> list[OpenAsk]:
         """The asks of a collection that devices may answer now, by question, round and part."""

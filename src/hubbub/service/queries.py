@@ -149,7 +149,7 @@ class Queries:
         collection, question = self._question(request)
         shape = collection.questions[question].shape(collection.setting(question))
         if not shape.groups:
-            raise Problem(404, "not_found", f"{question} is not told by group")
+            raise Problem(404, "not_found", f"the answers to {question} are not by group")
         first, last = 0, _LAST_STEP
         if "step" in request.query_params:
             first = last = _integer(request, "step", 0)

@@ -65,10 +65,10 @@ def take_over(
                 return f"version {row.version} asked it with another {changed}"
             era = store.era(row.id, question)
             if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
-                return f"the conversation of version {row.version} cannot be gone on with"
+                return f"the era of version {row.version} cannot be continued"
             return _end(store, archive, earlier, era, collection, now)
         except HubbubError as error:  # this code cannot read or reproduce what is stored
-            return f"the conversation of version {row.version} is not reproduced: {error}"
+            return f"the era of version {row.version} is not reproduced: {error}"
     return None
 
 
