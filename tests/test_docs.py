@@ -26,10 +26,10 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_the_documents_run(page: Path) -> None:
-    found = doctest.testfile(
+    results = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     )
-    assert found.failed == 0
+    assert results.failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -43,7 +43,7 @@ def test_links_between_documents_lead_somewhere(page: Path) -> None:
 def undocumented(module: str) -> list[str]:
     """The public functions and classes of a module without an example; records, which only hold, need none."""
     home = importlib.import_module(module)
-    found = []
+    missing = []
     for name in getattr(home, "__all__", [name for name in vars(home) if not name.startswith("_")]):
         thing = getattr(home, name)
         if getattr(thing, "__module__", None) != module or not (inspect.isclass(thing) or inspect.isfunction(thing)):
@@ -51,8 +51,8 @@ def undocumented(module: str) -> list[str]:
         if inspect.isclass(thing) and (is_record(thing) or inspect.isabstract(thing) or is_interface(thing)):
             continue
         if ">>>" not in (inspect.getdoc(thing) or "") and not shown_by_a_method(thing):
-            found.append(name)
-    return found
+            missing.append(name)
+    return missing
 
 
 def is_interface(kind: type) -> bool:

@@ -46,8 +46,8 @@ class RoundedToZero(ExSub):
     """e^-eps as a float: a set that misses is impossible at a large epsilon."""
 
     @cached_property
-    def _each(self):
-        meets = super()._each[1]
+    def _set_chances(self):
+        meets = super()._set_chances[1]
         return Fraction(math.exp(-self.epsilon)) * meets, meets
 
 
@@ -274,6 +274,10 @@ def run_only(mechanism: Mechanism, name: str) -> None:
         BY_NAME[name](mechanism)
     except ValueError as error:
         raise CheckFailed(str(error)) from error
+
+
+def test_a_ratio_beyond_floats_is_checked():
+    run_only(ExSub(epsilon=800.0, dimension=4, sparsity=2, m=2), "check_exact_epsilon")
 
 
 RIGHT = [Collision, CoCo, ExSub, NetSub]

@@ -13,7 +13,7 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 from hubbub.mechanisms.ternary.exclusive import _error, best_size, miss_chance
-from hubbub.mechanisms.ternary.online import Online
+from hubbub.mechanisms.ternary.online import OnlineState
 from hubbub.mechanisms.ternary.selection import COUNTERS, advance, odds
 from hubbub.mechanisms.ternary.signed_sets import group_weights
 
@@ -212,7 +212,7 @@ class TestOnlineClient:
         _, at_once = self.ONLINE.step(state, np.hstack([values] * 3), whole)
         said = []
         for _ in range(3):
-            state, some = self.ONLINE.step(Online.from_bytes(state.to_bytes()), values, parts)
+            state, some = self.ONLINE.step(OnlineState.from_bytes(state.to_bytes()), values, parts)
             said.append(some)
         assert np.hstack(said).tolist() == at_once.tolist()
         assert state.to_come.tolist() == [3]
@@ -236,7 +236,7 @@ class TestOnlineClient:
         state, sketch = self.ONLINE.start(n, rng), self.ONLINE.enrolled(n)
         for step in range(8):
             state, said = self.ONLINE.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + self.ONLINE.heard(said, 3 * step)
+            sketch = sketch + self.ONLINE.count(said, 3 * step)
         estimate = self.EXSUB.estimate(sketch)
         assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
         assert estimate.n == n
@@ -248,7 +248,7 @@ class TestOnlineClient:
         rows = np.zeros((n, 12), dtype=np.int8)
         rows[:, 4] = 1
         state, said = self.ONLINE.step(state, rows, rng)
-        estimate = self.EXSUB.estimate(self.ONLINE.enrolled(n) + self.ONLINE.heard(said, 12))
+        estimate = self.EXSUB.estimate(self.ONLINE.enrolled(n) + self.ONLINE.count(said, 12))
         off = np.abs(estimate.value[12:] - rows.mean(axis=0))
         assert (off <= 5 * estimate.stderr[12:]).all()
 
@@ -259,7 +259,7 @@ class TestOnlineClient:
         state = self.ONLINE.start(n, rng)
         state, first = self.ONLINE.step(state, rows[:, :12], rng)
         _, rest = self.ONLINE.step(state[: n // 2], rows[: n // 2, 12:], rng)
-        sketch = self.ONLINE.enrolled(n) + self.ONLINE.heard(first, 0) + self.ONLINE.heard(rest, 12)
+        sketch = self.ONLINE.enrolled(n) + self.ONLINE.count(first, 0) + self.ONLINE.count(rest, 12)
         estimate = self.EXSUB.estimate(sketch)
         assert abs(estimate.value[20] - 0.5) <= 5 * estimate.stderr[20]
 
@@ -267,7 +267,7 @@ class TestOnlineClient:
         rng = hb.Random(seed=9)
         state = self.ONLINE.start(4, rng)
         later = self.ONLINE.skip(state[2:], 6, rng)
-        mixed = Online(state.spec_id, np.concatenate([state.counters[:2], later.counters]))
+        mixed = OnlineState(state.spec_id, np.concatenate([state.counters[:2], later.counters]))
         after, said = self.ONLINE.step(mixed, np.zeros((4, 18)), rng)
         assert said.shape == (4, 18)
         assert after.to_come.tolist() == [9, 9, 3, 3]
@@ -312,12 +312,12 @@ class TestOnlineClient:
             hb.Sketch("0" * 32, 0, np.zeros(1, dtype=np.int64)).to_bytes(),
         ):
             with pytest.raises(DecodeError):
-                Online.from_bytes(data)
+                OnlineState.from_bytes(data)
         for counters in ([-1, 0, 0, 1, 1], [2, 0, 0, 1, 1], [0, 0, 2, 1, 1]):
-            broken = Online("0" * 32, np.array([counters], dtype=np.int32))
+            broken = OnlineState("0" * 32, np.array([counters], dtype=np.int32))
             with pytest.raises(DecodeError):
-                Online.from_bytes(broken.to_bytes())
+                OnlineState.from_bytes(broken.to_bytes())
         with pytest.raises(InvalidValue, match="position"):
-            self.ONLINE.heard(np.zeros((1, 3), dtype=np.int8), 22)
+            self.ONLINE.count(np.zeros((1, 3), dtype=np.int8), 22)
         with pytest.raises(InvalidValue):
             self.ONLINE.skip(state, 25, rng)

@@ -276,7 +276,7 @@ class TestOnline:
         state, sketch = client.start(n, rng), client.enrolled(n)
         for step in range(8):
             state, said = client.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + client.heard(said, 3 * step)
+            sketch = sketch + client.count(said, 3 * step)
         estimate = mechanism.estimate(sketch)
         assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
         assert (state.to_come == 4).all()  # the stubs, which need not be said

@@ -31,7 +31,7 @@ export const newBook = (wall: number, recovered: boolean): Book => ({
  * clock say has passed: between an answer and any later moment no more of it passes than of true time. It stands still while
  * no page is open.
  */
-export class Watch {
+export class DeviceClock {
   /** Tells this page from others. */
   readonly page = Math.random();
   #last: { trusted: number; monotonic: number; answers: number } | null = null;

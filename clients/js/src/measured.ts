@@ -16,11 +16,11 @@ export function measured(spec: Spec, _name: string, build: (spec: unknown) => Bu
     ratio: oracle.ratio,
     reads: `${oracle.reads} beside ${count}`,
     bytes: 8 * count + oracle.bytes,
-    randomize(seen, random): Bytes {
-      const [code, given] = seen as [unknown, unknown[]];
+    randomize(input, random): Bytes {
+      const [code, values] = input as [unknown, unknown[]];
       const numbers = new DataView(new ArrayBuffer(8 * count));
       for (let at = 0; at < count; at++) {
-        const value = given[at];
+        const value = values[at];
         numbers.setFloat64(8 * at, typeof value === "number" && Number.isFinite(value) ? value : NaN, true);
       }
       return Uint8Array.of(...new Uint8Array(numbers.buffer), ...(oracle as Fresh).randomize(code, random));

@@ -13,14 +13,14 @@ export function readSets(spec: Json | undefined) {
   check(kindOf(spec) === "sets", "domain", "sets");
   const sets = exactly("domain", spec, "items kind most");
   const { size, encode } = readDomain(sets.items);
-  const codes = (seen: unknown[]) => [...new Set(seen)].map(encode).filter((code) => code !== null);
+  const codes = (input: unknown[]) => [...new Set(input)].map(encode).filter((code) => code !== null);
   const most = Number(integer("most", sets.most, 1, size));
   return {
     size,
     most,
     /** What a family may be of: any set of the codes of a view, however large. */
     reads: most === size && kindOf(sets.items) === "ordinal" ? `sets of ${size}` : "",
-    held: (seen: unknown): number[] => codes(Array.isArray(seen) ? seen : []).map(Number),
+    held: (input: unknown): number[] => codes(Array.isArray(input) ? input : []).map(Number),
   };
 }
 
@@ -39,8 +39,8 @@ export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built 
     ratio: oracle.name === "GRR" ? [under * times + over - under, under * times] : oracle.ratio,
     reads,
     bytes: oracle.bytes,
-    randomize(seen, random) {
-      const items = held(seen);
+    randomize(input, random) {
+      const items = held(input);
       const place = bounded(view(random(8)).getBigUint64(0, true), Math.max(items.length, length), random);
       return (oracle as Fresh).randomize(place < items.length ? items[place] : size + place, random);
     },

@@ -19,15 +19,15 @@ export const specId = async (spec: Json): Promise<string> => hex(await sha256(ut
 
 /** An object with exactly these fields: a spec with one more might mean something else by the others. */
 export function exactly(field: string, value: unknown, names: string): Spec {
-  const given = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
-  check(given.sort().join(" ") === names, field, `exactly the fields ${names}`);
+  const keys = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+  check(keys.sort().join(" ") === names, field, `exactly the fields ${names}`);
   return value as Spec;
 }
 
 /** An integer within bounds: a number that is exact, or a decimal string where it is large. */
 export function integer(field: string, value: unknown, low: bigint | number, high: bigint | number): bigint {
   const whole = Number.isSafeInteger(value) || (typeof value === "string" && /^\d{1,40}$/.test(value));
-  const found = whole ? BigInt(value as number) : null;
-  check(found !== null && found >= low && found <= high, field, `an integer from ${low} to ${high}`);
-  return found;
+  const number = whole ? BigInt(value as number) : null;
+  check(number !== null && number >= low && number <= high, field, `an integer from ${low} to ${high}`);
+  return number;
 }

@@ -1,4 +1,4 @@
-"""Questions about values that change rarely: a standing stream over a horizon, for one epsilon in all."""
+"""Questions about values that change rarely: one epsilon pays for a whole horizon of steps."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
 
 MOST_ENTRIES = 1 << 10
-"""How many shares a stream of changes may follow: a report has as many bytes."""
+"""How many shares a stream of changes may have: a report has as many bytes."""
 
 
 @dataclass(frozen=True)
-class Moves(Statistic):
-    """The share of people at each value, at every step, of values that change at most a few times a horizon.
+class ChangingShares(Statistic):
+    """The share of people with each value, at every step, where a value changes at most a few times in a horizon.
 
-    A field of two ordinal values is one bit, whose share of 1 is told; a categorical or ordinal field is the value last
-    recorded (of those who recorded none, nothing is told); of sets, every item is a bit.
+    A field of two ordinal values is one bit, and the share of 1 is estimated. Of another categorical or ordinal field,
+    the last recorded value counts, and those who recorded none are not estimated. Of sets, every item is a bit.
 
     Parameters
     ----------
     domain
         The field's values.
     steps, changes
-        The horizon, and how many changes of bits a device may tell of in it; a move from one category to another
-        changes two, the first value one.
+        The horizon, and how many changes of bits a device may report in it. A change from one category to another
+        changes two bits, the first value one.
 
     Example:
-        >>> statistic = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
+        >>> statistic = ChangingShares(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
         >>> statistic.size, type(statistic.mechanism(10**12)).__name__
         (3, 'ChangeStream')
     """
@@ -78,7 +78,7 @@ class Moves(Statistic):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many shares are told."""
+        """How many shares are estimated."""
         if self._bit:
             return 1
         size = self.domain.items.size if isinstance(self.domain, Sets) else self.domain.size
@@ -96,7 +96,7 @@ class Moves(Statistic):
         """A name for each share.
 
         Example:
-            >>> Moves(Ordinal(2), steps=24, changes=5).labels("awake")
+            >>> ChangingShares(Ordinal(2), steps=24, changes=5).labels("awake")
             ('awake',)
         """
         if self._bit:
@@ -140,10 +140,10 @@ class ChangesQuestion(StatisticQuestion):
     steps: int
     changes: int
 
-    def statistic(self, setting: Setting) -> Moves:
+    def statistic(self, setting: Setting) -> ChangingShares:
         if self.mechanism not in (None, "ExSub"):
             raise InvalidValue("mechanism", self.mechanism, "ExSub: the only one that reports changes as they come")
-        return Moves(setting.domain, self.steps, self.changes)
+        return ChangingShares(setting.domain, self.steps, self.changes)
 
     def cost(self, setting: Setting) -> Cost:
         return Cost(self.mechanism_for(setting).event().spent, self.steps, once=True)
