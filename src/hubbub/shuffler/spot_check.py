@@ -58,8 +58,6 @@ def send_spot_checks(
         for upload in map(base64.b64decode, uploads):
             receipt = _request(first, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)
             accepted[answer] += receipt["accepted"]
-                "accepted"
-            ]
     return accepted
 
 

@@ -15,8 +15,8 @@ from hubbub.shuffler.keys import ShufflerKeys
 def take_turn(incoming: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: ShufflerKeys, rng: Random) -> ShuffledBatch:
     """The batch that a shuffler hands on: one layer less, with its fakes, permuted, with its signed statement.
 
-    A batch with too few reports of people is refused (`InvalidValue`). Reports that cannot be opened, have a wrong size,
-    or are repeated, are left out and counted.
+    A batch with too few reports of people is refused (`InvalidValue`). Reports that cannot be opened, have a wrong
+    size, or are repeated, are left out and counted.
 
     Parameters
     ----------
