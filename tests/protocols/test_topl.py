@@ -143,7 +143,7 @@ def test_it_searches_clips_and_goes_on_searching() -> None:
         asks = talk.asks
         assert disjoint(ask.cohort for ask in asks)
         assert sum(ask.cohort.length for ask in asks) == CIRCLE
-        asked.append([(type(ask.mechanism).__name__, ask.view.high) for ask in asks])  # type: ignore[attr-defined]
+        asked.append([(type(ask.mechanism).__name__, (ask.view.range or (0.0, 0.0))[1]) for ask in asks])
         assert [type(ask.view).__name__ for ask in asks] == ["Binned", "Clipped"][: len(asks)]
         talk.reply_all([_answer(ask) for ask in asks])
     assert asked[0] == [("SquareWave", 1023.0)]
