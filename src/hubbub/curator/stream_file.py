@@ -156,7 +156,10 @@ class StreamFile(ABC, Generic[S]):
         return np.concatenate(parts)
 
     def settle(self, *, carry: Floats | None = None) -> None:
-        """Note that the answers of `replay` are written; the next release begins after them. For `carry` see `push_many`."""
+        """Note that the answers of `replay` are written. The next release begins after them.
+
+        `carry` is as for `push_many`.
+        """
         if self._answered > self.stream.position:
             raise InvalidValue("values", "none", "those whose release was interrupted: they are replayed first")
         replayed = bool(self._unsettled)
