@@ -67,7 +67,7 @@ def seen(
     folder: Path, homes: Iterable[int | None], versions: tuple[Collection, ...] = (FIRST, SECOND), works: int = 3
 ) -> list[Any]:
     """All that the network and the server see of a device: requests, and of uploads the names and sizes."""
-    clock, seen = ManualClock(), []
+    clock, observed = ManualClock(), []
     server = LocalServer(versions[0])
     with device(folder, server, clock, rng=seeded("observed")) as client:
         for number, home in enumerate(homes):
@@ -82,8 +82,8 @@ def seen(
             client.tick()
             client.upload()
             uploads = [(len(body), decode_upload(body).version, _named(body)) for body in server.bodies]
-            seen.append((number, list(server.seen), uploads))
-    return seen
+            observed.append((number, list(server.seen), uploads))
+    return observed
 
 
 def _named(body: bytes) -> list[tuple[str, int]]:
@@ -115,5 +115,5 @@ def test_memos_that_others_pay_for_are_seen(folder: Path, monkeypatch: pytest.Mo
     for bug, looks in ((False, 1), (True, 2)):
         if bug:
             monkeypatch.setattr(Answerer, "_spend", shared)
-        found = {repr(seen(folder / f"{bug}{k}", homes, (alone,), works=1)) for k, homes in enumerate(some)}
-        assert len(found) == looks
+        observations = {repr(seen(folder / f"{bug}{k}", homes, (alone,), works=1)) for k, homes in enumerate(some)}
+        assert len(observations) == looks
