@@ -93,7 +93,9 @@ def test_what_is_followed_of_each_kind_of_field() -> None:
     sets = ChangingShares(Sets(Categorical(["a", "b", "c"]), most=2), steps=4, changes=2)
     assert (sets.labels("x"), sets.view([(0, 2), ()]).tolist()) == (("a", "b", "c"), [[1, 0, 1], [0, 0, 0]])
     assert ChangingShares(Ordinal(3), steps=4, changes=2).labels("x") == ("0", "1", "2")
-    assert [one.mechanism(10**12).one for one in (bit, sets, ChangingShares(Ordinal(3), steps=4, changes=2))] == [
+    assert [
+        statistic.mechanism(10**12).one for statistic in (bit, sets, ChangingShares(Ordinal(3), steps=4, changes=2))
+    ] == [
         False,
         False,
         True,
