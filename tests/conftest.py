@@ -30,8 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
     """Tests have no doctests: looking for them would import, and rewrite, every file of tests a second time."""
-    found = yield
-    return [collector for collector in found if not isinstance(collector, DoctestModule)]
+    collectors = yield
+    return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
 
 
 def pytest_collection_finish() -> None:

@@ -55,27 +55,27 @@ Answer = tuple[Any, Ask]
 
 
 class ServedCollector:
-    """A collector of one collection, and what it said when it began."""
+    """A collector of one collection in a process of its own, and the log that it wrote until it served."""
 
     def __init__(self, folder: Path, text: str, *options: str, port: int = 0, env: Mapping[str, str] | None = None):
         (folder / "served.toml").write_text(text)
         command = [*ONLY_SERVER, "serve", "served.toml", "--port", str(port), "--metrics-port", "0", *options]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env)
         self.folder = folder
-        self.said = ""
+        self.startup_log = ""
         assert self.process.stderr is not None
-        began: dict[str, Any] = {}
-        while began.get("event") != "serving":
+        started: dict[str, Any] = {}
+        while started.get("event") != "serving":
             line = self.process.stderr.readline()
-            assert line, self.said
-            self.said += line
-            began = json.loads(line)
+            assert line, self.startup_log
+            self.startup_log += line
+            started = json.loads(line)
         self.log: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
-        self.port, self.metrics = (urlsplit(began[address]).port or 0 for address in ("at", "metrics"))
+        self.port, self.metrics = (urlsplit(started[address]).port or 0 for address in ("at", "metrics"))
         self.token_file = folder / "hubbub-keys" / "admin.token"
         self.token = self.token_file.read_text().strip()
-        self.key = bytes.fromhex(began["public_key"])
+        self.key = bytes.fromhex(started["public_key"])
         self.url = f"http://127.0.0.1:{self.port}"
 
     def _read(self) -> None:
@@ -101,17 +101,17 @@ class ServedCollector:
         """Have devices answer an open ask; on a busy machine a first try may come too late."""
         while True:
             document = open_sealed(json.loads(self.get(f"/v1/collections/{collection}/asks")[1]), self.key)
-            asked = next(one for one in document["asks"] if one["question"] == question)
-            ask = Ask.from_spec(asked["ask"])
-            name = AnswerName(question, asked["run"], ask.step, asked["round"], asked["part"])
+            published = next(entry for entry in document["asks"] if entry["question"] == question)
+            ask = Ask.from_spec(published["ask"])
+            name = AnswerName(question, published["run"], ask.step, published["round"], published["part"])
             reports = ask.mechanism.randomize(list(values), Random())
             frame = encode_batch(collection, document["version"], name, Random().bytes(16 * len(values)), reports)
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
-            told = json.loads(connection.getresponse().read())
+            receipt = json.loads(connection.getresponse().read())
             connection.close()
-            if told["accepted"]:
-                assert told == {"accepted": len(values), "duplicates": 0, "rejected": []}
+            if receipt["accepted"]:
+                assert receipt == {"accepted": len(values), "duplicates": 0, "rejected": []}
                 return ask
 
     def kill(self) -> None:
@@ -133,10 +133,10 @@ class ServedCollector:
             self.stop()
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """What a function says, once it says anything."""
+def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """The first result of a function that is not false; it is called again and again until then."""
     deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline, "it never was so"
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.05)
-    return found
+    return result

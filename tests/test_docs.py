@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -26,24 +27,32 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_the_documents_run(page: Path) -> None:
-    found = doctest.testfile(
+    results = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     )
-    assert found.failed == 0
+    assert results.failed == 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_documents_lead_somewhere(page: Path) -> None:
-    import re
-
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_that_the_maps_name_are_there(page: str) -> None:
+    """Names of files, from the root, from the package, or of the browser's client."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    names = re.findall(r"(?<![\w/.])((?:\w+/)+\w+\.(?:py|ts|md|json|sh))(?!\w)", text)
+    assert len(names) > 10
+    homes = [ROOT, ROOT / "src" / "hubbub", ROOT / "clients" / "js" / "src"]
+    assert [name for name in names if not any((home / name).exists() for home in homes)] == []
 
 
 def undocumented(module: str) -> list[str]:
     """The public functions and classes of a module without an example; records, which only hold, need none."""
     home = importlib.import_module(module)
-    found = []
+    missing = []
     for name in getattr(home, "__all__", [name for name in vars(home) if not name.startswith("_")]):
         thing = getattr(home, name)
         if getattr(thing, "__module__", None) != module or not (inspect.isclass(thing) or inspect.isfunction(thing)):
@@ -51,8 +60,8 @@ def undocumented(module: str) -> list[str]:
         if inspect.isclass(thing) and (is_record(thing) or inspect.isabstract(thing) or is_interface(thing)):
             continue
         if ">>>" not in (inspect.getdoc(thing) or "") and not shown_by_a_method(thing):
-            found.append(name)
-    return found
+            missing.append(name)
+    return missing
 
 
 def is_interface(kind: type) -> bool:

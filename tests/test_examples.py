@@ -32,9 +32,9 @@ def test_gradients(capsys: pytest.CaptureFixture[str]) -> None:
     assert scores["no privacy"][1] == pytest.approx(0.8635, abs=0.01)
     for name in ("ExSub", "CoCo"):
         assert scores[name][1] == pytest.approx(0.842, abs=0.04)
-    said = capsys.readouterr().out
-    assert "40,000 people (resampled), 2,000 a step" in said
-    assert "accuracy" in said
+    output = capsys.readouterr().out
+    assert "40,000 people (resampled), 2,000 a step" in output
+    assert "accuracy" in output
 
 
 def test_keyvalue(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,9 +44,9 @@ def test_keyvalue(capsys: pytest.CaptureFixture[str]) -> None:
     assert errors["mean"]["covered"] > 0.8
     assert errors["frequency"]["covered"] > 0.8
     assert errors["mean"]["possible"] < errors["mean"]["raw"] < 0.05
-    said = capsys.readouterr().out
-    assert "30,000 people (resampled), 61 movies" in said
-    assert "leave some out" in said
+    output = capsys.readouterr().out
+    assert "30,000 people (resampled), 61 movies" in output
+    assert "leave some out" in output
 
 
 def test_keyvalue_with_few_people_says_what_it_cannot(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,9 +57,9 @@ def test_keyvalue_with_few_people_says_what_it_cannot(capsys: pytest.CaptureFixt
 
 def test_crashes(capsys: pytest.CaptureFixture[str]) -> None:
     """Five intervals of 95% that err together: over a hundred seeds two and more missed in six runs."""
-    found = example("crashes.py")["main"](n=30_000)
-    assert list(found) == ["13", "14", "15", "(none)", "14 minus 13"]
-    assert sum(low <= truth <= high for truth, low, high in found.values()) >= 4
+    intervals = example("crashes.py")["main"](n=30_000)
+    assert list(intervals) == ["13", "14", "15", "(none)", "14 minus 13"]
+    assert sum(low <= truth <= high for truth, low, high in intervals.values()) >= 4
     assert "30,000 devices, epsilon 1" in capsys.readouterr().out
 
 

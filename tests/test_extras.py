@@ -24,14 +24,14 @@ def _name(requirement: str) -> str:
 
 def _imported() -> set[str]:
     """The third-party packages that a statement anywhere in the package imports."""
-    found = set()
+    packages = set()
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
+                packages |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.partition(".")[0])
-    return found - set(sys.stdlib_module_names) - {"hubbub"}
+                packages.add(node.module.partition(".")[0])
+    return packages - set(sys.stdlib_module_names) - {"hubbub"}
 
 
 def _declared() -> set[str]:

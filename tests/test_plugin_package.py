@@ -59,7 +59,7 @@ mechanism = hb.ForcedResponse(epsilon=1.0, domain=4)
 collection = load_collection("lamps.toml")
 ask = next(collection.protocol("on"))
 bit = next(collection.protocol("hall"))
-seen = collect_column("lamps.csv", "lamp", epsilon=1.0, mechanism="ForcedResponse", seed=1)
+collected = collect_column("lamps.csv", "lamp", epsilon=1.0, mechanism="ForcedResponse", seed=1)
 print(json.dumps({
     "from_spec": hb.Mechanism.from_spec(json.loads(json.dumps(mechanism.spec()))) == mechanism,
     "plan": "ForcedResponse" in {row.mechanism for row in hb.plan(domain=4, n=1000, epsilon=1.0).rows if row.stderr},
@@ -68,7 +68,7 @@ print(json.dumps({
     "all": "ForcedResponse" in randomizers(),  # what an audit of all of them goes through
     "asked": type(ask.mechanism).__name__,
     "question": [bit.view.spec(), list(collection.labels("hall")), collection.terms["hall"].limit],
-    "estimate": [type(seen.mechanism).__name__, seen.n],
+    "estimate": [type(collected.mechanism).__name__, collected.n],
 }))
 """
 END = "-- the end of a command --"
@@ -109,11 +109,11 @@ def wheel(folder: Path) -> Path:
     record = f"{stem}.dist-info/RECORD"
     rows = [f"{name},sha256={_digest(text)},{len(text.encode())}\n" for name, text in files.items()]
     files[record] = "".join(rows) + f"{record},,\n"
-    made = folder / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(made, "w") as archive:
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-    return made
+    return path
 
 
 def _digest(text: str) -> str:
@@ -150,9 +150,9 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_it_is_one_of_ours_wherever_mechanisms_are_named(installed: Path):
     done = run(installed, "-c", USE)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert "a power of two" in found.pop("refused")
-    assert found == {
+    results = json.loads(done.stdout)
+    assert "a power of two" in results.pop("refused")
+    assert results == {
         "from_spec": True,
         "plan": True,
         "audit": True,

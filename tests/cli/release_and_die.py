@@ -25,7 +25,7 @@ from hubbub.curator.release_file import ReleaseFile
 from hubbub.curator.tops import ToPS
 from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
-from hubbub.simulate.local_release import tell
+from hubbub.simulate.local_release import report_values
 from hubbub.simulate.local_release_file import LocalReleaseFile  # noqa: F401 - before the children need it
 
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
@@ -118,7 +118,7 @@ def warm_up() -> None:
     import hubbub.simulate.columns  # noqa: F401
 
     TOPS.start(Random()).push_many(VALUES)
-    tell(ToPLServer(ToPL(epsilon=4.0, bound=100.0, holdout=500, every=256)), VALUES, Random())
+    report_values(ToPLServer(ToPL(epsilon=4.0, bound=100.0, holdout=500, every=256)), VALUES, Random())
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ def collection(template: int, version: int) -> Collection:
     return Collection(**made)
 
 
-class Heard(NamedTuple):
+class HeardReport(NamedTuple):
     """Something that was spent, by what was heard: when, on which clock, on which question, in which step."""
 
     true: float
@@ -96,12 +96,12 @@ class Limit:
     origin: float
     question: str | None
 
-    def broken(self, heard: list[Heard]) -> bool:
+    def broken(self, reports: list[HeardReport]) -> bool:
         """Whether some stretch of steps, or of true time, has cost more since the promise was made."""
-        own = [each for each in heard[self.since :] if self.question in (None, each.question)]
+        own = [report for report in reports[self.since :] if self.question in (None, report.question)]
         if self.steps == 0:
-            return sum(each.spent for each in own) > self.limit
-        steps = [(each.wall - self.origin) // self.interval for each in own]
+            return sum(report.spent for report in own) > self.limit
+        steps = [(report.wall - self.origin) // self.interval for report in own]
         for first in steps:
             if (
                 sum(e.spent for e, step in zip(own, steps, strict=True) if first <= step < first + self.steps)
@@ -109,25 +109,27 @@ class Limit:
             ):
                 return True
         span = (self.steps - 1) * self.interval
-        return any(sum(e.spent for e in own if each.true <= e.true < each.true + span) > self.limit for each in own)
+        return any(
+            sum(e.spent for e in own if report.true <= e.true < report.true + span) > self.limit for report in own
+        )
 
 
 @cache
-def with_kinds(found: Collection) -> Collection:
+def with_kinds(collection: Collection) -> Collection:
     """The same collection, as its author reads it."""
-    return read_collection(found.spec())
+    return read_collection(collection.spec())
 
 
-def limits_of(found: Collection, since: int) -> list[Limit]:
+def limits_of(collection: Collection, since: int) -> list[Limit]:
     """What people read in a collection."""
-    found = with_kinds(found)
-    one, grid = UNITS_PER_EPSILON, (float(found.step_seconds), float(found.origin))
-    budget = found.budget
+    collection = with_kinds(collection)
+    unit, grid = UNITS_PER_EPSILON, (float(collection.step_seconds), float(collection.origin))
+    budget = collection.budget
     limits = [] if budget.event is None else [Limit(since, budget.event, 1, *grid, None)]
     limits += [] if budget.window is None else [Limit(since, *budget.window, *grid, None)]
     limits += [] if budget.user is None else [Limit(since, budget.user, 0, 0, 0, None)]
-    for name, question in found.questions.items():
-        epsilon = round(question.epsilon * one)
+    for name, question in collection.questions.items():
+        epsilon = round(question.epsilon * unit)
         if question.kind == "changes":
             limits.append(Limit(since, epsilon, 1, (question.steps or 0) * grid[0], grid[1], name))
         elif question.kind == "stream":
@@ -136,7 +138,7 @@ def limits_of(found: Collection, since: int) -> list[Limit]:
             limits.append(Limit(since, epsilon, 1, *grid, name))
         else:
             size = 8  # at most as many values as there are, and none
-            limits.append(Limit(since, round((question.permanent or 0) * one) * size, 0, 0, 0, name))
+            limits.append(Limit(since, round((question.permanent or 0) * unit) * size, 0, 0, 0, name))
     return limits
 
 
@@ -153,7 +155,7 @@ class Adversary:
         self.published: dict[tuple[int, str], Mechanism] = {}
         self.fetched: dict[tuple[int, str], Mechanism] = {}
         """By version and name of an ask. A device answers the asks that it fetched last, not those published since."""
-        self.heard: list[Heard] = []
+        self.reports: list[HeardReport] = []
         self.limits: list[Limit] = []
         self.names: set[tuple[int, str]] = set()
         self.latest = 0.0
@@ -163,9 +165,9 @@ class Adversary:
         self.client = self.opened()
 
     def opened(self) -> Client:
-        given: dict[str, Any] = {"jitter": 0.0, "collection": "survey"}
+        options: dict[str, Any] = {"jitter": 0.0, "collection": "survey"}
         return Client(
-            self.folder, self, KEYS.public, clock=self.clock, monotonic=lambda: self.true - self.boot, **given
+            self.folder, self, KEYS.public, clock=self.clock, monotonic=lambda: self.true - self.boot, **options
         )
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
@@ -187,7 +189,7 @@ class Adversary:
 
     def spend(self, question: str, units: int) -> None:
         self.latest = max(self.latest, self.clock.now())  # a clock set back within its step stands still
-        self.heard.append(Heard(self.true, self.latest, question, units))
+        self.reports.append(HeardReport(self.true, self.latest, question, units))
 
     def live(self, moves: int) -> list[str]:
         try:
@@ -210,15 +212,15 @@ class Adversary:
 
     def jump(self) -> None:
         """Set the wall clock, reboot, or restart the program."""
-        what = self.draw.randrange(4)
-        if what == 0:
+        kind = self.draw.randrange(4)
+        if kind == 0:
             self.error += self.draw.choice((-5, 5, 3600, -3600, 10 * 86400, -10 * 86400))
-        elif what == 1:
+        elif kind == 1:
             self.error = 0.0
-        elif what == 2:
+        elif kind == 2:
             self.boot = self.true
         self.pass_by(0.0)
-        if what >= 2:
+        if kind >= 2:
             self.client.close()
             self.client = self.opened()
 
@@ -230,17 +232,17 @@ class Adversary:
 
     def ask(self) -> None:
         """Publish some asks, most of them as the protocol would, and see what the device does."""
-        found = self.server.collection
-        step = found.step_at(self.clock.now())
+        collection = self.server.collection
+        step = collection.step_at(self.clock.now())
         if step < 0:
             return
         asks, listed = {}, []
-        for name in found.questions:
+        for name in collection.questions:
             for round in range(1, self.draw.choice((1, 2, 2, 3)) + 1):
-                ask = self.some_ask(found, name, step)
+                ask = self.some_ask(collection, name, step)
                 place = {"question": name, "run": 0, "step": ask.step, "round": round, "part": 0}
                 spec = {**place, "closes": 0.0, "ask": ask.spec()}
-                asks[found.version, f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
+                asks[collection.version, f"{name}:0:{ask.step}:{round}:0"] = ask.mechanism
                 listed.append(spec)
         self.server.publish_asks([], step, self.clock.now() + 1, {"asks": listed})
         self.published = asks
@@ -250,19 +252,19 @@ class Adversary:
             self.states()
             self.client.upload()
             self.check()
-            self.pass_by(found.step_seconds / 5)
+            self.pass_by(collection.step_seconds / 5)
 
-    def some_ask(self, found: Collection, name: str, step: int) -> Ask:
-        question = found.questions[name]
-        asked = question.statistic(found.setting(name))
-        mechanism: Any = question.mechanism_for(found.setting(name))
+    def some_ask(self, collection: Collection, name: str, step: int) -> Ask:
+        question = collection.questions[name]
+        statistic = question.statistic(collection.setting(name))
+        mechanism: Any = question.mechanism_for(collection.setting(name))
         if self.draw.random() < 0.4 and question.kind in ("histogram", "stream"):
             units = self.draw.choice((10**10, 10**11, 10**12 // 3, 10**12, 2 * 10**12, 4 * 10**12 + 1))
             with suppress(InvalidValue):
-                mechanism = asked.mechanism(units)
+                mechanism = statistic.mechanism(units)
         length = CIRCLE if self.draw.random() < 0.9 else self.draw.choice((1, CIRCLE // 2))
         when = step if self.draw.random() < 0.9 else max(0, step + self.draw.choice((-1, 1)))
-        return Ask(mechanism=mechanism, step=when, view=asked.view, cohort=Arc(self.draw.randrange(CIRCLE), length))
+        return Ask(mechanism=mechanism, step=when, view=statistic.view, cohort=Arc(self.draw.randrange(CIRCLE), length))
 
     def adopt(self) -> None:
         try:
@@ -273,9 +275,9 @@ class Adversary:
             if version < self.adopted:
                 self.wrong.append(f"version {version} after {self.adopted}")
             self.adopted = version
-            found = self.client._current.collection
-            assert found is not None
-            self.limits += limits_of(read_collection(found.spec()), len(self.heard))
+            collection = self.client._current.collection
+            assert collection is not None
+            self.limits += limits_of(read_collection(collection.spec()), len(self.reports))
         for field, values in (("x", 3), ("y", 2)):
             if self.draw.random() < 0.5:
                 self.client.record(field, self.draw.randrange(values))
@@ -285,7 +287,7 @@ class Adversary:
         device = self.client._current.collection
         if device is None:
             return
-        found = read_collection(device.spec())
+        collection = read_collection(device.spec())
         with self.client._store.transaction():
             memos = self.client._store._run("SELECT state FROM states WHERE key LIKE 'memo:%'")
             streams = self.client._store._run("SELECT key, stream FROM states WHERE key LIKE 'question:%'")
@@ -295,7 +297,9 @@ class Adversary:
         known = getattr(self, "known", set())
         for question, stream in streams:
             if (question, stream) not in known:
-                self.spend(question, round(with_kinds(found).questions[question].epsilon * UNITS_PER_EPSILON) - 10**6)
+                self.spend(
+                    question, round(with_kinds(collection).questions[question].epsilon * UNITS_PER_EPSILON) - 10**6
+                )
         self.known = known | set(streams)
 
     def count(self, question: str, more: int, cost: int) -> int:
@@ -305,11 +309,11 @@ class Adversary:
 
     def check(self) -> None:
         for limit in self.limits:
-            if limit.broken(self.heard):
-                self.wrong.append(f"{limit} after {self.heard}")
+            if limit.broken(self.reports):
+                self.wrong.append(f"{limit} after {self.reports}")
 
 
 def history(folder: Path, seed: int | str, moves: int = 25) -> tuple[list[str], int]:
     """What went wrong in a history, and how much was heard in it."""
     adversary = Adversary(folder, seed)
-    return adversary.live(moves), len(adversary.heard)
+    return adversary.live(moves), len(adversary.reports)

@@ -40,8 +40,8 @@ permanent = 2.0
 
 
 def device(folder: Path, server: Any, clock: ManualClock, **options: Any) -> Client:
-    given = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "survey", **options}
-    return Client(folder, server, KEYS.public, **given)
+    arguments = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "survey", **options}
+    return Client(folder, server, KEYS.public, **arguments)
 
 
 def begin(server: LocalServer, clock: ManualClock, step: int) -> None:
@@ -54,9 +54,9 @@ def live(client: Client, server: LocalServer, clock: ManualClock, step: int, hom
     begin(server, clock, step)
     if home is not None:
         client.record("home", home)
-    made = client.tick()
-    assert client.upload() == made
-    return made
+    reports = client.tick()
+    assert client.upload() == reports
+    return reports
 
 
 def answers(client: Client) -> dict[int, bytes]:
@@ -65,9 +65,9 @@ def answers(client: Client) -> dict[int, bytes]:
     assert collection is not None
     with client._store.transaction():
         accounts = {terms.account for terms in collection.terms.values() if terms.account != "asks"}
-        found = [kept.state for account in accounts if (kept := client._store.state(account)) is not None]
+        states = [stored.state for account in accounts if (stored := client._store.state(account)) is not None]
     memos: dict[int, bytes] = {}
-    for state in found:
+    for state in states:
         columns = msgspec.msgpack.decode(state)[3]
         (slots, width), answers = columns["answers"]
         keys = np.frombuffer(columns["keys"][1], dtype="<i8")

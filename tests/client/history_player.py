@@ -36,8 +36,8 @@ class Player:
 
     def play(self, events: list[list[Any]]) -> dict[str, Any]:
         try:
-            for self.event, (what, *given) in enumerate(events):
-                getattr(self, f"_{what}")(*given)
+            for self.event, (kind, *arguments) in enumerate(events):
+                getattr(self, f"_{kind}")(*arguments)
                 self.in_force.append(self._document_id())
         finally:
             self._close()
@@ -108,8 +108,8 @@ class Player:
         for answer in waiting:
             name = AnswerName.read(answer.name)
             assert in_force is not None
-            told = {**name._asdict(), "version": in_force[0], "cover": not answer.report, "event": self.event}
-            self.answers.setdefault(answer.id.hex(), {**told, "report": (answer.report or b"").hex()})
+            record = {**name._asdict(), "version": in_force[0], "cover": not answer.report, "event": self.event}
+            self.answers.setdefault(answer.id.hex(), {**record, "report": (answer.report or b"").hex()})
 
     def _document_id(self) -> str:
         client = self.clients[0]

@@ -193,20 +193,20 @@ class LocalServer:
         answer: dict[str, Any] = {"accepted": 0, "duplicates": 0, "rejected": []}
         for entry in upload.entries:
             ask_id = self.names.get(entry.name, str(entry.name))
-            kept = self.reports.setdefault(ask_id, {})
+            stored = self.reports.setdefault(ask_id, {})
             reason = self.rejections.get(ask_id)
             if (upload.collection, upload.version) != (self.collection.name, self.collection.version):
                 reason = "outdated_version"
-            if reason is None and kept.get(entry.report_id, entry.report) != entry.report:
+            if reason is None and stored.get(entry.report_id, entry.report) != entry.report:
                 reason = "replay"
             if reason is not None:
                 self.tally[reason] += 1
                 answer["rejected"].append({"id": entry.report_id.hex(), "reason": reason})
-            elif entry.report_id in kept:
+            elif entry.report_id in stored:
                 answer["duplicates"] += 1
                 self.tally["duplicate"] += 1
             else:
-                kept[entry.report_id] = entry.report
+                stored[entry.report_id] = entry.report
                 answer["accepted"] += 1
                 self.tally["accepted"] += 1
         return Response(200, {}, json.dumps(answer).encode())

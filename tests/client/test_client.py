@@ -106,7 +106,7 @@ def test_waiting_lets_the_whole_step_be_recorded(folder: Path, clock: ManualCloc
 def test_both_asks_of_a_step_see_one_value(folder: Path, clock: ManualClock) -> None:
     server = LocalServer(survey(FAR))
     with device(folder, server, clock) as client:
-        seen = []
+        values = []
         begin(server, clock, 3)
         client.record("theme", "blue")
         for _ in range(2):
@@ -115,11 +115,11 @@ def test_both_asks_of_a_step_see_one_value(folder: Path, clock: ManualClock) -> 
                 _, ask = server.open["watched"]
                 assert client.upload() == 1
                 (report,) = server.reports[ask.ask_id].values()
-                seen.append(int(ask.mechanism.read_bare(report).private["value"][0]))
+                values.append(int(ask.mechanism.read_bare(report).private["value"][0]))
             client.record("theme", "green")
             clock.set(server.collection.opens(3) + HOUR / 2 + 1)
             server.half()
-    assert seen == [2, 2]
+    assert values == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -299,8 +299,8 @@ def test_days_offline_and_then_online(folder: Path, clock: ManualClock) -> None:
             client.record("theme", "light")  # needs no network
             client.tick()
             client.upload()
-        tried = 10_000 - len(server.faults)
-        assert 4 * 24 / 2 < tried < 4 * 24 * 4  # about two an hour, once the backoff has grown
+        requests = 10_000 - len(server.faults)
+        assert 4 * 24 / 2 < requests < 4 * 24 * 4  # about two an hour, once the backoff has grown
         server.faults = []
         server.begin(server.collection.step_at(clock.now()))
         spent = client.status().spent
@@ -351,13 +351,13 @@ def test_a_tag_that_the_server_chose_is_not_given_back(folder: Path, clock: Manu
     """A tag of its own for every device would be a cookie; so would spaces that only one device was sent."""
     server = certain()
     begin(server, clock, 5)
-    given: list[str | None] = []
+    tags: list[str | None] = []
     number = 0
 
     def give(path: str, headers: Mapping[str, str]) -> Response:
         nonlocal number
         number += 1
-        given.append(headers.get("If-None-Match"))
+        tags.append(headers.get("If-None-Match"))
         body = json.dumps(server.documents[path], indent=number)
         return Response(200, {"etag": f'"device {number}"'}, body.encode())
 
@@ -368,10 +368,10 @@ def test_a_tag_that_the_server_chose_is_not_given_back(folder: Path, clock: Manu
     clock.set(server.collection.opens(6) + 1)
     sent = []
     for name in ("one", "other"):
-        given.clear()
+        tags.clear()
         with device(folder / name, server, clock) as client:
             client.tick()
-        sent.append([tag for tag in given if tag is not None])
+        sent.append([tag for tag in tags if tag is not None])
     assert sent[0] == sent[1]
     assert sent[0]
     assert not any("device" in tag for tag in sent[0])

@@ -14,28 +14,28 @@ from hubbub.privacy.book import Book
 def lives(folder: Path, seeds: range, *, stop: bool = False) -> tuple[list[str], int]:
     """What went wrong in so many histories, and how much was heard; with `stop`, up to the first that goes wrong."""
     wrong: list[str] = []
-    heard = 0
+    answered = 0
     for seed in seeds:
-        found, reports = history(folder / str(seed), seed)
-        wrong += [f"history {seed}: {each}" for each in found]
-        heard += reports
+        faults, reports = history(folder / str(seed), seed)
+        wrong += [f"history {seed}: {fault}" for fault in faults]
+        answered += reports
         if stop and wrong:
             break
-    return wrong, heard
+    return wrong, answered
 
 
 def test_no_promise_is_broken_whatever_the_server_says(folder: Path) -> None:
-    wrong, heard = lives(folder, range(12))
+    wrong, answered = lives(folder, range(12))
     assert wrong == []
-    assert heard > 20  # devices did answer
+    assert answered > 20  # devices did answer
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_no_promise_is_broken_in_ten_thousand_histories(folder: Path, part: int) -> None:
-    wrong, heard = lives(folder, range(1000 + 500 * part, 1500 + 500 * part))
+    wrong, answered = lives(folder, range(1000 + 500 * part, 1500 + 500 * part))
     assert wrong == []
-    assert heard > 1000
+    assert answered > 1000
 
 
 def test_a_device_that_forgets_older_promises_is_caught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,13 +76,13 @@ class World:
 
     def live(self, step: int, *values: str | None) -> list[int]:
         self.go(step)
-        made = []
+        reports = []
         for client, value in zip(self.devices, values, strict=True):
             if value is not None:
                 client.record("place", value)
-            made.append(client.tick())
+            reports.append(client.tick())
             self.sent[step] += client.upload()
-        return made
+        return reports
 
     def close(self) -> None:
         for client in self.devices:
@@ -113,16 +113,16 @@ def world(folder: Path) -> Any:
         one.close()
 
 
-def kept(client: Client, step: int) -> tuple[States, StoredState]:
+def stored_state(client: Client, step: int) -> tuple[States, StoredState]:
     collection = client._current.collection
     assert collection is not None
     collection = read_collection(collection.spec())
     symbols = collection.questions["places"].mechanism_for(collection.setting("places"))
     assert isinstance(symbols, ChangeStream)
     with client._store.transaction():
-        found = client._store.state("question:places", stream_of(collection, symbols, step))
-    assert found is not None
-    return States.from_bytes(symbols, found.state), found
+        stored = client._store.state("question:places", stream_of(collection, symbols, step))
+    assert stored is not None
+    return States.from_bytes(symbols, stored.state), stored
 
 
 def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
@@ -140,12 +140,12 @@ def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
 
 def test_it_reports_when_it_enrols_and_whenever_a_node_of_its_level_ends(world: Any) -> None:
     here = world(devices=12)
-    made = [here.live(FIRST + at, *["home"] * 12) for at in range(STEPS)]
-    levels = [int(kept(client, FIRST)[0]["level"][0]) for client in here.devices]
+    reports = [here.live(FIRST + at, *["home"] * 12) for at in range(STEPS)]
+    levels = [int(stored_state(client, FIRST)[0]["level"][0]) for client in here.devices]
     assert len(set(levels)) > 1
     for number, level in enumerate(levels):
         span = here.symbols.plan.tree.span(level)
-        assert [row[number] for row in made] == [int(at == 1 or at % span == 0) for at in range(1, STEPS + 1)]
+        assert [row[number] for row in reports] == [int(at == 1 or at % span == 0) for at in range(1, STEPS + 1)]
     here.go(FIRST + STEPS, late=600)
     assert [row["n"] for row in here.released()] == [12] * STEPS
     for at, row in enumerate(here.released(), start=1):
@@ -162,15 +162,15 @@ def test_a_step_taken_twice_says_the_same_and_the_state_survives_restarts(world:
         here.go(FIRST + at)
         first = here.devices[0]
         first.record("place", "home")
-        made = first.tick()
-        before = kept(first, FIRST)
+        reports = first.tick()
+        before = stored_state(first, FIRST)
         first.close()
         here.devices = [device(here.folder / "0", here.server, here.clock, rng=seeded(99 + at))]  # another process
         again = here.devices[0]
         again.record("place", "away")
         assert again.tick() == 0
-        assert kept(again, FIRST)[1].state == before[1].state
-        assert again.upload() == made
+        assert stored_state(again, FIRST)[1].state == before[1].state
+        assert again.upload() == reports
 
 
 def test_a_device_that_stops_half_way_has_neither_paid_nor_said_anything(
@@ -219,14 +219,14 @@ def test_missed_steps_advance_the_state_and_are_counted_as_lost(world: Any) -> N
         here.live(FIRST + at, *["home"] * 30)
     here.go(FIRST + STEPS, late=600)
     for client in everyone:
-        state, _ = kept(client, FIRST)
+        state, _ = stored_state(client, FIRST)
         span = here.symbols.plan.tree.span(int(state["level"][0]))
         assert state["node"][0] == STEPS // span
         # ExSub's entries, missed ones too, have all been decided: what is left are the stubs.
         left = int(state["counters"][0, 3:].sum())
         assert left == here.symbols.plan.mechanisms[int(state["level"][0])].sparsity + 3 * (STEPS % span)
     lost = [row["lost"]["due"] - row["lost"]["came"] for row in here.released()]
-    away = [int(kept(client, FIRST)[0]["level"][0]) for client in everyone[20:]]
+    away = [int(stored_state(client, FIRST)[0]["level"][0]) for client in everyone[20:]]
     spans = [here.symbols.plan.tree.span(level) for level in away]
     assert lost == [sum(at % span == 0 for span in spans) if 2 <= at <= 4 else 0 for at in range(1, STEPS + 1)]
     assert sum(lost) > 0
@@ -245,8 +245,10 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     late = here.devices[1]
     assert late.upload() == 0
     assert late.status().counts == {"late": 1}
-    assert kept(late, FIRST)[1].enrolled is False
-    assert kept(here.devices[0], FIRST)[1] == kept(here.devices[0], FIRST)[1]._replace(enrolled=True, enrolment=None)
+    assert stored_state(late, FIRST)[1].enrolled is False
+    assert stored_state(here.devices[0], FIRST)[1] == stored_state(here.devices[0], FIRST)[1]._replace(
+        enrolled=True, enrolment=None
+    )
     bodies: list[bytes] = []
     real = here.server.request
 
@@ -257,9 +259,9 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     here.server.request = heard
     for at in range(1, STEPS):
         here.live(FIRST + at, "work", "work")
-    assert kept(late, FIRST)[1].enrolled is True
+    assert stored_state(late, FIRST)[1].enrolled is True
     reports = [e.reports(here.symbols) for body in bodies for e in decode_upload(body).entries]
-    assert sum(int(one.public["new"][0]) for one in reports) == 1
+    assert sum(int(report.public["new"][0]) for report in reports) == 1
     assert late.status().spent == here.symbols.event().spent
     here.go(FIRST + STEPS, late=600)
     assert here.released()[-1]["n"] == 2
@@ -270,7 +272,7 @@ def test_a_device_that_joins_late_pays_the_same_and_tells_all_it_holds(world: An
     for at in range(5, STEPS):
         here.live(FIRST + at, "away")
     (client,) = here.devices
-    state, _ = kept(client, FIRST)
+    state, _ = stored_state(client, FIRST)
     assert state["held"].tolist() in ([[0, 0, 1]], [[0, 0, 0]])  # nothing, where no node has ended since
     assert client.status().spent == here.symbols.event().spent
     here.go(FIRST + STEPS, late=600)
@@ -292,7 +294,7 @@ def test_more_changes_than_may_be_told_are_held_back(world: Any) -> None:
     (client,) = here.devices
     for at in range(STEPS):
         here.live(FIRST + at, ["home", "work", "away"][at % 3])
-    state, _ = kept(client, FIRST)
+    state, _ = stored_state(client, FIRST)
     assert int(state["used"][0]) <= here.symbols.changes
 
 
@@ -305,11 +307,11 @@ def test_reports_are_of_one_size_and_the_server_refuses_what_no_device_says(worl
     for number in range(9):
         rng = seeded(number)
         states, *spoke = symbols.step(symbols.enroll(1, rng), FIRST, [number % 3], rng, new)
-        said, _ = symbols.with_enrolment(states, *spoke, new)
-        assert not good or len(said.to_bare()) == len(good)
-        good = said.to_bare()
+        enrolling, _ = symbols.with_enrolment(states, *spoke, new)
+        assert not good or len(enrolling.to_bare()) == len(good)
+        good = enrolling.to_bare()
     for column, value in (("level", len(symbols.lengths)), ("new", 2), ("sign", 3)):
-        public, private = dict(said.public), dict(said.private)
+        public, private = dict(enrolling.public), dict(enrolling.private)
         part = private if column == "sign" else public
         part[column] = part[column] + value
         with pytest.raises(InvalidValue):

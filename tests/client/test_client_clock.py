@@ -56,66 +56,66 @@ class Device:
     def day(self) -> int:
         """Tick, as the server sees the device's own time; how many reports were made."""
         self.server.begin(self.server.collection.step_at(self.wall.now()))
-        made = self.client.tick()
+        reports = self.client.tick()
         self.client.upload()
-        return made
+        return reports
 
 
 @pytest.mark.parametrize("jumps", [(YEARS, -YEARS), (-YEARS, YEARS), (YEARS, YEARS), (1, -1), (8, -8)], ids=str)
 def test_ten_years_forth_and_back_buy_no_second_window(folder: Path, jumps: tuple[int, int]) -> None:
     server = LocalServer(survey(WINDOW))
-    one = Device(folder, server)
+    device = Device(folder, server)
     for _ in range(8):
-        one.day()
-        one.pass_time(HOUR)
+        device.day()
+        device.pass_time(HOUR)
     for jump in (*jumps, *jumps):
-        one.set_back_or_on(jump)
+        device.set_back_or_on(jump)
         for _ in range(4):
-            one.day()
-            one.set_back_or_on(1)  # steps go by on the wall clock, and hardly any true time
-            one.pass_time(1)
+            device.day()
+            device.set_back_or_on(1)  # steps go by on the wall clock, and hardly any true time
+            device.pass_time(1)
     # A window of true time, eight hours, and what was already spent: no more than two windows' worth in all.
-    status = one.client.status()
+    status = device.client.status()
     assert status.spent <= 8 * UNITS_PER_EPSILON
     assert status.window is not None
     assert status.window.spent <= 4 * UNITS_PER_EPSILON
-    one.client.close()
+    device.client.close()
 
 
 @pytest.mark.parametrize("jump", [YEARS, -YEARS], ids=["forth", "back"])
 def test_after_a_jump_the_client_goes_on(folder: Path, jump: int) -> None:
     server = LocalServer(survey(WINDOW.replace("event = 1.0\n", "event = 1.0\nuser = 400.0\n")))
-    one = Device(folder, server)
-    assert one.day() == 1
+    device = Device(folder, server)
+    assert device.day() == 1
     server.faults = ["unreachable"] * 40
     for _ in range(60):
-        one.day()
-        one.pass_time(30)
+        device.day()
+        device.pass_time(30)
     server.faults = []
-    one.set_back_or_on(jump)
+    device.set_back_or_on(jump)
     for _ in range(12):  # no delay of before the jump is waited for
-        one.pass_time(HOUR)
-        one.day()
-    made = one.client.status().counts.get("sent", 0)
+        device.pass_time(HOUR)
+        device.day()
+    sent = device.client.status().counts.get("sent", 0)
     if jump > 0:
-        assert made >= 8
+        assert sent >= 8
     else:
-        assert made == 1  # the steps before the latest that was answered are not answered again
-        assert one.client.status().counts["refused: step"] >= 8
-    one.client.close()
+        assert sent == 1  # the steps before the latest that was answered are not answered again
+        assert device.client.status().counts["refused: step"] >= 8
+    device.client.close()
 
 
 def test_what_waits_is_dropped_when_the_clock_leaves_its_time(folder: Path) -> None:
     server = LocalServer(survey(WINDOW))
-    one = Device(folder, server)
-    server.begin(server.collection.step_at(one.wall.now()))
-    assert one.client.tick() == 1
-    one.set_back_or_on(YEARS)
-    assert one.client.upload() == 0
-    status = one.client.status()
+    device = Device(folder, server)
+    server.begin(server.collection.step_at(device.wall.now()))
+    assert device.client.tick() == 1
+    device.set_back_or_on(YEARS)
+    assert device.client.upload() == 0
+    status = device.client.status()
     assert (status.queued, status.counts) == (0, {"late": 1})
     assert status.spent == UNITS_PER_EPSILON // 2
-    one.client.close()
+    device.client.close()
 
 
 def test_before_the_origin_nothing_is_answered(folder: Path) -> None:

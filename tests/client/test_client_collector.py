@@ -25,7 +25,7 @@ def test_reports_are_accepted_and_released(folder: Path, text: str, form: str) -
     clock = ManualClock(collection.opens(STEPS[0]))
     server = InProcess(collection, clock, folder / "store.db")
     devices = [device(folder / str(number), server, clock, form=form) for number in range(DEVICES)]
-    made = sent = 0
+    answered = sent = 0
     for step in STEPS:
         for part in (0.1, 0.6):  # in both halves of the step
             clock.set(collection.opens(step) + part * collection.step_seconds)
@@ -33,16 +33,16 @@ def test_reports_are_accepted_and_released(folder: Path, text: str, form: str) -
             for number, client in enumerate(devices):
                 client.record("theme", "dark" if number % 3 else "light")
                 client.record("home", number % 3)
-                made += client.tick()
+                answered += client.tick()
                 sent += client.upload()
     clock.set(collection.opens(STEPS[-1] + 1) + collection.lateness_seconds + 1)
     server.collector.tick()
     counts = {outcome: count for (_, outcome), count in server.collector.counts().items() if count}
-    assert counts == {"accepted": made}
-    assert sent == made >= DEVICES * 3 * len(STEPS)
+    assert counts == {"accepted": answered}
+    assert sent == answered >= DEVICES * 3 * len(STEPS)
     for name in collection.questions:
-        found = server.collector.releases("survey", name, first=0, last=99, most=99)
-        assert [row.step for row in found] == list(STEPS)
+        releases = server.collector.releases("survey", name, first=0, last=99, most=99)
+        assert [row.step for row in releases] == list(STEPS)
     for client in devices:
         assert client.status().queued == 0
         assert set(client.status().counts) == {"sent"}

@@ -66,10 +66,10 @@ def test_a_kept_document_of_a_newer_format_is_not_taken_for_none(folder: Path) -
         begin(server, clock, 5)
         assert client.tick() == 1
         with client._store.transaction():
-            kept = client._store.document("collection")
-            assert kept is not None
+            document = client._store.document("collection")
+            assert document is not None
             newer = seal({**server.collection.spec(), "format": 9}, server.keys.private)
 
-            client._store.set_document("collection", kept._replace(body=json.dumps(newer)))
+            client._store.set_document("collection", document._replace(body=json.dumps(newer)))
     with pytest.raises(ClientRefusal, match="format 9"):
         device(folder, server, clock)

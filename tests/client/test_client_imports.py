@@ -109,12 +109,12 @@ print(" ".join(sys.modules))
 """
 
 
-def loaded(code: str, *given: str) -> set[str]:
+def loaded(code: str, *arguments: str) -> set[str]:
     script = code if "print" in code else code + "\nimport sys\nprint(' '.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, *given], capture_output=True, text=True, check=True, timeout=120
+    completed = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True, timeout=120
     )
-    return set(done.stdout.split())
+    return set(completed.stdout.split())
 
 
 def ours(modules: set[str]) -> set[str]:

@@ -94,22 +94,22 @@ def test_what_devices_record_is_released_in_the_field_s_own_unit(folder: Path) -
         "liked": [4.5, 2.0, 3.0, None, None],
     }
     for question, values in truth.items():
-        found = released(server, question)
-        assert found["n"] == 4000
-        assert found["labels"] == ["alien", "brazil", "casablanca", "dune", "eraserhead"]
-        assert found["kind"] == ("share" if question == "seen" else "quantity")
-        for value, got, variance in zip(values, found["value"], found["variance"], strict=True):
+        estimate = released(server, question)
+        assert estimate["n"] == 4000
+        assert estimate["labels"] == ["alien", "brazil", "casablanca", "dune", "eraserhead"]
+        assert estimate["kind"] == ("share" if question == "seen" else "quantity")
+        for value, estimated, variance in zip(values, estimate["value"], estimate["variance"], strict=True):
             if value is None:  # nobody holds the key: nothing is known of its mean (an error of 5 % a key, here not)
-                assert got is variance is None
+                assert estimated is variance is None
             else:  # fails by chance once in 15,000 times a number
-                assert abs(got - value) < 4 * np.sqrt(variance) < 0.6
+                assert abs(estimated - value) < 4 * np.sqrt(variance) < 0.6
     for client in devices:
         client.close()
     server.store.close()
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ({"alien": 1, "brazil": 2, "dune": 3}, "ratings: got '3 keys'; allowed: at most 2 keys"),
         ({"alien": float("nan")}, "ratings: got {'alien': nan}; allowed: a finite number for every key"),
@@ -126,13 +126,13 @@ def test_what_devices_record_is_released_in_the_field_s_own_unit(folder: Path) -
     ],
     ids=str,
 )
-def test_what_nobody_can_hold_is_refused_by_record_and_costs_nothing(folder: Path, value: Any, said: str) -> None:
+def test_what_nobody_can_hold_is_refused_by_record_and_costs_nothing(folder: Path, value: Any, message: str) -> None:
     server, clock = LocalServer(keyed()), ManualClock()
     begin(server, clock, 7)
     with device(folder, server, clock) as client:
         with pytest.raises(InvalidValue) as caught:
             client.record("ratings", value)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert client.status().spent == 0
         assert client.tick() == 3  # as one who holds nothing
         assert client.status().spent == server.collection.budget.event
@@ -154,14 +154,14 @@ def test_numbers_outside_the_range_are_moved_to_its_end_and_survive_the_folder(f
 def test_uploads_are_of_one_size_whatever_is_held(folder: Path) -> None:
     server, clock = LocalServer(keyed()), ManualClock()
     begin(server, clock, 7)
-    for number, held in enumerate(PEOPLE):
+    for number, pairs in enumerate(PEOPLE):
         with device(folder / str(number), server, clock) as client:
-            client.record("ratings", held)
+            client.record("ratings", pairs)
             client.tick()
             assert client.upload() == 3
     assert len({len(body) for body in server.bodies}) == 1
-    sizes = {ask: {len(report) for report in kept.values()} for ask, kept in server.reports.items()}
-    assert all(len(found) == 1 for found in sizes.values())
+    sizes = {ask: {len(report) for report in reports.values()} for ask, reports in server.reports.items()}
+    assert all(len(lengths) == 1 for lengths in sizes.values())
     for _, ask in server.open.values():
         assert all(len(ask.mechanism.read_bare(report)) == 1 for report in server.reports[ask.ask_id].values())
 

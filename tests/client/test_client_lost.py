@@ -41,12 +41,12 @@ LOSSES: dict[str, Callable[[Path], object]] = {
 
 def spend_some(folder: Path, server: LocalServer, clock: ManualClock, steps: range) -> int:
     with device(folder, server, clock) as client:
-        made = 0
+        reports = 0
         for step in steps:
             begin(server, clock, step)
-            made += client.tick()
+            reports += client.tick()
             client.upload()
-        return made
+        return reports
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -54,15 +54,15 @@ def test_a_lost_database_is_refused_and_stays_refused(folder: Path, name: str) -
     server, clock = LocalServer(survey(LIFE)), ManualClock()
     assert spend_some(folder, server, clock, range(5, 8)) == 3
     LOSSES[name](folder / FILE)
-    heard = len(server.bodies)
+    uploads = len(server.bodies)
     for _ in range(3):
         with pytest.raises(LedgerUnavailable):
             device(folder, server, clock)
         with pytest.raises(HubbubError):
             read_status(folder, clock)
-    assert len(server.bodies) == heard
-    shown = CliRunner().invoke(app, ["client", "status", str(folder)])
-    assert shown.exit_code != 0
+    assert len(server.bodies) == uploads
+    result = CliRunner().invoke(app, ["client", "status", str(folder)])
+    assert result.exit_code != 0
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -86,12 +86,12 @@ def test_a_window_is_spent_until_it_has_passed(folder: Path) -> None:
     (folder / FILE).unlink()
     begin(server, clock, 8)
     Client.recover(folder, clock=clock)
-    made = []
+    reports = []
     with device(folder, server, clock) as client:
         for step in range(8, 16):
             begin(server, clock, step)
-            made.append(client.tick())
-    assert made == [0, 0, 0, 0, 1, 1, 1, 1]  # steps 8 to 11 are in the window of the moment
+            reports.append(client.tick())
+    assert reports == [0, 0, 0, 0, 1, 1, 1, 1]  # steps 8 to 11 are in the window of the moment
 
 
 def test_a_clock_set_forward_does_not_bring_the_window_back(folder: Path) -> None:
@@ -153,9 +153,9 @@ def test_the_command_line_recovers(folder: Path) -> None:
     again = CliRunner().invoke(app, ["client", "recover", str(folder)])
     assert again.exit_code != 0
     (folder / FILE).unlink()
-    found = CliRunner().invoke(app, ["client", "recover", str(folder)])
-    assert found.exit_code == 0, found.output
-    assert "Begun anew" in found.output
+    result = CliRunner().invoke(app, ["client", "recover", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "Begun anew" in result.output
     nobody = CliRunner().invoke(app, ["client", "recover", str(folder / "other")])
     assert nobody.exit_code != 0
 

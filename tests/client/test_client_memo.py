@@ -35,20 +35,20 @@ def reports_of(server: LocalServer, last: int) -> list[Reports]:
     mechanism = memo_mechanism(server)
     assert isinstance(mechanism, Mechanism)
     read = mechanism.read_bare
-    return [read(r) for kept in list(server.reports.values())[-last:] for r in kept.values()]
+    return [read(r) for reports in list(server.reports.values())[-last:] for r in reports.values()]
 
 
-def likelihoods(mechanism: hb.BasicRappor, kept: dict[int, bytes], reports: list[Reports]) -> dict[int, float]:
+def likelihoods(mechanism: hb.BasicRappor, memos: dict[int, bytes], reports: list[Reports]) -> dict[int, float]:
     """How likely the reports are from each permanent answer."""
     keep, lift = (t / (1 << mechanism.width) for t in (mechanism.keep, mechanism.lift))
     bits = np.unpackbits(np.concatenate([r.private["bits"] for r in reports]), axis=1, bitorder="little")
-    found = {}
-    for key, answer in kept.items():
+    likelihood = {}
+    for key, answer in memos.items():
         own = np.unpackbits(np.frombuffer(answer, np.uint8), bitorder="little")
-        one = np.where(own == 1, keep, lift)[: mechanism.size]
-        seen = bits[:, : mechanism.size]
-        found[key] = float(np.log(np.where(seen == 1, one, 1 - one)).sum())
-    return found
+        rates = np.where(own == 1, keep, lift)[: mechanism.size]
+        reported = bits[:, : mechanism.size]
+        likelihood[key] = float(np.log(np.where(reported == 1, rates, 1 - rates)).sum())
+    return likelihood
 
 
 def test_each_new_value_costs_the_permanent_epsilon_and_repeats_cost_nothing(folder: Path) -> None:
@@ -89,13 +89,13 @@ def test_when_the_budget_is_gone_it_goes_on_from_the_last_memo(folder: Path) -> 
     with device(folder, server, clock, rng=seeded(5)) as client:
         for step, home in enumerate([0, 1, 2, 0, 1], start=5):  # three values: 6 of 7
             live(client, server, clock, step, home)
-        kept = answers(client)
+        memos = answers(client)
         for step in range(10, 130):
             assert live(client, server, clock, step, 4) == 1  # never silent
         assert client.status().spent == 3 * cost
-        assert answers(client) == kept
+        assert answers(client) == memos
         # 120 reports of 7 bits tell the three answers apart; from which they were made is the last used, that of 1.
-        likely = likelihoods(mechanism, kept, reports_of(server, 120))
+        likely = likelihoods(mechanism, memos, reports_of(server, 120))
         assert max(likely, key=lambda key: likely[key]) == 1
         assert sorted(likely.values())[-1] > sorted(likely.values())[-2] + 10
         live(client, server, clock, 130, 0)  # a value that has a memo is answered from it again
@@ -104,13 +104,13 @@ def test_when_the_budget_is_gone_it_goes_on_from_the_last_memo(folder: Path) -> 
 
 def test_memos_survive_restarts(folder: Path) -> None:
     server, clock = LocalServer(survey(MEMO)), ManualClock()
-    kept: list[dict[int, bytes]] = []
+    memos: list[dict[int, bytes]] = []
     for step in range(5, 12):
         with device(folder, server, clock) as client:
             live(client, server, clock, step, step % 2)
-            kept.append(answers(client))
-    assert kept[1] == kept[-1]
-    assert kept[0] == {1: kept[-1][1]}
+            memos.append(answers(client))
+    assert memos[1] == memos[-1]
+    assert memos[0] == {1: memos[-1][1]}
 
 
 def test_a_large_domain_costs_at_most_g_epsilon_whatever_its_values_do(folder: Path) -> None:
@@ -147,22 +147,22 @@ def test_one_report_a_step_whatever_is_asked(folder: Path) -> None:
 
 def test_changes_do_not_silence_other_questions(folder: Path) -> None:
     """Two devices, one whose values change: the histogram's account is the same on both."""
-    spoken = []
+    counts = []
     for number, homes in enumerate([[3] * 30, list(range(6)) * 5]):
         server, clock = LocalServer(survey(MIXED)), ManualClock()
         with device(folder / str(number), server, clock) as client:
-            made = []
+            reports = []
             for step, home in enumerate(homes, start=5):
                 begin(server, clock, step)
                 client.record("home", home)
                 client.tick()
                 client.upload()
-                made.append(sorted(name for name, (_, ask) in server.open.items() if server.reports.get(ask.ask_id)))
-            spoken.append(made)
+                reports.append(sorted(name for name, (_, ask) in server.open.items() if server.reports.get(ask.ask_id)))
+            counts.append(reports)
             assert client.status().spent <= 12 * UNITS_PER_EPSILON
-    assert spoken[0] == spoken[1]
-    assert spoken[0][0] == ["page", "popular"]
-    assert spoken[0][-1] == ["page"]  # the histogram has spent its part; the memo goes on
+    assert counts[0] == counts[1]
+    assert counts[0][0] == ["page", "popular"]
+    assert counts[0][-1] == ["page"]  # the histogram has spent its part; the memo goes on
 
 
 def test_two_fields_alike_have_memos_of_their_own(folder: Path) -> None:

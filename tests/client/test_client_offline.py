@@ -120,18 +120,18 @@ def test_only_within_the_budget_and_for_so_long(folder: Path) -> None:
     server, wire, clock, client = world(folder, TEXT)
     collection = server.collector.collections["survey"]
     wire.cut = True
-    made = {"popular": 0, "place": 0}
+    reports = {"popular": 0, "place": 0}
     for step in range(8, 7 + 60):
         clock.set(collection.opens(step) + 600.0)
         before = client.status().spent
         new = client.tick()
         paid = client.status().spent > before
-        made["popular"] += paid
-        made["place"] += new - paid
+        reports["popular"] += paid
+        reports["place"] += new - paid
     # Half of the nine units of a life are for the histogram, at half a unit each; one was answered before.
-    assert made["popular"] == 8
+    assert reports["popular"] == 8
     # A memo costs nothing: it goes on until the ask was heard of two days ago, for which reports are kept.
-    assert made["place"] == 48
+    assert reports["place"] == 48
     assert client.status().counts["refused: budget"] >= 1
     client.close()
     server.store.close()

@@ -96,11 +96,11 @@ class World:
     def round(self, round: int, *asks: Ask, run: int = 0, late: float = 700.0) -> int:
         """Publish the asks of a round, each a part, and let the device answer; how many reports it makes."""
         self.clock.set(START + run * DAY + (round - 1) * ROUND + late)
-        parts = [(run, round, part, each) for part, each in enumerate(asks or (ask(),))]
+        parts = [(run, round, part, published) for part, published in enumerate(asks or (ask(),))]
         self.server.publish(parts, self.clock.now())
-        made = self.client.tick()
-        assert self.client.upload() == made
-        return made
+        reports = self.client.tick()
+        assert self.client.upload() == reports
+        return reports
 
     def refused(self) -> dict[str, int]:
         counts = self.client.status().counts
@@ -267,9 +267,9 @@ FOREIGN = {
 def test_a_state_that_cannot_be_read_is_refused_and_the_next_run_is_answered(world: World, change: Any) -> None:
     assert world.round(1) == 1
     with world.client._store.transaction():
-        kept = world.client._store.state("study:popular", "0")
-    assert kept is not None
-    damaged(world, change(kept.state))
+        stored = world.client._store.state("study:popular", "0")
+    assert stored is not None
+    damaged(world, change(stored.state))
     assert world.round(2) == 0
     assert world.refused() == {"state": 1}
     assert world.client.status().spent == ONE

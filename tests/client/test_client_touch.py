@@ -35,8 +35,8 @@ def locked(path: Path) -> bool:
     return subprocess.run([sys.executable, "-c", BUSY, str(path)], check=False, timeout=60).returncode == 3
 
 
-@pytest.mark.parametrize("who", ["status", "client"])
-def test_locks_survive_whoever_looks_into_the_folder(folder: Path, who: str) -> None:
+@pytest.mark.parametrize("reader", ["status", "client"])
+def test_locks_survive_whoever_looks_into_the_folder(folder: Path, reader: str) -> None:
     server, clock = LocalServer(survey(TEXT)), ManualClock()
     with device(folder, server, clock) as client:
         live(client, server, clock, 5, 3)
@@ -49,7 +49,7 @@ def test_locks_survive_whoever_looks_into_the_folder(folder: Path, who: str) -> 
     for path in files:
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("BEGIN IMMEDIATE")
-        looking = threading.Thread(target=looks[who])
+        looking = threading.Thread(target=looks[reader])
         looking.start()  # waits for this transaction
         time.sleep(0.2)
         still = locked(path)

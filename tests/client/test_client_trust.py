@@ -215,9 +215,9 @@ def test_only_devices_on_the_arc_answer(folder: Path, clock: ManualClock, server
     for number in range(40):
         with device(folder / str(number), server, clock) as client:
             place = place_on_circle(client._store.device_key, server.collection.name)
-            made = client.tick()
-            assert made == int(quarter.cohort.holds(np.array([place]))[0])
-            answered += made
+            reports = client.tick()
+            assert reports == int(quarter.cohort.holds(np.array([place]))[0])
+            answered += reports
     assert 0 < answered < 40
 
 
@@ -300,8 +300,8 @@ def test_a_name_has_one_answer_whatever_claims_it(folder: Path, clock: ManualClo
     server = LocalServer(survey(text, event="8.0", user="80.0"))
     begin(server, clock, 5)
     terms = server.collection.terms["popular"]
-    asked = server.collection.questions["popular"].statistic(server.collection.setting("popular"))
-    several = {asked.mechanism(units).spec_id: asked.mechanism(units) for units in range(10**11, 10**12, 10**9)}
+    statistic = server.collection.questions["popular"].statistic(server.collection.setting("popular"))
+    several = {statistic.mechanism(units).spec_id: statistic.mechanism(units) for units in range(10**11, 10**12, 10**9)}
     allowed = [mechanism for spec_id, mechanism in several.items() if spec_id in terms.mechanisms]
     with device(folder, server, clock) as client:
         for mechanism in allowed[:3]:

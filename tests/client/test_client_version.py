@@ -24,12 +24,12 @@ def serve(server: LocalServer, collection: Collection) -> LocalServer:
 
 
 def days(client: Client, server: LocalServer, clock: ManualClock, steps: range) -> list[int]:
-    made = []
+    reports = []
     for step in steps:
         begin(server, clock, step)
-        made.append(client.tick())
+        reports.append(client.tick())
         client.upload()
-    return made
+    return reports
 
 
 def test_a_new_version_begins_at_once_and_the_window_goes_on(folder: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
         free = survey(TEXT, version="2", step='"1s"', event="8.0", epsilon="8.0", lateness='"1s"')
         free = replace(free, budget=Budget.of(event=8.0))
         serve(server, free)
-        heard = client.status().spent
+        spent = client.status().spent
         for second in range(60):
             clock.set(6 * 3600.0 + second)
             server.begin(free.step_at(clock.now()))
@@ -80,8 +80,8 @@ def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
             client.upload()
             assert client.status().spent <= cost
         assert client.status().version == 2
-        assert client.status().spent - heard <= cost
-        assert sum(len(kept) for kept in server.reports.values()) <= 1
+        assert client.status().spent - spent <= cost
+        assert sum(len(reports) for reports in server.reports.values()) <= 1
         clock.advance(168 * 3600)
         server.begin(free.step_at(clock.now()))
         client.tick()
@@ -126,7 +126,7 @@ def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:
     with device(folder, server, clock) as client:
         for step, home in ((5, 1), (6, 2)):
             live(client, server, clock, step, home)
-        kept, spent = answers(client), client.status().spent
+        memos, spent = answers(client), client.status().spent
         serve(server, survey(MEMO.replace('"A survey"', '"Still a survey"'), version="2"))
         for step, home in ((8, 1), (9, 2), (10, 1)):
             assert live(client, server, clock, step, home) == 1
@@ -136,7 +136,7 @@ def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:
         live(client, server, clock, 11, 4)
         assert client.status().spent > spent
         assert answers(client).keys() == {1, 2, 4}
-        assert {key: answers(client)[key] for key in (1, 2)} == kept
+        assert {key: answers(client)[key] for key in (1, 2)} == memos
 
 
 def test_values_of_fields_that_changed_are_forgotten(folder: Path) -> None:
@@ -155,13 +155,13 @@ def test_values_of_fields_that_changed_are_forgotten(folder: Path) -> None:
 
 def test_another_process_changes_the_version(folder: Path) -> None:
     server, clock = LocalServer(survey(TEXT)), ManualClock()
-    with device(folder, server, clock) as one, device(folder, server, clock) as two:
-        assert days(one, server, clock, range(5, 6)) == [1]
-        assert days(two, server, clock, range(6, 7)) == [1]
+    with device(folder, server, clock) as first, device(folder, server, clock) as second:
+        assert days(first, server, clock, range(5, 6)) == [1]
+        assert days(second, server, clock, range(6, 7)) == [1]
         serve(server, survey(TEXT, version="2"))
         begin(server, clock, 8)
-        assert one.tick() == 1
-        two.record("theme", "dark")  # by the version in force, which the other put there
-        assert two.status().version == 2
-        assert two.tick() == 0  # the ask is answered
-        assert two.status().spent == one.status().spent == 3 * UNITS_PER_EPSILON
+        assert first.tick() == 1
+        second.record("theme", "dark")  # by the version in force, which the other put there
+        assert second.status().version == 2
+        assert second.tick() == 0  # the ask is answered
+        assert second.status().spent == first.status().spent == 3 * UNITS_PER_EPSILON

@@ -35,18 +35,18 @@ QUESTIONS: dict[str, Question] = {
 VALUES: dict[str, Any] = {"theme": "dark", "level": 3, "seconds": 7.5, "word": "yes", "plugins": {"b", "a"}}
 
 
-def make(**given: Any) -> Collection:
+def make(**options: Any) -> Collection:
     """A collection with every kind of field and question, or what is given instead."""
-    whole: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "name": "everything",
         "title": "Every kind of question",
         "fields": FIELDS,
         "questions": QUESTIONS,
         "budget": Budget.of(event=20.0, window=(100.0, 7), user=1000.0),
         "step_seconds": 3600,
-        **given,
+        **options,
     }
-    return Collection(**whole)
+    return Collection(**defaults)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_what_is_refused(change: dict[str, Any], field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("keys", "field"),
     [
         ({"kind": "median"}, "kind"),
         ({"epsilon": 0.0}, "epsilon"),
@@ -160,8 +160,8 @@ def test_what_is_refused(change: dict[str, Any], field: str) -> None:
         ({"field": "word", "candidates": ["a"], "mechanism": "OUE"}, "mechanism"),
     ],
 )
-def test_questions_that_are_refused(given: dict[str, Any], field: str) -> None:
-    spec = {"kind": "histogram", "field": "theme", "epsilon": 1.0, **given}
+def test_questions_that_are_refused(keys: dict[str, Any], field: str) -> None:
+    spec = {"kind": "histogram", "field": "theme", "epsilon": 1.0, **keys}
     with pytest.raises(InvalidValue) as refused:
         make(questions={"q": Question.make(**spec)})
     assert refused.value.field.removeprefix("questions.q.") == field
@@ -289,20 +289,20 @@ def test_turning_the_circle_asks_nobody_twice_in_a_window(everything: Collection
     """Over 40 steps, 1,000 devices: the asks of any w steps hold each place once at most."""
     w = everything.questions[name].w
     places = np.linspace(0, (1 << 32) - 1, 1000).astype(np.int64)
-    asked = np.zeros((41, places.size), dtype=np.int64)
+    times_asked = np.zeros((41, places.size), dtype=np.int64)
     talk = Conversation(everything.protocol(name))
     step = 1
     while step <= 40:
-        said = talk.listen()
-        if isinstance(said, Ask):
-            asked[said.step] += said.cohort.holds(places)
+        message = talk.listen()
+        if isinstance(message, Ask):
+            times_asked[message.step] += message.cohort.holds(places)
             half = [0.0, 9.0] * 500 if "time" in name else [0, 1] * 500
-            reports = said.mechanism.randomize(said.view(half), hb.Random(seed=step))
-            talk.reply(said.ask_id, said.mechanism.accumulate(reports))
+            reports = message.mechanism.randomize(message.view(half), hb.Random(seed=step))
+            talk.reply(message.ask_id, message.mechanism.accumulate(reports))
         else:
             step += 1
     assert w is not None
-    windows = np.lib.stride_tricks.sliding_window_view(asked, w, axis=0).sum(axis=-1)
+    windows = np.lib.stride_tricks.sliding_window_view(times_asked, w, axis=0).sum(axis=-1)
     assert windows.max() == 1
 
 

@@ -94,8 +94,8 @@ def test_an_older_file_is_refused_with_the_text_that_is_good_today(later: None, 
     assert str(path) in str(caught.value)
     assert text.splitlines()[0] == "format = 2"
     assert text.count("format = ") == 1
-    for kept in ("# Our themes", 'step = "1h"      # a step'):  # whoever wrote it finds it again
-        assert kept in text
+    for line in ("# Our themes", 'step = "1h"      # a step'):  # whoever wrote it finds it again
+        assert line in text
     assert load_collection(text).step_seconds == 3600
     assert path.read_text() == number + OLDER
     again = pickle.loads(pickle.dumps(caught.value))
@@ -116,14 +116,14 @@ def test_a_number_below_a_table_is_not_the_files(later: None) -> None:
 def test_an_older_document_is_read_as_it_was_signed(later: None) -> None:
     spec = older_spec()
     sealed = seal(spec, KEYS.private)
-    found = open_collection(sealed, KEYS.public)
-    assert found.retention_days == 91
-    assert found.collection_id == spec_id(spec)  # what devices and stores know it by
-    assert found.spec() == spec
-    assert seal(found.spec(), KEYS.private) == sealed
-    again = pickle.loads(pickle.dumps(found))
-    assert (again, again.collection_id) == (found, found.collection_id)
-    today = replace(found, title="Another")
+    collection = open_collection(sealed, KEYS.public)
+    assert collection.retention_days == 91
+    assert collection.collection_id == spec_id(spec)  # what devices and stores know it by
+    assert collection.spec() == spec
+    assert seal(collection.spec(), KEYS.private) == sealed
+    again = pickle.loads(pickle.dumps(collection))
+    assert (again, again.collection_id) == (collection, collection.collection_id)
+    today = replace(collection, title="Another")
     assert today.spec()["format"] == 4
     assert today.spec()["retention_days"] == 91
 

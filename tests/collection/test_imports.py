@@ -30,8 +30,8 @@ print(" ".join(sys.modules))
 
 
 def test_a_collection_is_light() -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=120)
-    modules = done.stdout.split()
+    completed = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=120)
+    modules = completed.stdout.split()
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     assert parts == {

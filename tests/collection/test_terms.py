@@ -136,10 +136,10 @@ def test_a_question_that_could_never_be_answered_is_an_error() -> None:
     memos = {
         name: replace(MEMO, field=field, epsilon=0.05, permanent=0.1) for name, field in (("a", "home"), ("b", "work"))
     }
-    found = check(survey(Budget.of(user=5.5), popular=costly, **memos))
-    assert [finding.where for finding in found if finding.level == "error" and "never answer it" in finding.text] == [
-        "privacy.user"
-    ]
+    findings = check(survey(Budget.of(user=5.5), popular=costly, **memos))
+    assert [
+        finding.where for finding in findings if finding.level == "error" and "never answer it" in finding.text
+    ] == ["privacy.user"]
     assert not [
         finding for finding in check(survey(Budget.of(user=40.0), popular=costly, **memos)) if finding.level == "error"
     ]

@@ -137,6 +137,6 @@ def test_every_oracle_can_be_tried(kind):
 )
 def test_bad_arguments_are_refused(field, options, skewed):
     oracle, estimate = skewed
-    given = {"mechanism": oracle, "estimate": estimate, "queries": np.eye(D), "rng": Random(seed=1), **options}
+    arguments = {"mechanism": oracle, "estimate": estimate, "queries": np.eye(D), "rng": Random(seed=1), **options}
     with pytest.raises(InvalidValue, match=f"^{field}: got"):
-        choose_method(**given)
+        choose_method(**arguments)

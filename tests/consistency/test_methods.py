@@ -248,10 +248,10 @@ def test_norm_sub_is_the_projection(value):
     result = norm_sub(made(value)).value
     np.testing.assert_allclose(result, project(value), atol=1e-15)
     # And the definition: one delta, added to all that stay above 0.
-    kept = result > 1e-12
-    deltas = (result - value)[kept]
+    positive = result > 1e-12
+    deltas = (result - value)[positive]
     assert np.ptp(deltas) < 1e-12
-    assert (value[~kept] + deltas.mean() <= 1e-11).all()
+    assert (value[~positive] + deltas.mean() <= 1e-11).all()
 
 
 @settings(deadline=None)

@@ -33,9 +33,9 @@ def test_no_other_shares_are_more_likely(value, slope):
     assert f.sum() == pytest.approx(1.0, abs=1e-12)
     x = (f - value) / (1 + slope * f)
     derivative = 2 * x - slope * x**2
-    kept = f > 1e-9
-    assert np.ptp(derivative[kept]) < 1e-6
-    assert (derivative[~kept] >= derivative[kept].max() - 1e-6).all()
+    positive = f > 1e-9
+    assert np.ptp(derivative[positive]) < 1e-6
+    assert (derivative[~positive] >= derivative[positive].max() - 1e-6).all()
 
 
 @pytest.mark.parametrize("slope", [-0.7, 0.0, 0.3, 2.5])
@@ -43,7 +43,7 @@ def test_agrees_with_a_numerical_optimiser(slope):
     rng = np.random.default_rng(5)
     value = rng.dirichlet([0.5] * 6) + rng.normal(0, 0.15, 6)
     f = mle_apx(made(value, slope)).value
-    found = minimize(
+    optimum = minimize(
         unlikely,
         np.full(6, 1 / 6),
         (value, slope),
@@ -52,10 +52,10 @@ def test_agrees_with_a_numerical_optimiser(slope):
         constraints=LinearConstraint(np.ones((1, 6)), 1, 1),
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    np.testing.assert_allclose(f, found.x, atol=1e-5)
-    assert unlikely(f, value, slope) <= found.fun + 1e-10
+    np.testing.assert_allclose(f, optimum.x, atol=1e-5)
+    assert unlikely(f, value, slope) <= optimum.fun + 1e-10
     if slope:
-        assert np.abs(norm_sub(made(value, slope)).value - found.x).max() > 1e-3  # the projection is not the minimum
+        assert np.abs(norm_sub(made(value, slope)).value - optimum.x).max() > 1e-3  # the projection is not the minimum
 
 
 def test_eq_8_6_in_the_dissertations_terms():
@@ -102,7 +102,7 @@ def test_one_value_left_with_no_variance_at_one():
 def test_no_oracle_reaches_there(kind):
     # The least and the largest estimate of each oracle, from the ends of what a report can support.
     for oracle in kind.examples():
-        one, noise = oracle.moments(), oracle.noise(100)
+        moments, noise = oracle.moments(), oracle.noise(100)
         for support in oracle.support_range:
-            share = (support - one.false_mean) / (one.true_mean - one.false_mean)
+            share = (support - moments.false_mean) / (moments.true_mean - moments.false_mean)
             assert noise.floor + noise.slope * share > 0

@@ -33,10 +33,10 @@ def test_variances_and_covariances_are_what_it_says(oracle, collect):
     claimed = noise.pair_floor + noise.pair_slope * (truth[:, None] + truth[None, :])
     np.fill_diagonal(claimed, noise.variance(truth))
     stray = np.sqrt((np.outer(np.diag(claimed), np.diag(claimed)) + claimed**2) / RUNS)
-    seen = np.cov(after.T)
-    assert (np.abs(seen - claimed) < 5 * stray).all()
+    covariance = np.cov(after.T)
+    assert (np.abs(covariance - claimed) < 5 * stray).all()
     unprocessed = oracle.noise(n).variance(truth)
-    assert (np.abs(np.diag(seen) - unprocessed) > 5 * np.sqrt(2 / RUNS) * unprocessed).all()
+    assert (np.abs(np.diag(covariance) - unprocessed) > 5 * np.sqrt(2 / RUNS) * unprocessed).all()
 
     far = (after.mean(axis=0) - truth) / np.sqrt(np.diag(claimed) / RUNS)
     assert (np.abs(far) < 5).all()
@@ -55,9 +55,9 @@ def test_oracles_that_sum_to_one_are_left_as_they_are(oracle, collect):
 
 
 def test_the_whole_domain_has_no_variance_left(shares):
-    whole = norm(shares([0.7, 0.2, 0.3, -0.1])).linear([1, 1, 1, 1])
-    assert whole.value[0] == pytest.approx(1.0)
-    assert whole.variance[0] == pytest.approx(0.0, abs=1e-15)
+    total = norm(shares([0.7, 0.2, 0.3, -0.1])).linear([1, 1, 1, 1])
+    assert total.value[0] == pytest.approx(1.0)
+    assert total.variance[0] == pytest.approx(0.0, abs=1e-15)
 
 
 def test_twice_is_once(shares):

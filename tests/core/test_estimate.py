@@ -42,12 +42,12 @@ def estimate(noise: Noise, value: np.ndarray = VALUE) -> Estimate:
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
 def test_intervals_are_normal(level: float):
-    one = Estimate(value=[0.2, 0.7], variance=[0.01, 0.04], n=10)
-    low, high = one.interval(level)
+    shares = Estimate(value=[0.2, 0.7], variance=[0.01, 0.04], n=10)
+    low, high = shares.interval(level)
     reach = NormalDist().inv_cdf((1 + level) / 2)
     assert low.tolist() == pytest.approx([0.2 - reach * 0.1, 0.7 - reach * 0.2])
     assert high.tolist() == pytest.approx([0.2 + reach * 0.1, 0.7 + reach * 0.2])
-    assert one.stderr.tolist() == pytest.approx([0.1, 0.2])
+    assert shares.stderr.tolist() == pytest.approx([0.1, 0.2])
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, float("nan")])
@@ -79,10 +79,10 @@ def test_linear_uses_the_whole_covariance(noise: Noise, weights: list[list[float
 
 
 def test_linear_without_a_declared_covariance_takes_the_worst():
-    one = Estimate(value=VALUE, variance=[1e-4, 2e-4, 3e-4, 4e-4], n=10, bias="consistent", kind="quantity")
-    answer = one.linear([1, -1, 2, 0])
+    quantities = Estimate(value=VALUE, variance=[1e-4, 2e-4, 3e-4, 4e-4], n=10, bias="consistent", kind="quantity")
+    answer = quantities.linear([1, -1, 2, 0])
     assert answer.variance.tolist() == pytest.approx([(1e-2 + 2e-4**0.5 + 2 * 3e-4**0.5) ** 2])
-    assert one.linear([0, 0, 2, 0]).variance.tolist() == pytest.approx([4 * 3e-4])
+    assert quantities.linear([0, 0, 2, 0]).variance.tolist() == pytest.approx([4 * 3e-4])
     assert (answer.bias, answer.kind, answer.n) == ("consistent", "quantity", 10)
 
 
@@ -107,29 +107,29 @@ def test_weights_fit_the_values(weights):
 def test_subtracting_the_mean_keeps_the_form(noise: Noise):
     share = np.array([0.4, 0.3, 0.2, 0.1])
     centring = np.eye(4) - 1 / 4
-    wanted = centring @ covariance(replace(noise, sampling=0.0), share) @ centring.T
-    got = covariance(replace(noise.centred(4, share.sum()), sampling=0.0), share)
-    assert got == pytest.approx(wanted, abs=1e-15)
+    expected = centring @ covariance(replace(noise, sampling=0.0), share) @ centring.T
+    centred = covariance(replace(noise.centred(4, share.sum()), sampling=0.0), share)
+    assert centred == pytest.approx(expected, abs=1e-15)
 
 
 def test_sampling_is_multinomial():
     # 40,000 draws of 100 out of 10,000: variances and covariances within 5 standard errors (4%), failure 1e-5.
     share = np.array([0.6, 0.3, 0.1])
     people = np.round(share * 10_000).astype(int)
-    seen = np.random.default_rng(5).multivariate_hypergeometric(people, 100, size=40_000) / 100
-    wanted = covariance(Noise(0.0, 0.0).sampled(100, 10_000), share)
-    assert np.cov(seen.T) == pytest.approx(wanted, rel=0.04, abs=2e-5)
+    sampled = np.random.default_rng(5).multivariate_hypergeometric(people, 100, size=40_000) / 100
+    expected = covariance(Noise(0.0, 0.0).sampled(100, 10_000), share)
+    assert np.cov(sampled.T) == pytest.approx(expected, rel=0.04, abs=2e-5)
 
 
 def test_a_population_adds_its_sampling_variance():
-    one = estimate(NOISES["negative"])
-    whole = one.of_population(4000)
+    sample = estimate(NOISES["negative"])
+    population = sample.of_population(4000)
     clipped = np.clip(VALUE, 0, 1)
-    assert whole.variance == pytest.approx(one.variance + clipped * (1 - clipped) / 1000 * 0.75)
-    assert whole.value is one.value or whole.value.tolist() == one.value.tolist()
-    assert whole.noise is not None
-    assert whole.noise.sampling == pytest.approx(0.75 / 1000)
-    assert one.of_population(1000).variance.tolist() == pytest.approx(one.variance.tolist())
+    assert population.variance == pytest.approx(sample.variance + clipped * (1 - clipped) / 1000 * 0.75)
+    assert population.value is sample.value or population.value.tolist() == sample.value.tolist()
+    assert population.noise is not None
+    assert population.noise.sampling == pytest.approx(0.75 / 1000)
+    assert sample.of_population(1000).variance.tolist() == pytest.approx(sample.variance.tolist())
 
 
 def test_a_population_is_not_smaller_than_its_part():
@@ -140,32 +140,32 @@ def test_a_population_is_not_smaller_than_its_part():
 def test_a_total_of_a_sample_is_sure():
     # All shares of a sample add up to 1, however it was drawn: sampling adds nothing to their sum.
     share = np.array([0.5, 0.3, 0.2])
-    one = Estimate(share, np.zeros(3), 1000, noise=Noise(0.0, 0.0)).of_population(4000)
-    assert one.linear([1, 1, 1]).variance.tolist() == pytest.approx([0.0], abs=1e-15)
+    population = Estimate(share, np.zeros(3), 1000, noise=Noise(0.0, 0.0)).of_population(4000)
+    assert population.linear([1, 1, 1]).variance.tolist() == pytest.approx([0.0], abs=1e-15)
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------------
 
 
 def test_counts_and_top_and_names():
-    one = Estimate(value=[0.1, 0.6, 0.3], variance=[0, 0, 0], n=200, labels=("a", "b", "c"))
-    assert one.counts().tolist() == pytest.approx([20, 120, 60])
-    assert one.top(2).tolist() == [1, 2]
-    assert list(one.names()) == ["a", "b", "c"]
-    assert list(replace(one, labels=None).names()) == ["0", "1", "2"]
+    shares = Estimate(value=[0.1, 0.6, 0.3], variance=[0, 0, 0], n=200, labels=("a", "b", "c"))
+    assert shares.counts().tolist() == pytest.approx([20, 120, 60])
+    assert shares.top(2).tolist() == [1, 2]
+    assert list(shares.names()) == ["a", "b", "c"]
+    assert list(replace(shares, labels=None).names()) == ["0", "1", "2"]
     with pytest.raises(InvalidValue, match="kind"):
-        replace(one, kind="quantity").counts()
+        replace(shares, kind="quantity").counts()
 
 
 def test_an_estimate_cannot_be_written_to():
     given_value = np.array([0.5, 0.5])
-    one = Estimate(value=given_value, variance=[0, 0], n=5)
+    shares = Estimate(value=given_value, variance=[0, 0], n=5)
     given_value[0] = 9
-    assert one.value.tolist() == [0.5, 0.5]
+    assert shares.value.tolist() == [0.5, 0.5]
     with pytest.raises(ValueError, match="read-only"):
-        one.value[0] = 1
+        shares.value[0] = 1
     with pytest.raises(FrozenInstanceError):
-        one.n = 7  # type: ignore[misc]
+        shares.n = 7  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_html_is_escaped():
 def test_a_table_shows_the_largest_with_intervals():
     from rich.console import Console
 
-    one = Estimate(value=np.linspace(1, 0, 30), variance=np.full(30, 1e-4), n=12345)
-    shown = Console(file=io.StringIO(), width=100, record=True)
-    shown.print(one)
-    text = shown.export_text()
+    shares = Estimate(value=np.linspace(1, 0, 30), variance=np.full(30, 1e-4), n=12345)
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(shares)
+    text = console.export_text()
     assert "12,345 reports" in text
     assert "10 more" in text
     assert "0.9804 to 1 " in text  # 1.02 is no share
@@ -202,9 +202,9 @@ def test_a_table_shows_the_largest_with_intervals():
 def test_labels_in_a_table_are_not_markup():
     from rich.console import Console
 
-    shown = Console(file=io.StringIO(), width=100, record=True)
-    shown.print(replace(estimate(NOISES["negative"]), labels=HOSTILE))
-    assert "[bold]red[/bold] [/x]" in shown.export_text()
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(replace(estimate(NOISES["negative"]), labels=HOSTILE))
+    assert "[bold]red[/bold] [/x]" in console.export_text()
 
 
 def test_labels_in_a_plot_are_not_formulas():
@@ -222,12 +222,12 @@ def test_plots_are_axes_without_a_display():
     import matplotlib
 
     matplotlib.use("agg")
-    one = replace(estimate(NOISES["negative"]), labels=("a", "b", "c", "d"))
-    axes = one.plot(most=3)
+    labelled = replace(estimate(NOISES["negative"]), labels=("a", "b", "c", "d"))
+    axes = labelled.plot(most=3)
     assert axes.get_xlabel() == "share of 1,000 reports"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["c", "b", "a"]
     assert len(axes.patches) == 3
-    again = one.plot(ax=axes, color="red")
+    again = labelled.plot(ax=axes, color="red")
     assert again is axes
     axes.figure.savefig(io.BytesIO())
 
@@ -259,9 +259,9 @@ def test_what_is_shown_is_possible_and_holds_the_truth_as_often():
         estimate = Estimate(truth + 0.05 * rng.standard_normal(5), np.full(5, 0.05**2), n=100)
         value, low, high = estimate.possible(0.9)
         assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
-        whole = estimate.interval(0.9)
-        meets = (whole[1] >= 0) & (whole[0] <= 1)  # else the nearest number that is possible is left
-        assert (((low <= truth) & (truth <= high)) == ((whole[0] <= truth) & (truth <= whole[1])))[meets].all()
+        uncut = estimate.interval(0.9)
+        meets = (uncut[1] >= 0) & (uncut[0] <= 1)  # else the nearest number that is possible is left
+        assert (((low <= truth) & (truth <= high)) == ((uncut[0] <= truth) & (truth <= uncut[1])))[meets].all()
 
 
 def test_a_sum_knows_pairs_only_if_all_of_its_parts_do():
@@ -290,11 +290,11 @@ def test_bounds_are_two_numbers_in_order():
 
 
 def test_tables_show_what_is_possible():
-    shown = Estimate([1.05, -0.05], [0.01, 0.01], n=9)
+    shares = Estimate([1.05, -0.05], [0.01, 0.01], n=9)
     from rich.console import Console
 
     console = Console(file=io.StringIO(), width=100, record=True)
-    console.print(shown)
-    text = console.export_text() + repr(shown) + shown._repr_html_()
+    console.print(shares)
+    text = console.export_text() + repr(shares) + shares._repr_html_()
     assert "1.05" not in text
     assert "-0.05" not in text

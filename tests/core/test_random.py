@@ -127,8 +127,8 @@ print("ok")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_never_repeats_its_parent():
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("ok\n", "")
+    completed = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False)
+    assert (completed.stdout, completed.stderr) == ("ok\n", "")
 
 
 def test_a_stream_is_not_copied():
@@ -138,19 +138,19 @@ def test_a_stream_is_not_copied():
 
 
 def test_threads_do_not_share_bytes():
-    rng, taken = Random(seed=7), [[] for _ in range(8)]
+    rng, drawn_by = Random(seed=7), [[] for _ in range(8)]
 
-    def draw(mine: list[bytes]) -> None:
-        mine.extend(rng.bytes(48) for _ in range(500))
+    def draw(parts: list[bytes]) -> None:
+        parts.extend(rng.bytes(48) for _ in range(500))
 
-    threads = [threading.Thread(target=draw, args=(mine,)) for mine in taken]
+    threads = [threading.Thread(target=draw, args=(parts,)) for parts in drawn_by]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    got = sorted(part for mine in taken for part in mine)
+    all_parts = sorted(part for parts in drawn_by for part in parts)
     stream = reference(SEVEN, 48 * 4000)
-    assert got == sorted(stream[start : start + 48] for start in range(0, len(stream), 48))
+    assert all_parts == sorted(stream[start : start + 48] for start in range(0, len(stream), 48))
 
 
 def test_children_are_independent_and_leave_the_parent_alone():
@@ -213,8 +213,8 @@ def test_bits_are_fair():
     for draw, width in ((Random.uint16, 16), (Random.uint32, 32), (Random.uint64, 64)):
         drawn = draw(Random(seed=9), 8_192_000 // width)
         for bit in range(width):
-            ones = int((drawn >> drawn.dtype.type(bit) & drawn.dtype.type(1)).sum())
-            assert abs(ones - drawn.size / 2) < 3 * np.sqrt(drawn.size)
+            set_bits = int((drawn >> drawn.dtype.type(bit) & drawn.dtype.type(1)).sum())
+            assert abs(set_bits - drawn.size / 2) < 3 * np.sqrt(drawn.size)
 
 
 def test_sizes():

@@ -43,8 +43,8 @@ theirs = hb.Theirs(epsilon=1.0, domain=3)
 print(hb.Mechanism.from_spec(theirs.spec()) == theirs, "Theirs" in MECHANISMS, "Theirs" in dir(hb))
 print("Theirs" in {row.mechanism for row in hb.plan(domain=3, n=1000, epsilon=1.0).rows})
 """
-    done = run(tmp_path, code)
-    assert (done.stdout, done.stderr) == ("True True True\nTrue\n", "")
+    completed = run(tmp_path, code)
+    assert (completed.stdout, completed.stderr) == ("True True True\nTrue\n", "")
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,12 @@ print("Theirs" in {row.mechanism for row in hb.plan(domain=3, n=1000, epsilon=1.
 )
 def test_what_is_wrong_with_a_plugin_is_said_and_ours_go_on(tmp_path: Path, entry_points: str, code: str, why: str):
     install(tmp_path, entry_points, code)
-    done = run(tmp_path, "print(hb.GRR.__name__); from hubbub.mechanisms import MECHANISMS; dict(MECHANISMS)")
-    assert done.stdout == "GRR\n"
-    assert why in done.stderr.splitlines()[-1]
-    assert done.stderr.splitlines()[-1].startswith("hubbub.core.registry.PluginRefused: hubbub.mechanisms entry point")
+    completed = run(tmp_path, "print(hb.GRR.__name__); from hubbub.mechanisms import MECHANISMS; dict(MECHANISMS)")
+    assert completed.stdout == "GRR\n"
+    assert why in completed.stderr.splitlines()[-1]
+    assert completed.stderr.splitlines()[-1].startswith(
+        "hubbub.core.registry.PluginRefused: hubbub.mechanisms entry point"
+    )
 
 
 def test_a_program_may_set_its_own_but_take_no_name_that_is_taken(monkeypatch: pytest.MonkeyPatch):
@@ -83,7 +85,7 @@ def test_only_what_is_asked_for_is_loaded():
     code = (
         "import sys, hubbub; hubbub.GRR; print([name for name in sys.modules if name.startswith('hubbub.mechanisms.')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "hubbub.mechanisms.frequency.grr" in done.stdout
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "hubbub.mechanisms.frequency.grr" in completed.stdout
     for other in ("succinct", "rappor", "hybrid", "exsub"):
-        assert other not in done.stdout
+        assert other not in completed.stdout

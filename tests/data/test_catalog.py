@@ -40,7 +40,7 @@ def test_an_entry_does_not_change() -> None:
     [
         ("name", "../emoji"),
         ("name", "a/b"),
-        ("kind", "npm"),
+        ("kind", "rpm"),
         ("sha256", "EBF7"),
         ("members", ()),
         ("members", ("a/b/x.csv", "c/b/x.csv")),

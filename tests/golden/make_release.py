@@ -50,7 +50,7 @@ def release(path: Path) -> dict[str, Any]:
 
 def local(path: Path) -> dict[str, Any]:
     with LocalReleaseFile(path, TOPL, source="golden") as file:
-        file.tell(np.array(VALUES[:150]), Random(seed=1))
+        file.report(np.array(VALUES[:150]), Random(seed=1))
         return {"settings": TOPL.spec(), "steps": file.steps, "theta": file.server.theta}
 
 

@@ -72,7 +72,7 @@ def test_a_local_release_goes_on(tmp_path: Path) -> None:
     with LocalReleaseFile(path, ToPL(**told["settings"]), source="golden") as release:
         assert [list(step) for step in release.steps] == told["steps"]
         assert release.server.theta == told["theta"]
-        steps = release.tell(np.array(VALUES[150:]), Random(seed=2))
+        steps = release.report(np.array(VALUES[150:]), Random(seed=2))
     assert [step.step for step in steps] == [2]
 
 

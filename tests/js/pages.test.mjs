@@ -13,7 +13,7 @@ test("between an answer and any later look no more trusted time passes than true
   try {
     for (let schedule = 0; schedule < 500; schedule++) {
       [time, wall] = [draw(1000), 1e6];
-      const open = () => ({ watch: new js.Watch(() => wall, false), opened: time });
+      const open = () => ({ watch: new js.DeviceClock(() => wall, false), opened: time });
       const pages = [open(), open(), open()];
       const answers = [];
       let book = js.newBook(wall, false);

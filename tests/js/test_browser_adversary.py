@@ -25,25 +25,25 @@ PLANTED = {
     "a version forgets what was promised": (
         22,
         "client.ts",
-        "addPromises(book.promises, found.promises)",
-        "addPromises([], found.promises)",
+        "addPromises(book.promises, collection.promises)",
+        "addPromises([], collection.promises)",
     ),
     "any mechanism is answered": (42, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
-    "a name is answered again": (8, "answer.ts", "if (await kept.get(entryKey(ask))) return;", ""),
+    "a name is answered again": (8, "answer.ts", "if (await access.get(entryKey(ask))) return;", ""),
     "memos are free": (
         1,
         "memo.ts",
-        "keyOf(state as Memos, seen)) ? 0n : spent)",
-        "keyOf(state as Memos, seen)) ? 0n : 0n)",
+        "keyOf(state as Memos, input)) ? 0n : spent)",
+        "keyOf(state as Memos, input)) ? 0n : 0n)",
     ),
     "the wall clock is believed": (4, "promises.ts", " || at.trusted > now.trusted - (steps - 1) * interval", ""),
     "streams of changes are free": (3, "changes.ts", "state.paid ? 0n : spent", "0n"),
-    "studies are free": (1, "answer.ts", "pay(making, terms.limit, until)", "pay(making, 0n, until)"),
+    "studies are free": (1, "answer.ts", "pay(context, terms.limit, until)", "pay(context, 0n, until)"),
     "a study counts as of its first answer": (6, "answer.ts", "terms.rounds)[1] - 1", "terms.rounds)[1] * 0"),
     "the rounds of a study are not added up": (3, "answer.ts", "check(left >= 0n", "check(true"),
     "a version may postpone the end of a run": (213, "answer.ts", "check(until <= study.until", "check(true"),
     "any round will do": (6, "answer.ts", "check(ask.opens <= wall && wall < ask.closes", "check(true"),
-    "parts may overlap": (42, "client.ts", "if (why) throw", "if (!why) null; else if (!parts) throw"),
+    "parts may overlap": (42, "client.ts", "if (reason) throw", "if (!reason) null; else if (!parts) throw"),
 }
 """By what is wrong: a history that shows it, the file, and what is changed in it."""
 

@@ -243,6 +243,7 @@ test("an account that was lost counts as spent: for life for good, else until it
 });
 
 const anyKey = await js.deviceKey(new Uint8Array(32));
+const refusalOf = async (work) => Promise.resolve().then(work).then(() => "", (error) => error.message);
 const why = async (work) => work().then(() => "", (error) => (error.name === "Refused" ? error.field : error));
 
 test("documents: what is safe and what is not, and the asks of every kind of question", async () => {
@@ -302,6 +303,11 @@ test("which mechanism of a family fits which view", async () => {
     );
     assert.deepEqual(words.map((word) => word || null), says[at], JSON.stringify(view));
   }
+  const known = (message) => message.split("one of ")[1].split(",").sort();
+  const named = (specs, key) => [...new Set(specs.map((spec) => spec[key]))].sort();
+  const remembering = ["BasicRappor", "Loloha", "Symbols"]; // no family has them
+  assert.deepEqual(known(await refusalOf(() => js.readView({ kind: "?" }))), named(views, "kind"));
+  assert.deepEqual(known(await refusalOf(() => js.readMechanism({ mechanism: "?" }))), [...named(mechanisms, "mechanism"), ...remembering].sort());
 });
 
 test("terms whose bounds are none are refused", async () => {

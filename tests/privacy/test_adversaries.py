@@ -63,9 +63,9 @@ def test_the_search_keeps_to_three_targets_and_finds_the_best(domain, colluding,
 
 
 @pytest.mark.parametrize(
-    ("field", "given"),
+    ("field", "options"),
     [("domain", {"domain": 1}), ("n", {"n": 0}), ("delta", {"delta": 0.0}), ("colluding", {"colluding": -1.0})],
 )
-def test_targets_are_checked(field, given):
+def test_targets_are_checked(field, options):
     with pytest.raises(InvalidValue, match=f"^{field}: "):
-        choose_with_fakes(**{"domain": 9, "n": 100, "epsilon": 1.0, "delta": 1e-6, "fakes": 5, **given})
+        choose_with_fakes(**{"domain": 9, "n": 100, "epsilon": 1.0, "delta": 1e-6, "fakes": 5, **options})

@@ -58,9 +58,9 @@ def _deltas(mechanism, n, epsilon):
 def test_no_bound_is_below_brute_force(mechanism, publics):
     table = report_table(mechanism, publics=publics, values=3)
     np.testing.assert_allclose(table.sum(axis=1), 1.0)
-    tried = [n for n in (2, 3, 4, 5) if math.comb(table.shape[1] + n - 1, n) <= 300]
-    assert tried
-    for n in tried:
+    sizes = [n for n in (2, 3, 4, 5) if math.comb(table.shape[1] + n - 1, n) <= 300]
+    assert sizes
+    for n in sizes:
         for part in (0.0, 0.2, 0.5, 0.8):
             epsilon = part * mechanism.effective_epsilon
             exact = shuffled_delta(table, n, epsilon)
@@ -74,17 +74,19 @@ def test_no_bound_is_below_brute_force(mechanism, publics):
 def test_no_bound_is_below_brute_force_at_many_epsilons(mechanism, publics, epsilon):
     import dataclasses
 
-    given = {field.name for field in dataclasses.fields(mechanism)} & {
+    required = {field.name for field in dataclasses.fields(mechanism)} & {
         "domain",
         "dimension",
         "sparsity",
         "buckets",
         "m",
     }
-    given |= {"low", "high"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise | hb.StochasticRounding) else set()
-    given |= {"cells", "band"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise) else set()
-    given |= {"t"} if isinstance(mechanism, hb.NetSub) else set()
-    again = type(mechanism)(epsilon=epsilon, **{name: getattr(mechanism, name) for name in given})
+    required |= (
+        {"low", "high"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise | hb.StochasticRounding) else set()
+    )
+    required |= {"cells", "band"} if isinstance(mechanism, hb.SquareWave | hb.Piecewise) else set()
+    required |= {"t"} if isinstance(mechanism, hb.NetSub) else set()
+    again = type(mechanism)(epsilon=epsilon, **{name: getattr(mechanism, name) for name in required})
     table = report_table(again, publics=publics, values=4)
     for n in (2, 3, 4, 5):
         if math.comb(table.shape[1] + n - 1, n) > 5000:
@@ -230,8 +232,8 @@ def test_claims_are_labelled():
     assert not claim.valid
     assert claim.epsilon < amplify(collision, n=10_000, delta=1e-6).epsilon
     clones, online = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5)
-    fewer, whole = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5, online=False)
-    assert (online.valid, whole.valid) == (False, True)
+    fewer, reports = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5, online=False)
+    assert (online.valid, reports.valid) == (False, True)
     assert clones > 1.2 * fewer  # "more than 20% effective clones"
     assert all(bound.valid for bound in bounds(collision, n=10_000, delta=1e-6))
 
@@ -286,19 +288,19 @@ def test_no_formula_is_below_the_numerical_bounds():
     # Those are tight, or nearly: a formula that promises more is a mistake, as that of unary encodings was.
     for mechanism in (hb.GRR(epsilon=2.0, domain=9), hb.SUE(epsilon=6.0, domain=9), hb.OLH(epsilon=3.0, domain=50)):
         for n in (10**3, 10**6):
-            found = {bound.method: bound.epsilon for bound in bounds(mechanism, n=n, delta=1e-6)}
-            numerical = min(found.get(name, math.inf) for name in ("blanket", "clones", "stronger clones"))
-            formulas = [found[name] for name in ("EFMRTT19", "FMT21", "BBGN19") if name in found]
-            assert all(epsilon >= numerical for epsilon in formulas), found
+            epsilons = {bound.method: bound.epsilon for bound in bounds(mechanism, n=n, delta=1e-6)}
+            numerical = min(epsilons.get(name, math.inf) for name in ("blanket", "clones", "stronger clones"))
+            formulas = [epsilons[name] for name in ("EFMRTT19", "FMT21", "BBGN19") if name in epsilons]
+            assert all(epsilon >= numerical for epsilon in formulas), epsilons
 
 
 def test_the_inverse_keeps_to_its_target():
     def olh(local):
         return hb.OLH(epsilon=local, domain=1000, buckets=16)
 
-    found = local_epsilon(olh, epsilon=0.1, n=100_000, delta=1e-6)
-    assert amplify(found, n=100_000, delta=1e-6).epsilon <= 0.1
-    assert amplify(olh(found.epsilon * 1.01), n=100_000, delta=1e-6).epsilon > 0.1
+    mechanism = local_epsilon(olh, epsilon=0.1, n=100_000, delta=1e-6)
+    assert amplify(mechanism, n=100_000, delta=1e-6).epsilon <= 0.1
+    assert amplify(olh(mechanism.epsilon * 1.01), n=100_000, delta=1e-6).epsilon > 0.1
     with pytest.raises(InvalidValue, match="epsilon"):
         local_epsilon(olh, epsilon=0.0, n=10, delta=1e-6)
 
@@ -326,7 +328,7 @@ def test_binomial_tails():
 
 
 @pytest.mark.parametrize(
-    ("field", "given"),
+    ("field", "options"),
     [
         ("n", {"n": 0}),
         ("n", {"n": 1.5}),
@@ -335,8 +337,8 @@ def test_binomial_tails():
         ("fakes", {"fakes": -1}),
     ],
 )
-def test_bad_input(field, given):
+def test_bad_input(field, options):
     with pytest.raises(InvalidValue, match=field):
-        amplify(hb.GRR(epsilon=1.0, domain=3), **{"n": 100, "delta": 1e-6, **given})
+        amplify(hb.GRR(epsilon=1.0, domain=3), **{"n": 100, "delta": 1e-6, **options})
     with pytest.raises(InvalidValue, match="mechanism"):
         amplify("GRR", n=10, delta=1e-6)

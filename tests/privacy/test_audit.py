@@ -33,42 +33,44 @@ def everything(epsilons):
 
 
 def test_every_mechanism_is_audited_at_every_setting(everything, epsilons):
-    assert {one.mechanism for one in everything} | {one.mechanism for one in everything.refused} == set(randomizers())
-    settings = {(one.mechanism, one.epsilon, one.domain) for one in everything}
-    refused = {(one.mechanism, one.epsilon, one.domain) for one in everything.refused}
+    assert {result.mechanism for result in everything} | {result.mechanism for result in everything.refused} == set(
+        randomizers()
+    )
+    settings = {(result.mechanism, result.epsilon, result.domain) for result in everything}
+    refused = {(result.mechanism, result.epsilon, result.domain) for result in everything.refused}
     for name in ("GRR", "OUE", "SUE", "THE", "SHE", "BLH", "OLH", "Hadamard", "SubsetSelection", "Rappor"):
         wanted = {(name, float(epsilon), domain) for epsilon in epsilons for domain in DOMAINS}
         assert wanted <= settings | refused
 
 
 def test_every_epsilon_is_exact_and_at_most_the_declared(everything):
-    assert [one.to_dict() for one in everything if not (one.ok and one.exact)] == []
-    for one in everything:
-        assert one.effective_epsilon <= one.epsilon
-        assert one.effective_epsilon == pytest.approx(math.log(one.ratio), rel=1e-12)
+    assert [result.to_dict() for result in everything if not (result.ok and result.exact)] == []
+    for result in everything:
+        assert result.effective_epsilon <= result.epsilon
+        assert result.effective_epsilon == pytest.approx(math.log(result.ratio), rel=1e-12)
 
 
 def test_small_domains_are_enumerated_and_equal(everything):
     # Two are too large for it at these domains: SHE's histograms of 3 values, and RAPPOR's filter of 128 bits.
-    small = [one for one in everything if one.domain in (2, 3) and one.mechanism not in ("SHE", "Rappor")]
+    small = [result for result in everything if result.domain in (2, 3) and result.mechanism not in ("SHE", "Rappor")]
     assert small
-    for one in small:
-        assert one.how == "structure and enumeration"
-        assert one.enumeration.every_value
-        assert one.enumeration.ratio == one.ratio
+    for result in small:
+        assert result.how == "structure and enumeration"
+        assert result.enumeration.every_value
+        assert result.enumeration.ratio == result.ratio
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_holds(example):
-    found = audit(example)
-    assert found.ok
-    assert found.exact
-    assert found.effective_epsilon == example.effective_epsilon
+    result = audit(example)
+    assert result.ok
+    assert result.exact
+    assert result.effective_epsilon == example.effective_epsilon
 
 
 def test_noise_on_a_histogram_is_enumerated_where_it_fits():
-    found = audit(SHE(epsilon=2.0, domain=2))
-    assert found.enumeration.ratio == found.ratio
+    result = audit(SHE(epsilon=2.0, domain=2))
+    assert result.enumeration.ratio == result.ratio
 
 
 def registered_beside(monkeypatch, kind):
@@ -85,10 +87,10 @@ def test_progress_and_refusals_are_reported(monkeypatch):
                 raise InvalidValue("domain", 3, "anything but 3")
 
     registered_beside(monkeypatch, Shy)
-    seen = []
-    found = audit_all([1.0], [2, 3], progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (len(seen), len(seen))
-    (refused,) = found.refused
+    calls = []
+    results = audit_all([1.0], [2, 3], progress=lambda finished, total: calls.append((finished, total)))
+    assert calls[-1] == (len(calls), len(calls))
+    (refused,) = results.refused
     assert (refused.mechanism, refused.epsilon, refused.domain) == ("Shy", 1.0, 3)
     assert "anything but 3" in refused.reason
 
@@ -100,8 +102,8 @@ def test_mechanisms_without_a_size_are_built_from_their_examples(monkeypatch):
             yield cls(epsilon=4.0, domain=Strings(longest=8))
 
     registered_beside(monkeypatch, Words)
-    found = [one for one in audit_all([1.0, 2.0], [2]) if one.mechanism == "Words"]
-    assert [(one.epsilon, one.domain, one.ok) for one in found] == [(1.0, None, True), (2.0, None, True)]
+    results = [result for result in audit_all([1.0, 2.0], [2]) if result.mechanism == "Words"]
+    assert [(result.epsilon, result.domain, result.ok) for result in results] == [(1.0, None, True), (2.0, None, True)]
 
 
 def test_a_mechanism_that_spends_more_than_it_declares_is_violated():
@@ -111,24 +113,24 @@ def test_a_mechanism_that_spends_more_than_it_declares_is_violated():
         def ratio(self):
             return super().ratio() / 2
 
-    found = audit(Overspent(epsilon=1.0, domain=3))
-    assert not found.ok
-    assert not found.exact
-    assert "FAILED: not within" in found.statement()
+    result = audit(Overspent(epsilon=1.0, domain=3))
+    assert not result.ok
+    assert not result.exact
+    assert "FAILED: not within" in result.statement()
 
 
 def test_a_declared_epsilon_below_what_is_spent_is_violated():
-    found = replace(audit(GRR(epsilon=2.0, domain=3)), epsilon=1.0)
-    assert not found.ok
-    assert "FAILED: that is more than the declared 1." in found.statement()
+    result = replace(audit(GRR(epsilon=2.0, domain=3)), epsilon=1.0)
+    assert not result.ok
+    assert "FAILED: that is more than the declared 1." in result.statement()
 
 
 def test_the_dictionary_is_json_with_stable_keys():
-    found = audit(OLH(epsilon=1.0, domain=3), montecarlo=2000).to_dict()
-    assert {"mechanism", "epsilon", "effective_epsilon", "exact", "ok", "how", "public", "spec_id"} <= set(found)
-    assert json.loads(json.dumps(found)) == found
-    assert found["public"] == ["seed"]
-    assert found["enumeration"]["equal"] is True
+    document = audit(OLH(epsilon=1.0, domain=3), montecarlo=2000).to_dict()
+    assert {"mechanism", "epsilon", "effective_epsilon", "exact", "ok", "how", "public", "spec_id"} <= set(document)
+    assert json.loads(json.dumps(document)) == document
+    assert document["public"] == ["seed"]
+    assert document["enumeration"]["equal"] is True
 
 
 def test_an_audit_without_rng_is_reproducible():

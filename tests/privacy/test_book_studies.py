@@ -68,16 +68,16 @@ def test_no_window_costs_more_than_is_promised(seed: int) -> None:
             except BudgetExceeded:
                 refused += 1
                 # It would have been too much: no promise is tighter than it says.
-                tried = [*spent, (units, clock.now, ends)]
-                mine = [*studies, (units, clock.now, ends)] if question == "study" else studies
-                over = most_in_any(tried, steps, clock.now) > limit or sum(each[0] for each in tried) > 120
-                assert over or most_in_any(mine, 1, clock.now) > own
+                with_debit = [*spent, (units, clock.now, ends)]
+                study_debits = [*studies, (units, clock.now, ends)] if question == "study" else studies
+                over = most_in_any(with_debit, steps, clock.now) > limit or sum(debit[0] for debit in with_debit) > 120
+                assert over or most_in_any(study_debits, 1, clock.now) > own
                 continue
         spent.append((units, clock.now, ends))
         if question == "study":
             studies.append((units, clock.now, ends))
-        assert most_in_any(spent, steps, max(each[2] for each in spent)) <= limit
-        assert most_in_any(studies, 1, max((each[2] for each in studies), default=0)) <= own
+        assert most_in_any(spent, steps, max(debit[2] for debit in spent)) <= limit
+        assert most_in_any(studies, 1, max((debit[2] for debit in studies), default=0)) <= own
     assert spent
     assert refused
     file.close()

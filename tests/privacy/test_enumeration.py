@@ -59,9 +59,9 @@ def enumerated(mechanism):
 
 def test_a_ratio_that_is_understated_is_found():
     mechanism = Understated(epsilon=1.0, domain=3)
-    found = enumerated(mechanism)
-    assert found.ratio == OUE(epsilon=1.0, domain=3).ratio()
-    assert not found.within(mechanism.ratio())
+    enumeration = enumerated(mechanism)
+    assert enumeration.ratio == OUE(epsilon=1.0, domain=3).ratio()
+    assert not enumeration.within(mechanism.ratio())
 
 
 def test_a_report_left_out_is_found():
@@ -71,11 +71,11 @@ def test_a_report_left_out_is_found():
 
 
 def test_a_report_that_excludes_a_value_is_unbounded():
-    found = enumerated(Impossible(epsilon=1.0, domain=3))
-    assert found.ratio is None
-    assert found.epsilon == float("inf")
-    assert not found.within(Fraction(10**9))
-    assert found.to_dict(Fraction(3))["epsilon"] == "unbounded"
+    enumeration = enumerated(Impossible(epsilon=1.0, domain=3))
+    assert enumeration.ratio is None
+    assert enumeration.epsilon == float("inf")
+    assert not enumeration.within(Fraction(10**9))
+    assert enumeration.to_dict(Fraction(3))["epsilon"] == "unbounded"
 
 
 def test_rounded_probabilities_are_refused():
@@ -95,9 +95,9 @@ def test_a_ratio_in_floats_is_refused():
 
 
 def test_an_open_domain_is_enumerated_on_a_sample():
-    found = enumerated(Rappor(epsilon=2.0, bits=8, cohorts=4))
-    assert (found.values, found.every_value, found.reports) == (24, False, 256)
-    assert found.ratio == Rappor(epsilon=2.0, bits=8, cohorts=4).ratio()
+    enumeration = enumerated(Rappor(epsilon=2.0, bits=8, cohorts=4))
+    assert (enumeration.values, enumeration.every_value, enumeration.reports) == (24, False, 256)
+    assert enumeration.ratio == Rappor(epsilon=2.0, bits=8, cohorts=4).ratio()
 
 
 def test_every_public_part_is_looked_at_on_its_own():
@@ -106,8 +106,8 @@ def test_every_public_part_is_looked_at_on_its_own():
 
 
 def test_public_parts_and_values_are_counted():
-    found = enumerated(OLH(epsilon=1.0, domain=16))
-    assert (found.values, found.every_value, found.reports, found.publics) == (16, True, 4, 32)
+    enumeration = enumerated(OLH(epsilon=1.0, domain=16))
+    assert (enumeration.values, enumeration.every_value, enumeration.reports, enumeration.publics) == (16, True, 4, 32)
     assert enumerated(GRR(epsilon=1.0, domain=3)).publics == 1
 
 

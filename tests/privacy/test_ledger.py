@@ -107,8 +107,8 @@ def test_a_refusal_names_the_unit_and_stores_nothing(clock: StepClock, budget: B
         before = ledger.status()
         with pytest.raises(BudgetExceeded) as refused:
             ledger.answer("b", 0, event(5), never)
-        found = refused.value
-        assert (found.unit, found.spent, found.requested, found.limit) == (unit, 5, 5, 9)
+        refusal = refused.value
+        assert (refusal.unit, refusal.spent, refusal.requested, refusal.limit) == (unit, 5, 5, 9)
         assert ledger.status() == before
         ledger.answer("b", 0, event(4), lambda: b"")  # the id was not used up
 

@@ -33,7 +33,7 @@ def test_spec_round_trip(event: int | None, window: Window | None, user: int | N
 
 
 @pytest.mark.parametrize(
-    ("given", "units"),
+    ("epsilon", "units"),
     [
         (1.0, 10**12),
         (0.1, 10**11),
@@ -44,8 +44,8 @@ def test_spec_round_trip(event: int | None, window: Window | None, user: int | N
         (2, 2 * 10**12),
     ],
 )
-def test_limits_round_down(given: float, units: int) -> None:
-    assert Budget.of(event=given, window=(given, 7), user=given) == Budget(
+def test_limits_round_down(epsilon: float, units: int) -> None:
+    assert Budget.of(event=epsilon, window=(epsilon, 7), user=epsilon) == Budget(
         event=units, window=Window(units, 7), user=units
     )
 
@@ -100,10 +100,10 @@ def test_bad_specs_are_refused(spec: Any) -> None:
 @pytest.mark.parametrize("parts", [3, 7, 10, 20, 49, 1000])
 def test_equal_parts_of_a_budget_exactly_fit_the_window(parts: int) -> None:
     budget = Budget.of(window=(1, parts + 5))
-    each = UNITS_PER_EPSILON // parts
-    grr = GRR(epsilon=epsilon_of(each), domain=4)
-    assert grr.event().spent <= each  # a real mechanism's own, exact epsilon
-    event = Event("GRR", grr.spec_id, each)
+    units = UNITS_PER_EPSILON // parts
+    grr = GRR(epsilon=epsilon_of(units), domain=4)
+    assert grr.event().spent <= units  # a real mechanism's own, exact epsilon
+    event = Event("GRR", grr.spec_id, units)
     clock = StepClock()
     with Ledger(":memory:", budget, clock=clock) as ledger:
         for step in range(parts):
@@ -112,8 +112,8 @@ def test_equal_parts_of_a_budget_exactly_fit_the_window(parts: int) -> None:
         clock.step = parts
         with pytest.raises(BudgetExceeded) as refused:
             ledger.answer(f"ask {parts}", parts, event, lambda: b"")
-        assert (refused.value.unit, refused.value.requested, refused.value.limit) == ("window", each, 10**12)
-        assert refused.value.spent == parts * each <= 10**12
+        assert (refused.value.unit, refused.value.requested, refused.value.limit) == ("window", units, 10**12)
+        assert refused.value.spent == parts * units <= 10**12
 
 
 def test_a_twentieth_as_floats_would_not_fit() -> None:

@@ -60,7 +60,7 @@ MOVES = st.lists(
 def test_trusted_time_is_at_most_true_time(moves: list[tuple[str, int]]) -> None:
     clocks = Clocks()
     clock = clocks.clock()
-    start, seen = clocks.true, clock.observe(None)
+    start, reading = clocks.true, clock.observe(None)
     for move, seconds in moves:
         if move == "wait":
             clocks.true += seconds
@@ -69,8 +69,8 @@ def test_trusted_time_is_at_most_true_time(moves: list[tuple[str, int]]) -> None
         elif move == "reboot":
             clocks.reboot(seconds)
         else:
-            before, seen = seen, clock.observe(seen)
-            assert before.trusted <= seen.trusted <= (clocks.true - start) * SECOND
+            before, reading = reading, clock.observe(reading)
+            assert before.trusted <= reading.trusted <= (clocks.true - start) * SECOND
 
 
 @settings(deadline=None, database=None)
@@ -78,37 +78,37 @@ def test_trusted_time_is_at_most_true_time(moves: list[tuple[str, int]]) -> None
 def test_trusted_time_is_true_time_while_the_clocks_are_honest(waits: list[int]) -> None:
     clocks = Clocks()
     clock = clocks.clock()
-    seen = clock.observe(None)
+    reading = clock.observe(None)
     for wait in waits:
         clocks.true += wait
-        seen = clock.observe(seen)
-    assert seen.trusted == sum(waits) * SECOND
+        reading = clock.observe(reading)
+    assert reading.trusted == sum(waits) * SECOND
 
 
 def test_ten_years_forward_and_back_add_nothing() -> None:
     clocks = Clocks()
     clock = clocks.clock()
-    seen = clock.observe(None)
+    reading = clock.observe(None)
     for jump in (TEN_YEARS, -TEN_YEARS, -TEN_YEARS, TEN_YEARS):
         clocks.error += jump
-        seen = clock.observe(seen)
-        assert seen.trusted == 0
+        reading = clock.observe(reading)
+        assert reading.trusted == 0
     clocks.true += 7
-    assert clock.observe(seen).trusted == 7 * SECOND
+    assert clock.observe(reading).trusted == 7 * SECOND
 
 
 def test_after_a_reboot_only_the_time_since_boot_counts() -> None:
     clocks = Clocks()
     clock = clocks.clock()
-    seen = clock.observe(None)
+    reading = clock.observe(None)
     clocks.reboot(off=3600)
     clocks.true += 20
-    seen = clock.observe(seen)
-    assert seen.trusted == 20 * SECOND
+    reading = clock.observe(reading)
+    assert reading.trusted == 20 * SECOND
     clocks.reboot(off=0)
     clocks.error -= 50  # and the wall clock set back meanwhile
     clocks.true += 10
-    assert clock.observe(seen).trusted == 20 * SECOND
+    assert clock.observe(reading).trusted == 20 * SECOND
 
 
 def test_the_devices_own_clocks() -> None:

@@ -195,12 +195,12 @@ def test_a_clock_that_trusts_the_wall_is_caught(kind: type[DeviceClock]) -> None
         holds()
 
 
-def allowed(debits: list[tuple[int, int, int]], step: int, asked: int) -> bool:
+def allowed(debits: list[tuple[int, int, int]], step: int, units: int) -> bool:
     """What the budget says, told without a ledger."""
     return (
-        sum(spent for _, when, spent in debits if when == step) + asked <= EVENT
-        and sum(spent for _, when, spent in debits if when > step - WIDTH) + asked <= WINDOW
-        and sum(spent for _, _, spent in debits) + asked <= USER
+        sum(spent for _, when, spent in debits if when == step) + units <= EVENT
+        and sum(spent for _, when, spent in debits if when > step - WIDTH) + units <= WINDOW
+        and sum(spent for _, _, spent in debits) + units <= USER
     )
 
 

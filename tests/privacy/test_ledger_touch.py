@@ -56,12 +56,12 @@ def test_a_forked_child_that_closes_it_takes_nothing_back(tmp_path: Path) -> Non
     file.close()
 
 
-@pytest.mark.parametrize("what", ["deleted", "replaced"])
-def test_a_ledger_whose_file_is_gone_answers_nothing(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("loss", ["deleted", "replaced"])
+def test_a_ledger_whose_file_is_gone_answers_nothing(tmp_path: Path, loss: str) -> None:
     path = tmp_path / "ledger"
     with Ledger(path, Budget(user=100), clock=StepClock(1)) as ledger:
         ledger.answer("ask 1", 1, EVENT, lambda: b"")
-        if what == "replaced":
+        if loss == "replaced":
             (tmp_path / "other").write_bytes(b"")
             (tmp_path / "other").replace(path)
         else:

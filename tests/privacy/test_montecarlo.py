@@ -9,13 +9,13 @@ from hubbub.privacy.audit import audit
 from hubbub.privacy.montecarlo import sample_epsilon
 
 
-def doubled(kind, *kept):
+def doubled(kind, *fields):
     """A mechanism that says epsilon and whose sampler spends twice that; `kept` fields shape the report."""
 
     class Loud(kind):
         def _randomize(self, codes, rng):
-            given = {name: getattr(self, name) for name in ("domain", *kept)}
-            return kind(epsilon=2 * self.epsilon, **given)._randomize(codes, rng)
+            options = {name: getattr(self, name) for name in ("domain", *fields)}
+            return kind(epsilon=2 * self.epsilon, **options)._randomize(codes, rng)
 
     return Loud
 
@@ -35,12 +35,12 @@ PLANTED = [
 @pytest.mark.parametrize(("kind", "domain"), PLANTED)
 def test_a_sampler_that_spends_double_is_caught(kind, domain):
     # The bound is at least 1.3 where it must pass 1: with 5,000 trials a value, some 10 standard errors.
-    found = audit(kind(epsilon=1.0, domain=domain), montecarlo=20_000, rng=Random(seed=11))
-    assert found.montecarlo.epsilon_low > 1.3
-    assert not found.ok
-    assert found.to_dict()["verdict"] == "VIOLATED"
-    assert found.statement().startswith("VIOLATED")
-    assert "What is guaranteed" not in found.statement()
+    result = audit(kind(epsilon=1.0, domain=domain), montecarlo=20_000, rng=Random(seed=11))
+    assert result.montecarlo.epsilon_low > 1.3
+    assert not result.ok
+    assert result.to_dict()["verdict"] == "VIOLATED"
+    assert result.statement().startswith("VIOLATED")
+    assert "What is guaranteed" not in result.statement()
 
 
 @pytest.mark.parametrize(("kind", "domain"), PLANTED)
@@ -52,17 +52,17 @@ def test_neither_structure_nor_enumeration_sees_the_sampler(kind, domain):
 @pytest.mark.parametrize("kind", [GRR, OUE, OLH, Hadamard, SubsetSelection, Rappor])
 def test_a_sound_sampler_passes(kind, domain):
     # Each passes but for a chance of 1e-3, by the bound itself: 18 settings, at most 2% for a new seed.
-    found = audit(kind(epsilon=1.0, domain=domain), montecarlo=20_000, rng=Random(seed=5))
-    assert found.ok
-    assert found.montecarlo.epsilon_low <= found.effective_epsilon
+    result = audit(kind(epsilon=1.0, domain=domain), montecarlo=20_000, rng=Random(seed=5))
+    assert result.ok
+    assert result.montecarlo.epsilon_low <= result.effective_epsilon
 
 
 def test_the_bound_is_close_where_the_event_is_common():
     # ln(.731/.269) = 1; two bounds at 5e-4 of 12,500 trials cost about 0.07. A miss by 0.1 is 5 standard errors.
-    found = sample_epsilon(GRR(epsilon=1.0, domain=2), 50_000, Random(seed=3))
-    assert 0.88 < found.epsilon_low < 1.0
-    assert found.samples == 50_000
-    assert sum(found.hits) < 2 * found.trials
+    result = sample_epsilon(GRR(epsilon=1.0, domain=2), 50_000, Random(seed=3))
+    assert 0.88 < result.epsilon_low < 1.0
+    assert result.samples == 50_000
+    assert sum(result.hits) < 2 * result.trials
 
 
 def test_the_bound_fails_no_more_often_than_its_level():
@@ -79,8 +79,8 @@ def test_reports_called_impossible_are_used():
         def log_prob(self, reports, values):
             return np.where(self._same(reports, values), 0.0, -np.inf)
 
-    found = sample_epsilon(Denying(epsilon=1.0, domain=3), 20_000, Random(seed=1))
-    assert 0.8 < found.epsilon_low < 1.0
+    result = sample_epsilon(Denying(epsilon=1.0, domain=3), 20_000, Random(seed=1))
+    assert 0.8 < result.epsilon_low < 1.0
 
 
 @pytest.mark.parametrize("samples", [-1, 10, 999, True, 1e5])

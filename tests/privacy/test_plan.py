@@ -32,38 +32,38 @@ TABLE = {
 }
 
 
-def row(found, name):
-    return next(one for one in found.rows if one.mechanism == name)
+def row(planned, name):
+    return next(prediction for prediction in planned.rows if prediction.mechanism == name)
 
 
 @pytest.mark.parametrize(("name", "domain"), TABLE)
 def test_the_chapters_table(name, domain):
     # 1.5%: SHE's noise is on a grid, OLH's buckets are whole, thresholds are integers. And half of the last digit.
     for epsilon, printed in zip((0.5, 1.0, 2.0, 4.0), TABLE[name, domain], strict=True):
-        found = plan(domain=domain, n=10_000, epsilon=epsilon)
-        assert row(found, name).stderr ** 2 * 10_000 == pytest.approx(printed, rel=0.015, abs=0.006)
+        planned = plan(domain=domain, n=10_000, epsilon=epsilon)
+        assert row(planned, name).stderr ** 2 * 10_000 == pytest.approx(printed, rel=0.015, abs=0.006)
 
 
 def test_direct_encoding_by_hand():
     e = math.e
-    found = row(plan(domain=32, n=10_000, epsilon=1.0), "GRR")
-    assert found.stderr == pytest.approx(math.sqrt((30 + e) / (e - 1) ** 2 / 10_000), rel=1e-12)
+    prediction = row(plan(domain=32, n=10_000, epsilon=1.0), "GRR")
+    assert prediction.stderr == pytest.approx(math.sqrt((30 + e) / (e - 1) ** 2 / 10_000), rel=1e-12)
     # Eq 3.13 at alpha/d = 0.05/32: the normal quantile is 2.9552.
-    assert found.detectable == pytest.approx(2.9552 * found.stderr, rel=1e-4)
+    assert prediction.detectable == pytest.approx(2.9552 * prediction.stderr, rel=1e-4)
     # Eq 3.2 summed over 32 values whose shares sum to 1.
     p, q = e / (e + 31), 1 / (e + 31)
     total = (32 * q * (1 - q) + (p - q) * (1 - p - q)) / (10_000 * (p - q) ** 2)
-    assert found.total_variance == pytest.approx(total, rel=1e-12)
+    assert prediction.total_variance == pytest.approx(total, rel=1e-12)
 
 
 def test_every_registered_way_is_listed_once_and_sorted():
-    found = plan(domain=64, n=10_000, epsilon=1.0)
+    planned = plan(domain=64, n=10_000, epsilon=1.0)
     oracles = {name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
-    assert sorted(one.mechanism for one in found.rows) == sorted(oracles | {"Rappor"})
-    errors = [one.stderr for one in found.rows if one.stderr is not None]
+    assert sorted(prediction.mechanism for prediction in planned.rows) == sorted(oracles | {"Rappor"})
+    errors = [prediction.stderr for prediction in planned.rows if prediction.stderr is not None]
     assert errors == sorted(errors)
-    assert [one.mechanism for one in found.rows if one.picked] == [found.picked]
-    assert all(one.why for one in found.rows)
+    assert [prediction.mechanism for prediction in planned.rows if prediction.picked] == [planned.picked]
+    assert all(prediction.why for prediction in planned.rows)
 
 
 def test_without_a_formula_there_is_a_reason_and_no_number():
@@ -77,31 +77,31 @@ class TestPicked:
     @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
     def test_direct_encoding_while_the_domain_is_small(self, epsilon):
         limit = 3 * math.exp(epsilon) + 2
-        found = plan(domain=2, n=1000, epsilon=epsilon)
-        assert found.picked == "GRR"
-        assert "is below 3 e^eps + 2" in found.why
+        planned = plan(domain=2, n=1000, epsilon=epsilon)
+        assert planned.picked == "GRR"
+        assert "is below 3 e^eps + 2" in planned.why
         beyond = plan(domain=math.ceil(1.5 * limit), n=1000, epsilon=epsilon)
         assert beyond.picked != "GRR"
         assert "is not below 3 e^eps + 2" in beyond.why
 
     def test_local_hashing_where_reports_must_be_small(self):
-        found = plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20)
-        assert found.picked == "OLH"
-        assert "within 20 bytes" in found.why
-        assert "above 20" in row(found, "OUE").why
+        planned = plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20)
+        assert planned.picked == "OLH"
+        assert "within 20 bytes" in planned.why
+        assert "above 20" in row(planned, "OUE").why
 
     def test_a_tie_goes_to_the_cheaper_server(self):
-        found = plan(domain=4096, n=1_000_000, epsilon=0.1)
-        assert found.picked == "Hadamard"
-        assert found.stderr <= 1.01 * found.rows[0].stderr
-        assert found.rows[0].mechanism != "Hadamard"
-        assert "costs the server least" in found.why
+        planned = plan(domain=4096, n=1_000_000, epsilon=0.1)
+        assert planned.picked == "Hadamard"
+        assert planned.stderr <= 1.01 * planned.rows[0].stderr
+        assert planned.rows[0].mechanism != "Hadamard"
+        assert "costs the server least" in planned.why
 
     def test_a_heuristic_is_never_picked(self):
-        found = plan(domain=1024, n=1000, epsilon=4.0, most_bytes=4)
-        flh = row(found, "FLH")
+        planned = plan(domain=1024, n=1000, epsilon=4.0, most_bytes=4)
+        flh = row(planned, "FLH")
         assert flh.bytes <= 4
-        assert flh.stderr < row(found, found.picked).stderr
+        assert flh.stderr < row(planned, planned.picked).stderr
         assert not flh.picked
         assert "never picked" in flh.why
 
@@ -117,36 +117,38 @@ class TestPicked:
 
 class TestForged:
     def test_every_row_says_how_far_forged_reports_move_it(self):
-        found = plan(domain=128, n=1000, epsilon=1.0)
-        assert row(found, "GRR").shift == pytest.approx(0.01 * (math.e + 126) / (math.e - 1), rel=1e-9)
-        assert row(found, "OUE").shift == pytest.approx(0.0316, rel=0.01)
-        assert row(found, "Rappor").shift is None
+        planned = plan(domain=128, n=1000, epsilon=1.0)
+        assert row(planned, "GRR").shift == pytest.approx(0.01 * (math.e + 126) / (math.e - 1), rel=1e-9)
+        assert row(planned, "OUE").shift == pytest.approx(0.0316, rel=0.01)
+        assert row(planned, "Rappor").shift is None
         tenth = plan(domain=128, n=1000, epsilon=1.0, forged=0.001)
-        assert row(tenth, "OLH").shift == pytest.approx(row(found, "OLH").shift / 10)
+        assert row(tenth, "OLH").shift == pytest.approx(row(planned, "OLH").shift / 10)
         # From a share of 1: estimates are not cut at 1.
         there = row(plan(domain=128, n=1000, epsilon=1.0, share=1.0), "GRR")
         assert there.shift == pytest.approx(0.01 * (float(GRR(epsilon=1.0, domain=128).influence().most) - 1), rel=1e-9)
 
     def test_the_ranking_is_what_it_was(self):
-        found = plan(domain=128, n=1000, epsilon=1.0)
-        errors = [one.stderr for one in found.rows if one.stderr]
+        planned = plan(domain=128, n=1000, epsilon=1.0)
+        errors = [prediction.stderr for prediction in planned.rows if prediction.stderr]
         assert errors == sorted(errors)
-        assert found.picked == "SubsetSelection"
+        assert planned.picked == "SubsetSelection"
 
     def test_a_limit_is_kept(self):
-        found = plan(domain=128, n=1000, epsilon=1.0, most_shift=0.03)
-        assert found.picked == "SUE"
-        assert "move by at most 0.03" in found.why
-        assert row(found, "OUE").why == "1% forged reports move a share by 0.0316, above 0.03"
-        assert found.to_dict()["most_shift"] == 0.03
+        planned = plan(domain=128, n=1000, epsilon=1.0, most_shift=0.03)
+        assert planned.picked == "SUE"
+        assert "move by at most 0.03" in planned.why
+        assert row(planned, "OUE").why == "1% forged reports move a share by 0.0316, above 0.03"
+        assert planned.to_dict()["most_shift"] == 0.03
 
     def test_a_limit_may_take_more_epsilon(self):
         free = plan(domain=128, n=1_000_000, stderr=0.01)
-        held = plan(domain=128, n=1_000_000, stderr=0.01, most_shift=0.03)
-        assert held.epsilon > free.epsilon
-        assert row(held, held.picked).shift <= 0.03 < row(free, free.picked).shift
-        less = plan(domain=128, n=1_000_000, epsilon=held.epsilon * (1 - 1e-6))
-        assert all(one.shift is None or one.shift > 0.03 for one in less.rows if one.bias == "none")
+        limited = plan(domain=128, n=1_000_000, stderr=0.01, most_shift=0.03)
+        assert limited.epsilon > free.epsilon
+        assert row(limited, limited.picked).shift <= 0.03 < row(free, free.picked).shift
+        less = plan(domain=128, n=1_000_000, epsilon=limited.epsilon * (1 - 1e-6))
+        assert all(
+            prediction.shift is None or prediction.shift > 0.03 for prediction in less.rows if prediction.bias == "none"
+        )
 
     def test_direct_encoding_over_many_values_warns(self):
         (she, grr) = plan(domain=128, n=1000, epsilon=1.0).warnings
@@ -168,23 +170,23 @@ class TestInverse:
     @pytest.mark.parametrize("domain", [2, 16, 1024])
     def test_the_reports_found_are_the_fewest(self, domain, share, most_bytes):
         setting = {"domain": domain, "epsilon": 1.0, "share": share, "most_bytes": most_bytes}
-        found = plan(**setting, stderr=0.01)
-        assert found.stderr <= 0.01
-        assert plan(**setting, n=found.n).stderr == found.stderr
-        fewer = plan(**setting, n=found.n - 1)
-        assert row(fewer, found.picked).stderr > 0.01
+        planned = plan(**setting, stderr=0.01)
+        assert planned.stderr <= 0.01
+        assert plan(**setting, n=planned.n).stderr == planned.stderr
+        fewer = plan(**setting, n=planned.n - 1)
+        assert row(fewer, planned.picked).stderr > 0.01
 
     @pytest.mark.parametrize("most_bytes", [None, 12])
     @pytest.mark.parametrize("share", [0.0, 0.3])
     @pytest.mark.parametrize(("domain", "stderr"), [(2, 0.02), (2, 0.003), (16, 0.01), (1024, 0.01), (1024, 0.001)])
     def test_the_epsilon_found_gives_the_error_asked_for(self, domain, stderr, share, most_bytes):
         setting = {"domain": domain, "n": 50_000 if stderr > 0.005 else 1_000_000, "share": share}
-        found = plan(**setting, stderr=stderr, most_bytes=most_bytes)
-        again = plan(**setting, epsilon=found.epsilon, most_bytes=most_bytes)
-        assert (again.picked, again.stderr) == (found.picked, found.stderr)
-        assert stderr - 1e-6 < found.stderr <= stderr  # never above what was asked
-        less = plan(**setting, epsilon=found.epsilon * (1 - 1e-9), most_bytes=most_bytes)
-        assert row(less, found.picked).stderr > stderr
+        planned = plan(**setting, stderr=stderr, most_bytes=most_bytes)
+        again = plan(**setting, epsilon=planned.epsilon, most_bytes=most_bytes)
+        assert (again.picked, again.stderr) == (planned.picked, planned.stderr)
+        assert stderr - 1e-6 < planned.stderr <= stderr  # never above what was asked
+        less = plan(**setting, epsilon=planned.epsilon * (1 - 1e-9), most_bytes=most_bytes)
+        assert row(less, planned.picked).stderr > stderr
 
     def test_the_three_questions_agree(self):
         there = plan(domain=100, n=20_000, epsilon=1.5)
@@ -246,11 +248,11 @@ def test_domains_of_every_kind(domain):
 
 
 def test_the_dictionary_is_json_with_stable_keys():
-    found = plan(domain=1024, n=1000, epsilon=1.0).to_dict()
-    assert json.loads(json.dumps(found)) == found
-    assert {"picked", "why", "n", "epsilon", "stderr", "rows"} <= set(found)
-    for one in found["rows"]:
-        assert {"mechanism", "stderr", "bytes", "picked", "detectable", "server", "why"} <= set(one)
+    document = plan(domain=1024, n=1000, epsilon=1.0).to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert {"picked", "why", "n", "epsilon", "stderr", "rows"} <= set(document)
+    for prediction in document["rows"]:
+        assert {"mechanism", "stderr", "bytes", "picked", "detectable", "server", "why"} <= set(prediction)
 
 
 def test_the_error_predicted_is_the_error_seen():
@@ -264,10 +266,10 @@ def test_the_error_predicted_is_the_error_seen():
     estimates = [
         oracle.estimate(oracle.accumulate(reports[start : start + n])).value[0] for start in range(0, n * runs, n)
     ]
-    seen = float(np.var(estimates))
+    measured = float(np.var(estimates))
 
     def agrees(variance):
-        return 0.8 < seen / variance < 1.2
+        return 0.8 < measured / variance < 1.2
 
     assert agrees(predicted)
     assert not agrees(predicted * 1.3)
@@ -286,15 +288,17 @@ class TestShown:
 
     @pytest.mark.parametrize(("against", "label"), [("epsilon", "epsilon"), ("n", "reports")])
     def test_the_chart_has_a_line_an_oracle(self, against, label):
-        found = plan(domain=16, n=1000, epsilon=1.0)
-        axes = found.plot(against=against)
+        planned = plan(domain=16, n=1000, epsilon=1.0)
+        axes = planned.plot(against=against)
         assert axes.get_xlabel() == label
         names = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert sorted(names) == sorted(one.mechanism for one in found.rows if one.stderr is not None)
-        picked = axes.get_lines()[names.index(found.picked)]
-        here = found.epsilon if against == "epsilon" else found.n
+        assert sorted(names) == sorted(
+            prediction.mechanism for prediction in planned.rows if prediction.stderr is not None
+        )
+        picked = axes.get_lines()[names.index(planned.picked)]
+        here = planned.epsilon if against == "epsilon" else planned.n
         line = np.exp(np.interp(math.log(here), np.log(picked.get_xdata()), np.log(picked.get_ydata())))
-        assert line == pytest.approx(found.stderr, rel=0.01)
+        assert line == pytest.approx(planned.stderr, rel=0.01)
 
     def test_no_other_axis_is_offered(self):
         with pytest.raises(InvalidValue, match="against"):
@@ -307,8 +311,8 @@ def test_planning_and_auditing_load_nothing_that_draws():
         "hb.plan(domain=16, n=100, epsilon=1.0); hb.audit(hb.GRR(epsilon=1.0, domain=2));"
         "print([name for name in ('matplotlib', 'rich', 'scipy', 'numba') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "[]"
 
 
 def test_what_few_hash_functions_confuse_for_good_is_predicted() -> None:
@@ -318,8 +322,8 @@ def test_what_few_hash_functions_confuse_for_good_is_predicted() -> None:
     """
     n, d = 100_000, 1 << 14
     flh = FLH(epsilon=1.0, domain=d)
-    found = flh.estimate(flh.accumulate(flh.randomize([7] * n, Random(seed=3)))).value
-    measured = np.mean(np.square(np.delete(found, 7)))
+    estimated = flh.estimate(flh.accumulate(flh.randomize([7] * n, Random(seed=3)))).value
+    measured = np.mean(np.square(np.delete(estimated, 7)))
     planned = plan(domain=d, n=n, epsilon=1.0)
     flh_row, olh_row = (row(planned, name) for name in ("FLH", "OLH"))
     assert measured == pytest.approx(flh_row.stderr**2, rel=0.05)

@@ -27,8 +27,8 @@ def _forged_reports(oracle, rng):
     return Reports(oracle.spec_id, public={"seed": seed}, private={"bucket": own})
 
 
-@pytest.mark.parametrize(("kind", "seen"), [(OLH, 0.037), (OUE, 0.024), (GRR, 0.74)])
-def test_one_percent_forged_at_128_values_and_epsilon_1(kind, seen):
+@pytest.mark.parametrize(("kind", "estimated"), [(OLH, 0.037), (OUE, 0.024), (GRR, 0.74)])
+def test_one_percent_forged_at_128_values_and_epsilon_1(kind, estimated):
     # Failure probability: 5.5 standard errors, 4e-8 each. `seen` was measured once, noise included, by others: the
     # formula is the mean of what such attacks show, and cannot be exceeded but by noise.
     oracle, rng = kind(epsilon=1.0, domain=128), Random(seed=9)
@@ -40,7 +40,7 @@ def test_one_percent_forged_at_128_values_and_epsilon_1(kind, seen):
     stated = oracle.influence().shift(part, truth=0.0).up
     noise = math.sqrt(oracle.variance(HONEST))
     assert poisoned.value[TARGET] == pytest.approx(stated, abs=5.5 * noise)
-    assert seen == pytest.approx(stated, abs=3 * noise)
+    assert estimated == pytest.approx(stated, abs=3 * noise)
     # Given the honest reports there is no noise in it: exactly m/(n+m) of the distance.
     moved = poisoned.value[TARGET] - without.value[TARGET]
     assert moved == pytest.approx(float(part) * (most - without.value[TARGET]), rel=1e-9)

@@ -71,8 +71,8 @@ class Device:
 
     def live(self, moves: list[Any]) -> None:
         try:
-            for name, *given in moves:
-                getattr(self, name)(*given)
+            for name, *arguments in moves:
+                getattr(self, name)(*arguments)
                 if name == "spend":
                     self.check()
         finally:
@@ -102,8 +102,8 @@ class Device:
 
     def spend(self, account: str, question: str, units: int) -> None:
         with self.file.transaction():
-            kept, now, latest = self.book.promises(), self.book.now(), self.book.rows.times().latest
-        shown = (max(now.wall, now.wall if latest is None else latest), now.trusted)
+            promises, now, latest = self.book.promises(), self.book.now(), self.book.rows.times().latest
+        times = (max(now.wall, now.wall if latest is None else latest), now.trusted)
         try:
             with self.file.transaction():
                 self.book.spend(now.step, account, question, units)
@@ -113,27 +113,27 @@ class Device:
         except BudgetExceeded:
             passed = False
         since = {repr(promise.scaled(TICKS)): first for first, promise in self.made[::-1]}
-        firsts = [since[repr(promise)] for promise in kept]
-        if self.allowed(list(zip(kept, [0] * len(kept), strict=True)), shown, account, question, units):
+        firsts = [since[repr(promise)] for promise in promises]
+        if self.allowed(list(zip(promises, [0] * len(promises), strict=True)), times, account, question, units):
             assert passed  # not refused anything
         if passed:
-            assert self.allowed(list(zip(kept, firsts, strict=True)), shown, account, question, units)
+            assert self.allowed(list(zip(promises, firsts, strict=True)), times, account, question, units)
             # A clock set back within its step counts as standing still.
-            self.debits.append((self.true, shown[0] // TICKS, account, question, units))
+            self.debits.append((self.true, times[0] // TICKS, account, question, units))
             self.trusted.append(now.trusted)
 
     def allowed(
-        self, kept: list[tuple[Promise, int]], shown: tuple[int, int], account: str, question: str, units: int
+        self, promises: list[tuple[Promise, int]], times: tuple[int, int], account: str, question: str, units: int
     ) -> bool:
         """What promises say, told from all debits from a first one on, with none of them forgotten."""
-        latest, trusted = shown
-        for promise, first in kept:
-            whole = promise.scope == ""
-            if not whole and promise.scope != f"question:{question}":
+        latest, trusted = times
+        for promise, first in promises:
+            about_all = promise.scope == ""
+            if not about_all and promise.scope != f"question:{question}":
                 continue
             spent = 0
             for number, (_, wall, by, on, cost) in enumerate(self.debits):
-                if number < first or (by != account if whole else on != question):
+                if number < first or (by != account if about_all else on != question):
                     continue
                 if promise.steps:
                     step = (latest - promise.origin) // promise.interval
@@ -142,7 +142,7 @@ class Device:
                     if wall * TICKS < start and self.trusted[number] <= after:
                         continue
                 spent += cost
-            if spent + units > (promise.parts.get(account, 0) if whole else promise.limit):
+            if spent + units > (promise.parts.get(account, 0) if about_all else promise.limit):
                 return False
         return True
 
@@ -206,12 +206,12 @@ def test_a_book_that_forgets_is_caught(book: type[Book]) -> None:
 @SETTINGS
 @given(promises(), promises(), st.integers(0, 500), st.integers(0, 500), st.integers(0, 500), st.integers(0, 500))
 def test_what_counts_toward_an_implied_promise_counts_toward_the_other(
-    one: Promise, other: Promise, latest: int, before: int, trusted: int, age: int
+    first: Promise, other: Promise, latest: int, before: int, trusted: int, age: int
 ) -> None:
-    if not one.implies(other) or other.steps == 0 or one.steps == 0:
+    if not first.implies(other) or other.steps == 0 or first.steps == 0:
         return
     wall, then = latest - before, trusted - age
-    a, b = one.since(latest, trusted), other.since(latest, trusted)
+    a, b = first.since(latest, trusted), other.since(latest, trusted)
     assert a is not None
     assert b is not None
     if wall >= b.wall or then > b.trusted:

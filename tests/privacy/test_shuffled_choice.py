@@ -28,10 +28,10 @@ def test_fakes_are_accounted_for(oracle):
     rng, fakes = hb.Random(seed=7), 2000
     values = np.repeat(np.arange(4), [1000, 600, 300, 100])
     truth = np.bincount(values, minlength=10) / len(values)
-    seen = [estimate_without_fakes(oracle, with_fakes(oracle, values, fakes, rng), fakes) for _ in range(200)]
-    errors = np.array([estimate.value - truth for estimate in seen])
+    estimates = [estimate_without_fakes(oracle, with_fakes(oracle, values, fakes, rng), fakes) for _ in range(200)]
+    errors = np.array([estimate.value - truth for estimate in estimates])
     assert (np.abs(errors.mean(axis=0)) < 5 * errors.std(axis=0) / np.sqrt(200)).all()
-    stated = np.mean([estimate.variance for estimate in seen], axis=0)
+    stated = np.mean([estimate.variance for estimate in estimates], axis=0)
     np.testing.assert_allclose(errors.var(axis=0).mean(), stated.mean(), rtol=0.1)
     # Eq 9.5 takes 1/d off for local hashing too: wrong by a tenth in every cell, which this test would see.
     if isinstance(oracle, LocalHashing):

@@ -76,7 +76,7 @@ def test_cells_of_many_boxes_are_added_up_on_the_way(monkeypatch: pytest.MonkeyP
         weights, factor = draw.normal(size=20), int(draw.integers(-2, 3))
         dense[cells] += factor * weights
         sums.append((factor, CellSum([LevelCells((1,), cells, weights)], 0.5)))
-    whole = box_terms.added(iter(sums))
+    whole = box_terms.add_cell_sums(iter(sums))
     found = np.zeros(50)
     found[whole.terms[0].cells] = whole.terms[0].weights
     np.testing.assert_allclose(found, dense, atol=1e-12)

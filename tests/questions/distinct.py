@@ -1,7 +1,7 @@
-"""A kind of question that hubbub does not have, in one file: how many different values were in use in the last steps.
+"""A new kind of question in one file: how many different values of a field were in use in the last steps.
 
-Everyone is asked at every step, as for a histogram. The server adds up the reports of the last `steps` steps, and
-counts the values whose share is above what chance alone would show.
+Every device is asked at every step, as for a histogram. The server adds up the reports of the last `steps` steps and
+counts the values whose estimated share is above the threshold that randomisation alone would hardly reach.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ NORMAL = NormalDist()
 
 
 @dataclass
-class Heard:
-    """The reports of the last steps: of each step how many there were, and their counts."""
+class RecentSteps:
+    """What the protocol remembers: the reports of each of the last steps, as a number and counts, and the next step."""
 
-    past: deque[Any]
-    step: int = 1
+    sketches: deque[Any]
+    next_step: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistinctQuestion(StatisticQuestion):
-    """How many different values of a field were in use in the last so many steps: every step costs epsilon."""
+    """How many different values of a field were in use in the last `steps` steps. Every step costs epsilon."""
 
     kind: ClassVar[str] = "distinct"
     steps: int = field(default=7)
@@ -55,15 +55,15 @@ class DistinctQuestion(StatisticQuestion):
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         mechanism = self.mechanism_for(setting)
-        heard = (memory or Memory()).keep("heard", Heard(deque(maxlen=self.steps)))
+        recent = (memory or Memory()).keep("recent", RecentSteps(deque(maxlen=self.steps)))
         while True:
-            step = heard.step
+            step = recent.next_step
             sketch = yield Ask(mechanism=mechanism, step=step, view=self.statistic(setting).view, standing=True)
-            heard.past.append([sketch.n, *sketch.counts.ravel().tolist()])
-            n, *counts = np.sum(list(heard.past), axis=0).tolist()
-            whole = Sketch(mechanism.spec_id, n, np.array(counts, dtype=np.int64).reshape(mechanism.sketch_shape))
-            heard.step += 1
-            estimates = {MAIN: counted(mechanism, whole)}
+            recent.sketches.append([sketch.n, *sketch.counts.ravel().tolist()])
+            n, *counts = np.sum(list(recent.sketches), axis=0).tolist()
+            summed = Sketch(mechanism.spec_id, n, np.array(counts, dtype=np.int64).reshape(mechanism.sketch_shape))
+            recent.next_step += 1
+            estimates = {MAIN: values_in_use(mechanism, summed)}
             yield Release(step=step, estimates=estimates, published=sketch.n > 0, spent=1.0, n=float(n))
 
     @property
@@ -97,12 +97,15 @@ class DistinctQuestion(StatisticQuestion):
         yield Finding("note", "steps", f"values that hardly anyone had in the last {self.steps} steps are not counted")
 
 
-def counted(mechanism: Any, sketch: Sketch) -> Estimate:
-    """How many values are above what chance shows, and the variance of that many coins of their chances."""
+def values_in_use(mechanism: Any, sketch: Sketch) -> Estimate:
+    """The number of values whose share is above the threshold.
+
+    Its variance is that of a sum of independent coins, one a value, with the probability that the share is above it.
+    """
     if sketch.n == 0:
         return Estimate([0.0], [np.inf], 0, bias="heuristic", kind="quantity")
     estimate = mechanism.estimate(sketch)
-    above = (estimate.value[:-1] - mechanism.threshold(sketch.n)) / estimate.stderr[:-1]  # without "(none)"
-    chances = np.array([NORMAL.cdf(float(each)) for each in above])
-    number, variance = float(np.count_nonzero(above > 0)), float(np.sum(chances * (1 - chances)))
+    z_scores = (estimate.value[:-1] - mechanism.threshold(sketch.n)) / estimate.stderr[:-1]  # without "(none)"
+    chances = np.array([NORMAL.cdf(float(z)) for z in z_scores])
+    number, variance = float(np.count_nonzero(z_scores > 0)), float(np.sum(chances * (1 - chances)))
     return Estimate([number], [variance], sketch.n, bias="heuristic", kind="quantity")

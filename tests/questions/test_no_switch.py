@@ -97,7 +97,7 @@ def test_no_file_that_uses_fields_asks_which_domain_they_have() -> None:
         'match question.kind:\n    case "memo":\n        pass',
         "isinstance(question, MemoQuestion)",
         "from hubbub.questions.stream import StreamQuestion",
-        "from hubbub.questions.keyvalue import Keyed",
+        "from hubbub.questions.keyvalue import KeyValueQuestion",
     ],
 )
 def test_a_switch_would_be_seen(planted: str) -> None:

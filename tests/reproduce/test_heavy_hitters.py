@@ -86,12 +86,12 @@ def test_what_reports_spend(name: str) -> None:
     """Each person's reports spend epsilon together: a part in each, or one report of one person."""
     spent: list[tuple[float, int]] = []
 
-    def asked(codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> GroupAnswers:
+    def make_answers(codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> GroupAnswers:
         spent.append((epsilon, people.size))
         return DrawnAnswers(codes, people, epsilon, rng)
 
     people = crowd(30_000)
-    METHODS[name](people, k=4, epsilon=3.0, rng=Random(seed=1), asked=asked)
+    METHODS[name](people, k=4, epsilon=3.0, rng=Random(seed=1), make_answers=make_answers)
     assert {epsilon for epsilon, _ in spent} == {3.0 * SPENT[name]}
     total = sum(epsilon * size for epsilon, size in spent)
     assert total <= 3.0 * people.n * (1 + 1e-9)
@@ -133,7 +133,7 @@ def test_supporters_are_as_many_as_the_support() -> None:
 @pytest.mark.parametrize("name", ["SPM", "SPM, divided", "HASH", "HASH, divided", "PEM1"])
 def test_on_real_reports(name: str) -> None:
     people = crowd(30_000)
-    found = METHODS[name](people, k=4, epsilon=8.0, rng=Random(seed=2), asked=ReportedAnswers)
+    found = METHODS[name](people, k=4, epsilon=8.0, rng=Random(seed=2), make_answers=ReportedAnswers)
     assert found.values[:2] == people.ranked(2)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.protocols.topl.server import ToPL, ToPLServer
-from hubbub.simulate.local_release import tell
+from hubbub.simulate.local_release import report_values
 from hubbub.simulate.local_release_file import LocalReleaseFile
 
 SETTINGS = ToPL(epsilon=4.0, bound=100.0, holdout=300, max_range=4096, every=64)
@@ -29,33 +29,34 @@ def stop(*_: Any) -> None:
 def test_stopped_before_and_after_the_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     with LocalReleaseFile(path, SETTINGS) as release:
-        first = release.tell(VALUES[:400], Random(seed=1))
+        first = release.report(VALUES[:400], Random(seed=1))
     for part, reported in (("run", 400), ("mark", 500)):
         with LocalReleaseFile(path, SETTINGS) as release:
             monkeypatch.setattr(release._file, part, stop)
             with pytest.raises(Stopped):
-                release.tell(VALUES[400:500], Random(seed=2))
+                release.report(VALUES[400:500], Random(seed=2))
         with LocalReleaseFile(path, SETTINGS) as release:
             assert release.server.position == reported
             assert release.steps[: len(first)] == first
             assert len(release.steps) == (reported - 300) // 64
     with LocalReleaseFile(path, SETTINGS) as release:
-        steps = release.tell(VALUES[500:], Random(seed=3))
+        steps = release.report(VALUES[500:], Random(seed=3))
         assert [step.first for step in release.steps] == [300, 364, 428, 492]
         assert release.steps[-1:] == steps
 
 
 def test_a_server_goes_on_from_its_state_as_if_it_had_not_stopped() -> None:
     """At every kind of moment: within the search, at its end, within a step."""
-    whole = ToPLServer(SETTINGS)
-    wanted = [step for cut in (0, 1, 2) for step in tell(whole, np.array_split(VALUES, 3)[cut], Random(seed=cut))]
-    found, server = [], ToPLServer(SETTINGS)
-    for cut, part in enumerate(np.array_split(VALUES, 3)):
+    uninterrupted = ToPLServer(SETTINGS)
+    parts = np.array_split(VALUES, 3)
+    expected = [step for cut in (0, 1, 2) for step in report_values(uninterrupted, parts[cut], Random(seed=cut))]
+    steps, server = [], ToPLServer(SETTINGS)
+    for cut, part in enumerate(parts):
         server = ToPLServer(SETTINGS, server.state)
-        found += tell(server, part, Random(seed=cut))
-    assert found == wanted
-    assert len(found) == 4
-    assert server.state == whole.state
+        steps += report_values(server, part, Random(seed=cut))
+    assert steps == expected
+    assert len(steps) == 4
+    assert server.state == uninterrupted.state
 
 
 def test_more_reports_than_are_asked_for_are_refused() -> None:

@@ -1,5 +1,5 @@
 import type { Ask } from "./ask";
-import type { Book, Watch } from "./book";
+import type { Book, DeviceClock } from "./book";
 import type { Bytes } from "./bytes";
 import { type Collection, fieldOf, opens, roundTimes, stepAt } from "./collection";
 import { type Refused, check } from "./errors";
@@ -11,9 +11,9 @@ import type { Spec } from "./spec";
 import type { Access, Key, StateRow, StudyState } from "./store";
 import { type Entry, entryKey } from "./upload";
 
-/** What an answer is made with: the book as it is by now, and what of it was decided so far. */
-interface Making {
-  kept: Access;
+/** What an answer is made with: an open transaction, and the book with what was charged so far. */
+interface AnswerContext {
+  access: Access;
   collection: Collection;
   ask: Ask;
   book: Book;
@@ -23,13 +23,13 @@ interface Making {
 }
 
 /**
- * Answer an ask, its name once: the frozen value, the state, the debit and the randomised bytes are kept in one transaction,
- * before anything is sent. Where it is not this device's turn, or the budget is spent, cover may stand for it; what was
- * refused is returned.
+ * Answer an ask, at most once: the frozen value, the state, the debit and the randomised bytes are stored in one
+ * transaction, before anything is sent. A device outside the cohort, or whose budget is spent, may send cover instead.
+ * Returns the refusal that cover stands for, if there was one.
  */
-export async function answer(kept: Access, collection: Collection, ask: Ask, watch: Watch): Promise<unknown> {
-  if (await kept.get(entryKey(ask))) return;
-  const book = watch.open((await kept.get<Book>(["book"]))!);
+export async function answer(access: Access, collection: Collection, ask: Ask, clock: DeviceClock): Promise<unknown> {
+  if (await access.get(entryKey(ask))) return;
+  const book = clock.open((await access.get<Book>(["book"]))!);
   const { wall } = book;
   const { question, run, step, round, part, terms } = ask;
   check(book.version === collection.version, "version", "the one in force");
@@ -37,74 +37,75 @@ export async function answer(kept: Access, collection: Collection, ask: Ask, wat
   check(ask.opens <= wall && wall < ask.closes, "round", "the one that the device is in");
   const back = stepAt(collection, wall) < stepAt(collection, book.latest);
   check(!back && wall >= collection.origin, "step", "the clock was set back: a later step was answered");
-  const making: Making = { kept, collection, ask, book, id: systemRandom(16) };
-  let cover = !ask.asked;
+  const context: AnswerContext = { access, collection, ask, book, id: systemRandom(16) };
+  let cover = !ask.inCohort;
   let refused: unknown;
   let report: Bytes | null = null;
   try {
-    if (!cover) report = await (remembers(ask.mechanism) ? fromState(making, ask.mechanism) : fresh(making));
+    if (!cover) report = await (remembers(ask.mechanism) ? fromState(context, ask.mechanism) : fresh(context));
   } catch (error) {
     if (!collection.cover || (error as Refused).field !== "budget") throw error;
     refused = error;
   }
   cover = !report && collection.cover; // of whoever has nothing to say, too
-  for (const old of await kept.all<Entry>(["entry"])) {
-    if (!old.report && old.until <= wall) kept.drop(entryKey(old));
+  for (const old of await access.all<Entry>(["entry"])) {
+    if (!old.report && old.until <= wall) access.drop(entryKey(old));
   }
-  kept.put(entryKey(ask), {
+  access.put(entryKey(ask), {
     ...{ collection: collection.name, version: collection.version, question, run, step, round, part },
-    id: making.id,
+    id: context.id,
     report: cover ? new Uint8Array() : report,
     cover,
     until: terms.study ? ask.closes : opens(collection, step + 1),
     size: collection.uploadBytes,
     ...(collection.shuffle && { address: collection.shuffle.address }),
-    ...(collection.shuffle && !cover && { route: collection.shuffle.route, asked: asked(ask) }),
-    enrols: making.enrols,
+    ...(collection.shuffle && !cover && { route: collection.shuffle.route, asked: askedOf(ask) }),
+    enrols: context.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
   const { answers } = book;
-  kept.put(["book"], { ...making.book, latest, answers: answers + 1, page: watch.page } satisfies Book);
+  access.put(["book"], { ...context.book, latest, answers: answers + 1, page: clock.page } satisfies Book);
   return refused;
 }
 
-/** What the layers of a sealed report are bound to, of what was asked. */
-const asked = ({ mechanism, looks }: Ask): Spec => ({ mechanism: mechanism.specId, view: looks });
+/** The mechanism and the view of an ask, which the layers of a sealed report are bound to. */
+const askedOf = ({ mechanism, viewSpec }: Ask): Spec => ({ mechanism: mechanism.specId, view: viewSpec });
 
 /** Charge an answer, as of a later moment where it is paid for beforehand. */
-function pay(making: Making, cost: bigint, until?: number): void {
-  const { book, ask } = making;
-  making.book = { ...book, ...charge(book, ask.terms.account, ask.question, cost, book, until) };
+function pay(context: AnswerContext, cost: bigint, until?: number): void {
+  const { book, ask } = context;
+  context.book = { ...book, ...charge(book, ask.terms.account, ask.question, cost, book, until) };
 }
 
 /** A fresh report. */
-async function fresh(making: Making): Promise<Bytes> {
-  const { ask } = making;
+async function fresh(context: AnswerContext): Promise<Bytes> {
+  const { ask } = context;
   const { mechanism } = ask;
   if (remembers(mechanism)) throw new TypeError("its state is needed");
-  const seen = ask.terms.study ? await inStudy(making) : await frozen(making);
-  if (!ask.terms.study) pay(making, mechanism.spent);
-  return mechanism.randomize(seen, systemRandom);
+  const input = ask.terms.study ? await inStudy(context) : await frozen(context);
+  if (!ask.terms.study) pay(context, mechanism.spent);
+  return mechanism.randomize(input, systemRandom);
 }
 
 /**
- * What a study's ask sees. With the first answer of a run the values are frozen for all of it, and its whole limit is
- * charged, as of its end: nobody who hears nothing more can tell what a round would have cost. Later rounds cost nothing
- * more, and together declare no more than was paid. Rounds go forward: one that was missed stays unanswered.
+ * The input of a study's ask. The first answer of a run freezes the values for the whole run and charges its whole limit,
+ * dated at the end of the run: so silence in a later round does not depend on what that round would cost. Later rounds cost
+ * nothing more, and the epsilons of all rounds together are at most the limit. Rounds go forward: a missed round stays
+ * unanswered.
  */
-async function inStudy(making: Making): Promise<unknown> {
-  const { kept, collection, ask } = making;
+async function inStudy(context: AnswerContext): Promise<unknown> {
+  const { access, collection, ask } = context;
   const { run, round, terms, mechanism } = ask;
   const key: Key = ["state", `study:${ask.question}`];
-  const row = await kept.get<StateRow>(key);
+  const row = await access.get<StateRow>(key);
   check(!row || +row.stream <= run, "run", "no earlier one than was answered"); // false for what is no number, too
   const domains = terms.fields.map((field) => collection.domains[field]!);
   const until = roundTimes(collection, terms, run, 0, terms.rounds)[1] - 1;
   let study = row?.stream === `${run}` ? (row.state as StudyState) : null;
   if (!study) {
-    const codes = await Promise.all(terms.fields.map((field) => recorded(making, field)));
+    const codes = await Promise.all(terms.fields.map((field) => recorded(context, field)));
     study = { codes, domains, left: terms.limit, round: 0, until };
-    pay(making, terms.limit, until);
+    pay(context, terms.limit, until);
   }
   check(isStudyState(study, terms.fields.length), "state", "one that a study can go on from");
   check(`${study.domains}` === `${domains}`, "fields", "what they were when the run began");
@@ -113,8 +114,8 @@ async function inStudy(making: Making): Promise<unknown> {
   const left = study.left - mechanism.declared;
   check(left >= 0n, "limit", "no more in all rounds than was signed");
   const state: StudyState = { ...study, left, round };
-  kept.put(key, { stream: `${run}`, state, told: false, enrolment: null } satisfies StateRow);
-  return seenBy(ask, study.codes);
+  access.put(key, { stream: `${run}`, state, told: false, enrolment: null } satisfies StateRow);
+  return inputOf(ask, study.codes);
 }
 
 /** Whether a stored state is one of a study: another version's, or a damaged one, is refused before anything is spent. */
@@ -123,34 +124,34 @@ const isStudyState = ({ codes, domains, left, round, until }: Partial<StudyState
   [round, until].every((number) => Number.isSafeInteger(number) && (number as number) >= 0);
 
 /**
- * A report from what the device remembers, which is paid for when the mechanism says so. A state that goes on under another
- * stream begins anew; memos are kept by account, so that two fields do not share their noise.
+ * A report from the stored state of a mechanism that remembers, paid for when the mechanism says so. A state of another
+ * stream is replaced by a new one. Memos are stored by account, so that two fields do not share their noise.
  */
-async function fromState(making: Making, mechanism: Stateful): Promise<Bytes | null> {
-  const { kept, collection, ask, id } = making;
+async function fromState(context: AnswerContext, mechanism: Stateful): Promise<Bytes | null> {
+  const { access, collection, ask, id } = context;
   const { account } = ask.terms;
   const name = account === "asks" ? ask.question : account;
   const [key, part]: [Key, string] = [["state", name], mechanism.stateKey(ask.step)];
   const stream = part ? JSON.stringify([part, mechanism.specId, collection.interval, collection.origin]) : mechanism.specId;
-  let row = await kept.get<StateRow>(key);
+  let row = await access.get<StateRow>(key);
   if (row?.stream !== stream) row = { stream, state: mechanism.enroll(systemRandom), told: false, enrolment: null };
   const before = row.state as State;
   check(mechanism.fits(before), "state", "one that the mechanism can go on from");
-  const seen = await frozen(making);
+  const input = await frozen(context);
   let unpaid: unknown = null;
   try {
-    pay(making, mechanism.price(before, ask.step, seen));
+    pay(context, mechanism.price(before, ask.step, input));
   } catch (error) {
     unpaid = error; // it may go on without
   }
-  let [state, report] = mechanism.step(before, ask.step, seen, systemRandom, !unpaid);
+  let [state, report] = mechanism.step(before, ask.step, input, systemRandom, !unpaid);
   if (unpaid && !report) throw unpaid;
   const enrols = mechanism.enrolment && !row.told && !row.enrolment;
   if (enrols) {
     report = mechanism.enrolment!(state, report);
-    making.enrols = name;
+    context.enrols = name;
   }
-  kept.put(key, { ...row, state, enrolment: enrols ? id : row.enrolment } satisfies StateRow);
+  access.put(key, { ...row, state, enrolment: enrols ? id : row.enrolment } satisfies StateRow);
   return report;
 }
 
@@ -160,7 +161,7 @@ export interface Recorded {
   code: Code;
 }
 
-/** What all asks of a step see of some fields. `code` is of a single one, as it was once kept. */
+/** The frozen values of some fields in a step. `code` is the value of a single field, as older versions stored it. */
 interface Frozen {
   wall: number;
   codes?: (Code | null)[];
@@ -170,26 +171,26 @@ interface Frozen {
 /** Where a field's values are kept. */
 export const valueKey = ({ domains }: Collection, field: string): Key => ["value", field, domains[field]!];
 
-/** What was recorded of a field: in the step that it is, or ever. */
-async function recorded({ kept, collection, ask, book }: Making, field: string): Promise<Code | null> {
-  const found = await kept.get<Recorded>(valueKey(collection, field));
+/** The last value recorded for a field: in the present step, or at any time where the terms say so. */
+async function recorded({ access, collection, ask, book }: AnswerContext, field: string): Promise<Code | null> {
+  const stored = await access.get<Recorded>(valueKey(collection, field));
   const step = stepAt(collection, book.wall);
-  const known = found && (ask.terms.frozen !== "step" || stepAt(collection, found.wall) === step);
-  return known ? found.code : (ask.terms.fields.length > 1 ? absent : missing)(fieldOf(collection, field));
+  const current = stored && (ask.terms.frozen !== "step" || stepAt(collection, stored.wall) === step);
+  return current ? stored.code : (ask.terms.fields.length > 1 ? absent : missing)(fieldOf(collection, field));
 }
 
-/** What all asks of a step see: what was recorded before the first of them, all fields of a question together. */
-async function frozen(making: Making): Promise<unknown> {
-  const { kept, collection, ask, book } = making;
+/** The input of all asks of a step: from what was recorded before the first of them, all fields of a question together. */
+async function frozen(context: AnswerContext): Promise<unknown> {
+  const { access, collection, ask, book } = context;
   const { fields, frozen: how } = ask.terms;
   const key: Key = [how, ...fields, ...fields.map((field) => collection.domains[field]!)];
-  const before = await kept.get<Frozen>(key);
-  if (before && stepAt(collection, before.wall) === ask.step) return seenBy(ask, before.codes ?? [before.code!]);
-  const codes = await Promise.all(fields.map((field) => recorded(making, field)));
-  kept.put(key, { wall: book.wall, codes } satisfies Frozen);
-  return seenBy(ask, codes);
+  const stored = await access.get<Frozen>(key);
+  if (stored && stepAt(collection, stored.wall) === ask.step) return inputOf(ask, stored.codes ?? [stored.code!]);
+  const codes = await Promise.all(fields.map((field) => recorded(context, field)));
+  access.put(key, { wall: book.wall, codes } satisfies Frozen);
+  return inputOf(ask, codes);
 }
 
-/** What the view sees of one field, or of several by their names. */
-const seenBy = ({ view, terms: { fields } }: Ask, codes: (Code | null)[]): unknown =>
+/** The input of the mechanism: what the view gives of one field, or of several by their names. */
+const inputOf = ({ view, terms: { fields } }: Ask, codes: (Code | null)[]): unknown =>
   view.see(fields.length === 1 ? codes[0]! : Object.fromEntries(fields.map((field, at) => [field, codes[at]!])), systemRandom);

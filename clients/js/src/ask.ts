@@ -1,4 +1,4 @@
-import { type Asked, admits } from "./admits";
+import { type AskContent, admits } from "./admits";
 import { holds, readArc } from "./cohort";
 import { type Collection, roundTimes } from "./collection";
 import { Refused, check } from "./errors";
@@ -8,7 +8,7 @@ import type { Terms } from "./terms";
 import { readView } from "./views";
 
 /** What the server asks (`protocols/ask.py`), of which step and round, and when that is by the device's own grid. */
-export interface Ask extends Asked {
+export interface Ask extends AskContent {
   question: string;
   step: number;
   terms: Terms;
@@ -16,7 +16,7 @@ export interface Ask extends Asked {
   opens: number;
   closes: number;
   /** Whether this device is in the cohort. */
-  asked: boolean;
+  inCohort: boolean;
 }
 
 /** Read an ask that was published: it may only name what the signed terms of its question allow. */
@@ -28,20 +28,20 @@ export async function readAsk(collection: Collection, published: unknown): Promi
   check(Object.hasOwn(collection.terms, question as string), "question", "one of the collection's");
   const terms = collection.terms[question as string]!;
   const whole = (field: string) => Number(integer(field, named[field], 0, 2 ** 31));
-  const asked: Asked = {
+  const content: AskContent = {
     run: whole("run"),
     round: whole("round"),
     part: whole("part"),
     mechanism: (await readMechanism(spec.mechanism)) as Mechanism,
     view: readView(spec.view),
-    looks: spec.view!,
+    viewSpec: spec.view!,
     cohort: readArc(spec.cohort),
   };
-  const why = admits(terms, asked, collection.minimumArc);
-  if (why) throw new Refused(why, "what the question's terms allow");
+  const reason = admits(terms, content, collection.minimumArc);
+  if (reason) throw new Refused(reason, "what the question's terms allow");
   const at = terms.study ? 0 : Number(integer("step", step, 0, 2 ** 53 - 1));
   check(at === step, "step", "0 in a study");
-  const [opens, closes] = roundTimes(collection, terms, asked.run, at, asked.round);
-  const mine = holds(asked.cohort, collection.place);
-  return { ...asked, question: question as string, step: at, terms, opens, closes, asked: mine };
+  const [opens, closes] = roundTimes(collection, terms, content.run, at, content.round);
+  const inCohort = holds(content.cohort, collection.place);
+  return { ...content, question: question as string, step: at, terms, opens, closes, inCohort };
 }

@@ -1,6 +1,6 @@
 import type { Ledger, Moment } from "./promises";
 
-/** All that a device keeps of time and money, through every version of a collection. */
+/** The account of a device, through every version of a collection: promises, debits and the time. */
 export interface Book extends Ledger, Moment {
   /** The version in force, and the id of its document. */
   version: number;
@@ -31,7 +31,7 @@ export const newBook = (wall: number, recovered: boolean): Book => ({
  * clock say has passed: between an answer and any later moment no more of it passes than of true time. It stands still while
  * no page is open.
  */
-export class Watch {
+export class DeviceClock {
   /** Tells this page from others. */
   readonly page = Math.random();
   #last: { trusted: number; monotonic: number; answers: number } | null = null;

@@ -2,15 +2,15 @@ import { view } from "./bytes";
 import { check } from "./errors";
 import type { Built, State } from "./mechanisms";
 import type { Random } from "./random";
-import { type Spec, integer } from "./spec";
+import { type Spec, integer, wholeNumber } from "./spec";
 import { type Counters, groups, leastOf, select } from "./ternary";
 
-/** What a device keeps over a horizon: its level, what it has told, and what is still to be said. It stays on the device. */
-interface Following extends State {
+/** What a device keeps over a horizon: its level, the value as far as it was reported, and the counters of what is left. */
+interface ChangeState extends State {
   level: number;
-  /** The last node that it took part in, or passed. */
+  /** The last node that was reported or passed. */
   node: number;
-  /** The value that it holds, as far as it was told, and how many changes were. */
+  /** The value as far as it was reported, and how many changes were reported. */
   held: number[];
   used: number;
   counters: Counters;
@@ -32,7 +32,7 @@ const ENTRIES = 1 << 24;
  * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub.
  */
 export function changeStream(spec: Spec): Built {
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [dimension, changes] = [whole("dimension", 1, ENTRIES), whole("changes", 1, ENTRIES)];
   const steps = whole("steps", 1, 1 << 10);
   const [fanout, one] = [whole("fanout", 2, ENTRIES), spec.one];
@@ -55,10 +55,10 @@ export function changeStream(spec: Spec): Built {
   const edges = lengths.map((length) => (circle += Number(integer("lengths", length, 0, 2 ** 32))));
   check(circle === 2 ** 32, "lengths", "numbers that sum to 2^32");
 
-  /** What is held after a node: as many changes as may still be told; a category changes as a whole or not at all. */
-  function follow({ held, used }: Following, seen: unknown): { held: number[]; used: number } {
-    const row = Array.isArray(seen) ? seen : null;
-    const bits = held.map((_, at) => Number(one ? seen === at : row?.[at] === 1));
+  /** The value to report after a node: at most the changes that are left; a category changes as a whole or not at all. */
+  function afterNode({ held, used }: ChangeState, input: unknown): { held: number[]; used: number } {
+    const row = Array.isArray(input) ? input : null;
+    const bits = held.map((_, at) => Number(one ? input === at : row?.[at] === 1));
     const differs = bits.filter((bit, at) => bit !== held[at]).length;
     if (one && !(bits.includes(1) && used + differs <= changes)) return { held, used };
     const after = held.map((before, at) => {
@@ -76,14 +76,14 @@ export function changeStream(spec: Spec): Built {
     bytes: 2 + dimension,
     memory: (spent) => ({
       stateKey: (step) => `${Math.floor(step / steps)}`,
-      enroll(random): Following {
+      enroll(random): ChangeState {
         const place = view(random(4)).getUint32(0, true);
         const level = edges.findIndex((edge) => place < edge);
         const counters = levels[level]!.start(view(random(8)).getBigUint64(0, true), random);
         return { level, node: 0, held: new Array<number>(dimension).fill(0), used: 0, counters, paid: false };
       },
-      fits(given) {
-        const { level, node, held, used, counters } = given as Following;
+      fits(stored) {
+        const { level, node, held, used, counters } = stored as ChangeState;
         const at = levels[level];
         const whole = (value: number, most: number) => Number.isSafeInteger(value) && value >= 0 && value <= most;
         const rows = Array.isArray(held) && held.length === dimension && Array.isArray(counters) && counters.length === 5;
@@ -93,8 +93,8 @@ export function changeStream(spec: Spec): Built {
         return counted && entries + zeros === at.positions - node * dimension && held.every((value) => whole(value, 1));
       },
       price: (state) => (state.paid ? 0n : spent),
-      step(given, step, seen, random, paid) {
-        const state = { ...(given as Following), paid: paid || (given as Following).paid };
+      step(stored, step, input, random, paid) {
+        const state = { ...(stored as ChangeState), paid: paid || (stored as ChangeState).paid };
         const { span } = levels[state.level]!;
         const at = (step % steps) + 1;
         const node = Math.floor(at / span);
@@ -103,13 +103,13 @@ export function changeStream(spec: Spec): Built {
         const counters: Counters = [...state.counters];
         const missed = dimension * (node - state.node - 1);
         if (missed) select(new Array<number>(missed).fill(0), random(4 * missed), counters, random); // passed in silence
-        const { held, used } = follow(state, seen);
+        const { held, used } = afterNode(state, input);
         const moved = held.map((value, entry) => value - state.held[entry]!);
-        const said = select(moved, random(4 * dimension), counters, random);
-        return [{ ...state, node, held, used, counters }, sendable(state.level, said)];
+        const signs = select(moved, random(4 * dimension), counters, random);
+        return [{ ...state, node, held, used, counters }, sendable(state.level, signs)];
       },
       enrolment(state, report) {
-        const marked = report ?? sendable((state as Following).level, new Array<number>(dimension).fill(0));
+        const marked = report ?? sendable((state as ChangeState).level, new Array<number>(dimension).fill(0));
         return Uint8Array.from(marked, (byte, at) => (at === 1 ? 1 : byte));
       },
     }),

@@ -1,7 +1,7 @@
 import { admitsParts } from "./admits";
 import { type Recorded, answer, valueKey } from "./answer";
 import { type Ask, readAsk } from "./ask";
-import { type Book, Watch, newBook } from "./book";
+import { type Book, DeviceClock, newBook } from "./book";
 import { type Collection, fieldOf, readCollection, stepAt } from "./collection";
 import { Refused, check } from "./errors";
 import { codeOf } from "./fields";
@@ -78,14 +78,14 @@ export class Client {
   #refused: Record<string, string> = {};
   #options: Options;
   #store: Store;
-  #watch: Watch;
+  #clock: DeviceClock;
   #queue: Queue;
 
   constructor(options: Options, store: Store) {
     this.#options = options;
     this.#store = store;
-    this.#watch = new Watch(options.now ?? Date.now, !!options.trustWallClock);
-    this.#queue = new Queue(store, `${options.server}/v1/reports`, this.#watch.now);
+    this.#clock = new DeviceClock(options.now ?? Date.now, !!options.trustWallClock);
+    this.#queue = new Queue(store, `${options.server}/v1/reports`, this.#clock.now);
   }
 
   /**
@@ -94,9 +94,9 @@ export class Client {
    */
   async record(field: string, value: unknown): Promise<void> {
     const { collection } = this;
-    const wall = this.#watch.now();
+    const wall = this.#clock.now();
     const recorded: Recorded = { wall, code: await codeOf(field, fieldOf(collection, field), value) };
-    await this.#store(async (kept) => kept.put(valueKey(collection, field), recorded));
+    await this.#store(async (access) => access.put(valueKey(collection, field), recorded));
   }
 
   /**
@@ -117,9 +117,9 @@ export class Client {
 
   /** What is spent and what remains, now. */
   status(): Promise<Status> {
-    return this.#store(async (kept) => {
-      const book = this.#watch.open((await kept.get<Book>(["book"]))!);
-      kept.put(["book"], book); // time is only as good as it is often read
+    return this.#store(async (access) => {
+      const book = this.#clock.open((await access.get<Book>(["book"]))!);
+      access.put(["book"], book); // time is only as good as it is often read
       const promises = book.promises.flatMap((promise) => {
         const { question, steps, interval, parts } = promise;
         const scopes = question === null ? Object.keys(parts) : [ofQuestion(question)];
@@ -131,7 +131,7 @@ export class Client {
         lifetime: accounts.reduce((sum, [, spent]) => sum + spent, 0n),
         promises,
         recovered: !!book.recovered,
-        pending: (await kept.all<Entry>(["entry"])).filter((entry) => entry.report && !entry.cover).length,
+        pending: (await access.all<Entry>(["entry"])).filter((entry) => entry.report && !entry.cover).length,
         refused: this.#refused,
       };
     });
@@ -139,32 +139,32 @@ export class Client {
 
   /** @internal */
   async load(recovering = false): Promise<void> {
-    const { collection, keys } = this.#options;
-    const made = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
-    const key = await this.#store(async (kept) => {
-      const known = await kept.get<CryptoKey>(["key"]);
-      const book = await kept.get<Book>(["book"]);
+    const { collection: name, keys } = this.#options;
+    const newKey = await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256", length: 256 }, false, ["sign"]);
+    const key = await this.#store(async (access) => {
+      const known = await access.get<CryptoKey>(["key"]);
+      const book = await access.get<Book>(["book"]);
       const lost = !!(known || book) && !book?.promises;
       check(!lost || recovering, "account", "gone, beside a key that is not: only recover() begins another, all spent");
-      if (!known) kept.put(["key"], made); // it can be used, and never be read again
-      if (!book?.promises) kept.put(["book"], newBook(this.#watch.now(), lost));
-      return known ?? made;
+      if (!known) access.put(["key"], newKey); // it can be used, and never be read again
+      if (!book?.promises) access.put(["book"], newBook(this.#clock.now(), lost));
+      return known ?? newKey;
     });
     const spec = await fetchSealed(this.#store, this.#address(""), keys);
-    const found = await readCollection(spec, collection, key);
-    await this.#store(async (kept) => {
-      const { version, id } = found;
-      const book = this.#watch.open((await kept.get<Book>(["book"]))!);
+    const collection = await readCollection(spec, name, key);
+    await this.#store(async (access) => {
+      const { version, id } = collection;
+      const book = this.#clock.open((await access.get<Book>(["book"]))!);
       const fits = version > book.version || id === book.id; // the signature of an old one is good too
       check(fits, "version", "what it was, or a later one");
-      const strength = found.shuffle?.strength;
+      const strength = collection.shuffle?.strength;
       const weaker = book.shuffled?.some((much, place) => !(strength && strength[place]! >= much));
       check(!weaker, "shuffle", "at least as many shufflers, reports of a batch and fakes as people agreed to");
       // It is in force at once, and takes back nothing that was promised before.
-      const promises = addPromises(book.promises, found.promises);
-      kept.put(["book"], { ...book, version, id, promises, ...(strength && { shuffled: strength }) } satisfies Book);
+      const promises = addPromises(book.promises, collection.promises);
+      access.put(["book"], { ...book, version, id, promises, ...(strength && { shuffled: strength }) } satisfies Book);
     });
-    this.collection = found;
+    this.collection = collection;
     await this.#queue.load();
   }
 
@@ -175,7 +175,7 @@ export class Client {
 
   /** Answer the asks that were just published, and the standing ones of before. */
   async #answers(wait: number): Promise<void> {
-    const at = this.#watch.now();
+    const at = this.#clock.now();
     const current = () =>
       this.asks?.step === stepAt(this.collection, at) && at < (this.asks.closes as number) * 1000;
     if (!current()) {
@@ -189,11 +189,11 @@ export class Client {
     }
     const step = stepAt(this.collection, at);
     const rounds = new Map<string, Published[]>();
-    for (const given of this.asks!.asks as unknown as Published[]) {
-      const standing = given.ask?.standing;
-      if (!standing && at >= given.closes * 1000) continue; // of a round that is over
-      const published = standing ? { ...given, step } : given; // a standing ask is the same in every step
-      const name = `${[given.question, given.run, published.step, given.round]}`;
+    for (const listed of this.asks!.asks as unknown as Published[]) {
+      const standing = listed.ask?.standing;
+      if (!standing && at >= listed.closes * 1000) continue; // of a round that is over
+      const published = standing ? { ...listed, step } : listed; // a standing ask is the same in every step
+      const name = `${[listed.question, listed.run, published.step, listed.round]}`;
       rounds.set(name, [...(rounds.get(name) ?? []), published]);
     }
     for (const published of rounds.values()) {
@@ -201,23 +201,23 @@ export class Client {
         const parts: Ask[] = [];
         for (const part of published) parts.push(await readAsk(this.collection, part));
         const { terms, opens, closes } = parts[0]!;
-        const why = admitsParts(terms, parts, this.collection.minimumArc);
-        if (why) throw new Refused(why, "what the question's terms allow, on arcs apart from each other");
+        const reason = admitsParts(terms, parts, this.collection.minimumArc);
+        if (reason) throw new Refused(reason, "what the question's terms allow, on arcs apart from each other");
         if (at >= opens && at < opens + wait * (closes - opens)) return; // more may yet be recorded
         // One answer a round: of the part that asks this device, if one does.
-        const ask = parts.find(({ asked }) => asked) ?? parts[0]!;
-        if (!ask.asked && !this.collection.cover) return;
-        const refused = await this.#store((kept) => answer(kept, this.collection, ask, this.#watch));
+        const ask = parts.find(({ inCohort }) => inCohort) ?? parts[0]!;
+        if (!ask.inCohort && !this.collection.cover) return;
+        const refused = await this.#store((access) => answer(access, this.collection, ask, this.#clock));
         if (refused) throw refused;
       });
     }
   }
 
-  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
+  async #attempt(subject: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      this.#refused[what] = error instanceof Error ? error.message : `${error}`;
+      this.#refused[subject] = error instanceof Error ? error.message : `${error}`;
     }
   }
 

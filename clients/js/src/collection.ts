@@ -2,7 +2,7 @@ import { unhex } from "./bytes";
 import { placeOnCircle } from "./cohort";
 import { check } from "./errors";
 import type { Promised } from "./promises";
-import { type Json, type Spec, exactly, integer, specId } from "./spec";
+import { type Json, type Spec, exactly, specId, wholeNumber } from "./spec";
 import { type Terms, checkSafe, readPromises, readTerms } from "./terms";
 
 /** A signed collection (`collection/document.py`), and the device's place in it. */
@@ -42,10 +42,10 @@ async function readRoute(spec: Spec): Promise<Route | null> {
   check(spec.trust === "local" || spec.trust === "shuffle", "trust", "local or shuffle");
   check((spec.trust === "shuffle") === Object.hasOwn(spec, "shuffle"), "shuffle", "who shuffles, where reports are shuffled");
   if (spec.trust === "local") return null;
-  const given = exactly("shuffle", spec.shuffle, "collector_key delta fakes least shufflers");
-  const shufflers = (given.shufflers as Json[]).map((each) => exactly("shufflers", each, "encryption_key signing_key url"));
+  const shuffle = exactly("shuffle", spec.shuffle, "collector_key delta fakes least shufflers");
+  const shufflers = (shuffle.shufflers as Json[]).map((shuffler) => exactly("shufflers", shuffler, "encryption_key signing_key url"));
   check(shufflers.length >= 1 && shufflers.length <= 8, "shufflers", "1 to 8");
-  const route = [...shufflers.map((each) => each.encryption_key), given.collector_key] as string[];
+  const route = [...shufflers.map((shuffler) => shuffler.encryption_key), shuffle.collector_key] as string[];
   for (const key of route) check(unhex(key, 32), "encryption_key", "64 hexadecimal digits");
   const url = shufflers[0]!.url as string;
   check(/^https?:\/\//.test(url), "url", "an http or https address");
@@ -54,7 +54,7 @@ async function readRoute(spec: Spec): Promise<Route | null> {
   } catch {
     check(false, "browser", "one with X25519: this one cannot encrypt reports to shufflers, and sends none");
   }
-  const strength = [shufflers.length, given.least as number, given.fakes as number, -(given.delta as number)];
+  const strength = [shufflers.length, shuffle.least as number, shuffle.fakes as number, -(shuffle.delta as number)];
   check(strength.every(Number.isFinite), "shuffle", "numbers");
   return { address: `${url.replace(/\/$/, "")}/v1/reports`, route, strength };
 }
@@ -63,7 +63,7 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
   check(spec.name === name, "name", "the collection that was asked for");
   check(spec.format === 3, "format", "3: all that this client reads");
   const shuffle = await readRoute(spec);
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const fields = spec.fields as Record<string, Spec>;
   const domains: Record<string, string> = {};
   for (const field in fields) domains[field] = await specId(fields[field]!);

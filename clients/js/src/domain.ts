@@ -30,9 +30,9 @@ export function readDomain(spec: unknown): Domain {
     };
   }
   check(kind === "numeric", "domain", "a domain with a size");
-  const given = exactly("domain", spec, "cells high kind low");
-  const [low, high] = [given.low as number, given.high as number];
-  const cells = Number(integer("cells", given.cells, 2, 2 ** 20));
+  const numeric = exactly("domain", spec, "cells high kind low");
+  const [low, high] = [numeric.low as number, numeric.high as number];
+  const cells = Number(integer("cells", numeric.cells, 2, 2 ** 20));
   check(low < high, "high", "a number above low");
   const border = (cell: number) => cell * ((high - low) / cells) + low; // rounded as numpy's linspace is
   return {

@@ -36,9 +36,9 @@ export function codeOf(field: string, domain: Spec, value: unknown): Code | Prom
     return codes.sort((a, b) => a - b);
   }
   if (kind === "keyvalue") {
-    const given = value instanceof Map || Array.isArray(value) ? [...value] : Object.entries(value ?? [NaN]);
-    const pairs = given.map(([key, held]) => [(domain.keys as unknown[]).indexOf(key), held] as [number, number]);
-    const right = pairs.every(([key, held]) => key >= 0 && Number.isFinite(held));
+    const entries = value instanceof Map || Array.isArray(value) ? [...value] : Object.entries(value ?? [NaN]);
+    const pairs = entries.map(([key, value]) => [(domain.keys as unknown[]).indexOf(key), value] as [number, number]);
+    const right = pairs.every(([key, value]) => key >= 0 && Number.isFinite(value));
     const apart = new Set(pairs.map(([key]) => key)).size === pairs.length;
     check(right && apart && pairs.length <= most, field, `at most ${most} different keys, with a finite number each`);
     return pairs.sort(([a], [b]) => a - b);

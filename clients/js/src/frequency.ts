@@ -7,7 +7,7 @@ import { EMPTY_TEXT, type Text } from "./fields";
 import { HASHES, bucket, spreadSeed } from "./hash";
 import type { Built } from "./mechanisms";
 import type { Random } from "./random";
-import { type Json, type Spec, exactly, integer } from "./spec";
+import { type Json, type Spec, exactly, integer, wholeNumber } from "./spec";
 
 const MOST_BITS = 1 << 20;
 
@@ -15,16 +15,16 @@ const MOST_BITS = 1 << 20;
 export function coded(spec: Json | undefined) {
   const { size, encode } = readDomain(spec);
   const reads = kindOf(spec) === "ordinal" ? `${size}` : ""; // the codes of a view are no names, and no numbers of a range
-  return { size, reads, code: (seen: unknown): number => Number(encode(seen) ?? size - 1) };
+  return { size, reads, code: (input: unknown): number => Number(encode(input) ?? size - 1) };
 }
 
 /** The codes of an open domain (`core/bit_strings.py`), as a prefix or a view of several fields gives them. */
 function bitStrings(spec: Json | undefined) {
   const bits = integer("bits", exactly("domain", spec, "bits kind").bits, 1, 64);
   const most = 1n << bits;
-  const whole = (seen: unknown) => (Number.isSafeInteger(seen) ? BigInt(seen as number) : seen);
-  const code = (seen: unknown) => (typeof seen === "bigint" && seen >= 0n && seen < most ? seen : most - 1n);
-  return { reads: `${bits} bits`, code: (seen: unknown): bigint => code(whole(seen)) };
+  const whole = (input: unknown) => (Number.isSafeInteger(input) ? BigInt(input as number) : input);
+  const code = (input: unknown) => (typeof input === "bigint" && input >= 0n && input < most ? input : most - 1n);
+  return { reads: `${bits} bits`, code: (input: unknown): bigint => code(whole(input)) };
 }
 
 /** Generalised randomised response (`grr.py`). */
@@ -35,7 +35,7 @@ export function direct(spec: Spec): Built {
     ratio: pick.ratio,
     reads,
     bytes: widthOf(size),
-    randomize: (seen, random) => bytesOf(size, pick.draw(code(seen), random(8))),
+    randomize: (input, random) => bytesOf(size, pick.draw(code(input), random(8))),
   };
 }
 
@@ -49,10 +49,10 @@ export function hashed(spec: Spec): Built {
     ratio: pick.ratio,
     reads,
     bytes: 8 + widthOf(buckets),
-    randomize(seen, random) {
+    randomize(input, random) {
       const block = random(16);
       const word = (at: number) => view(block).getUint32(at, true);
-      const truth = bucket(hash(word(0), word(4), BigInt(code(seen))), buckets);
+      const truth = bucket(hash(word(0), word(4), BigInt(code(input))), buckets);
       return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
     },
   };
@@ -66,14 +66,14 @@ export function unary(spec: Spec): Built {
     ratio: flip.ratio,
     reads,
     bytes: Math.ceil(size / 8),
-    randomize: (seen, random) => flip.encode(code(seen), random),
+    randomize: (input, random) => flip.encode(code(input), random),
   };
 }
 
 /** RAPPOR (`rappor.py`): a Bloom filter of a text under the hash functions of a cohort, its bits flipped. */
 export function text(spec: Spec): Built {
   exactly("domain", spec.domain, "kind longest");
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [bits, cohorts] = [whole("bits", 2, 65536), whole("cohorts", 1, 65536)];
   const hashes = whole("hashes", 1, Math.min(bits, 16));
   const zero = integer("zero", spec.zero, 1, 2 ** 31 - 1);
@@ -85,9 +85,9 @@ export function text(spec: Spec): Built {
     ratio: [one ** power, zero ** power],
     reads: "",
     bytes: widthOf(cohorts) + Math.ceil(bits / 8),
-    randomize(seen, random) {
+    randomize(input, random) {
       const cohort = bounded(view(random(8)).getBigUint64(0, true), cohorts, random);
-      const { print } = (seen as Text | undefined)?.print ? (seen as Text) : EMPTY_TEXT;
+      const { print } = (input as Text | undefined)?.print ? (input as Text) : EMPTY_TEXT;
       const set = Array.from({ length: hashes }, (_, k) => bucket(hash(...seed(cohort * hashes + k), print), bits));
       const filter = flipped(bits, 32, random, -bits & 7, (at) => (set.includes(at) ? one : zero));
       return Uint8Array.of(...bytesOf(cohorts, cohort), ...filter);

@@ -5,7 +5,7 @@ export { readDomain } from "./domain";
 export { codeOf, missing } from "./fields";
 export { admits, admitsParts, matches } from "./admits";
 export { readAsk } from "./ask";
-export { Watch, newBook } from "./book";
+export { DeviceClock, newBook } from "./book";
 export { Client } from "./client";
 export { readCollection } from "./collection";
 export { addPromises, charge } from "./promises";

@@ -35,7 +35,7 @@ export interface Mechanism extends Reporting, Fresh {}
 
 export interface Fresh {
   /** The bytes of a report on what a view saw, column after column (`Reports.to_bare`). */
-  randomize(seen: unknown, random: Random): Bytes;
+  randomize(input: unknown, random: Random): Bytes;
 }
 
 /** A mechanism that remembers (`mechanisms/stateful.py`): memos, and streams of changes. */
@@ -49,9 +49,9 @@ export interface Remembering {
   /** Whether a stored state is one that this mechanism can go on from. */
   fits(state: State): boolean;
   /** Units to pay before a step: 0 where it is free. */
-  price(state: State, step: number, seen: unknown): bigint;
+  price(state: State, step: number, input: unknown): bigint;
   /** The state after a step, and the report, or null where there is nothing to say. */
-  step(state: State, step: number, seen: unknown, random: Random, paid: boolean): [state: State, report: Bytes | null];
+  step(state: State, step: number, input: unknown, random: Random, paid: boolean): [state: State, report: Bytes | null];
   /** Where the server must learn that a device is there: its report, or one that says nothing, marked as the first. */
   enrolment?(state: State, report: Bytes | null): Bytes;
 }
@@ -88,30 +88,30 @@ const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]>
 };
 
 /** What a spec describes; one that this client does not know, or that overspends, is refused. */
-function build(spec: unknown): Built & { name: string; given: Spec } {
+function build(spec: unknown): Built & { name: string; spec: Spec } {
   const name = (spec as { mechanism?: unknown } | null)?.mechanism;
   const known = typeof name === "string" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : null;
   check(known, "mechanism", `one of ${Object.keys(KNOWN)}`);
   const [fields, , hashes] = known;
   const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
-  const given = exactly("spec", named, fields);
+  const fieldSpec = exactly("spec", named, fields);
   check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
   const first = hashes?.[0];
-  const epsilon = given.epsilon as number;
+  const epsilon = fieldSpec.epsilon as number;
   check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
-  const made = known[1](first ? { ...given, hash: hash ?? first } : given, name as string, build);
+  const built = known[1](first ? { ...fieldSpec, hash: hash ?? first } : fieldSpec, name as string, build);
   const [over, under] = fraction(epsilon);
-  check(within(made.ratio, over, under), "epsilon", "what its integers spend, or more");
-  return { ...made, name: name as string, given: hash === undefined || hash === first ? given : { ...given, hash } };
+  check(within(built.ratio, over, under), "epsilon", "what its integers spend, or more");
+  return { ...built, name: name as string, spec: hash === undefined || hash === first ? fieldSpec : { ...fieldSpec, hash } };
 }
 
 /** Build the mechanism that a spec describes. */
 export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful> {
-  const { ratio, given, name, ...built } = build(spec);
-  const [over, under] = fraction(given.epsilon as number);
+  const { ratio, spec: ownSpec, name, ...built } = build(spec);
+  const [over, under] = fraction(ownSpec.epsilon as number);
   const scaled = over * UNITS_PER_EPSILON;
   const [units, declared, spent] = [scaled / under, (scaled + under - 1n) / under, spentBy(ratio)];
-  const common = { name, specId: await specId(given), units, declared, spent };
+  const common = { name, specId: await specId(ownSpec), units, declared, spent };
   if (!("memory" in built)) return { ...common, ...built };
   const { memory, ...rest } = built;
   return { ...common, ...rest, ...memory(spent) };

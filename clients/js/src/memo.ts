@@ -7,7 +7,7 @@ import type { Built, Remembering, State } from "./mechanisms";
 import type { Random } from "./random";
 import { type Spec, integer } from "./spec";
 
-/** Permanent answers by what they stand for, the one in use, and what the device drew when it enrolled. */
+/** The permanent answers by key, the key in use, and the number that the device drew when it enrolled. */
 interface Memos extends State {
   public: number;
   memos: Record<string, Bytes>;
@@ -20,7 +20,7 @@ interface Layers {
   length: number;
   enroll(random: Random): number;
   /** Which memo a value needs. */
-  key(seen: unknown, drawn: number): number;
+  key(input: unknown, drawn: number): number;
   /** The permanent answer, made once. */
   remember(key: number, random: Random): Bytes;
   /** A report from it. */
@@ -32,7 +32,7 @@ interface Layers {
  * is paid for, once. Where a new one cannot be paid, the last goes on: to fall silent would tell that the value changed.
  */
 const memoised = (layers: Layers, spent: bigint): Remembering => {
-  const keyOf = ({ public: drawn }: Memos, seen: unknown) => `${layers.key(seen, drawn)}`;
+  const keyOf = ({ public: drawn }: Memos, input: unknown) => `${layers.key(input, drawn)}`;
   return {
     stateKey: () => "",
     enroll: (random) => ({ public: layers.enroll(random), memos: {}, last: null }),
@@ -42,11 +42,11 @@ const memoised = (layers: Layers, spent: bigint): Remembering => {
       const right = (memo: unknown) => memo instanceof Uint8Array && memo.length === layers.length;
       return !!kept && Object.values(memos).every(right) && (last === null || Object.hasOwn(memos, last as string));
     },
-    price: (state, _, seen) => (Object.hasOwn((state as Memos).memos, keyOf(state as Memos, seen)) ? 0n : spent),
-    step(given, _, seen, random, paid) {
-      const state = given as Memos;
+    price: (state, _, input) => (Object.hasOwn((state as Memos).memos, keyOf(state as Memos, input)) ? 0n : spent),
+    step(before, _, input, random, paid) {
+      const state = before as Memos;
       let { memos, last } = state;
-      const key = keyOf(state, seen);
+      const key = keyOf(state, input);
       if (Object.hasOwn(memos, key)) last = key;
       else if (paid) memos = { ...memos, [(last = key)]: layers.remember(+key, random) };
       const report = last === null ? null : layers.report(memos[last]!, state.public, random);
@@ -93,7 +93,7 @@ export function longitudinal(spec: Spec): Built {
     publics: functions,
     length: 1,
     enroll: (random) => Number(view(random(8)).getBigUint64(0, true) & BigInt(functions - 1)),
-    key: (seen, drawn) => toeplitz(drawn, code(seen), bits),
+    key: (input, drawn) => toeplitz(drawn, code(input), bits),
     remember: (key, random) => Uint8Array.of(permanent.draw(key, random(8))),
     report: (memo, drawn, random) =>
       Uint8Array.of(...bytesOf(functions, drawn), again.draw(memo[0]!, random(8))),
@@ -103,10 +103,10 @@ export function longitudinal(spec: Spec): Built {
 
 /** Bit j of the bucket is the parity of (function >> j) & value (`toeplitz.py`). */
 function toeplitz(drawn: number, value: number, bits: number): number {
-  let found = 0;
+  let bucket = 0;
   for (let j = 0; j < bits; j++) {
     let both = (drawn >> j) & value;
-    for (; both; both &= both - 1) found ^= 1 << j;
+    for (; both; both &= both - 1) bucket ^= 1 << j;
   }
-  return found;
+  return bucket;
 }

@@ -24,10 +24,10 @@ export function netSeed(spec: Spec): Built {
     ratio: [preferred, least],
     reads: "",
     bytes: octets,
-    randomize(seen, random) {
+    randomize(input, random) {
       const block = random(8 * (2 + sparsity + Math.ceil(length / 64)));
       const word = (at: number) => view(block).getBigUint64(8 * at, true);
-      const held = settle(seen, dimension, block.subarray(0, 8), sparsity);
+      const held = settle(input, dimension, block.subarray(0, 8), sparsity);
       for (let at = dimension; held.length < sparsity; at++) held.push(2 * at); // stubs for the entries that are lacking
       let left = pick(word(1), random);
       const drawn = block.subarray(8 * (2 + sparsity));
@@ -68,17 +68,17 @@ function columnOf(x: number, width: number, powers: number): bigint {
 /** The smallest polynomial of a degree, as bits, that no smaller one divides. */
 function irreducible(width: number): number {
   if (width === 1) return 2;
-  const rest = (one: number, by: number) => {
-    while (Math.clz32(one) <= Math.clz32(by)) one ^= by << (Math.clz32(by) - Math.clz32(one));
-    return one;
+  const rest = (polynomial: number, by: number) => {
+    while (Math.clz32(polynomial) <= Math.clz32(by)) polynomial ^= by << (Math.clz32(by) - Math.clz32(polynomial));
+    return polynomial;
   };
-  const divided = (one: number) => {
-    for (let by = 2; by < 2 << (width >> 1); by++) if (!rest(one, by)) return true;
+  const divided = (polynomial: number) => {
+    for (let by = 2; by < 2 << (width >> 1); by++) if (!rest(polynomial, by)) return true;
     return false;
   };
-  let one = 2 ** width + 1;
-  while (divided(one)) one += 2;
-  return one;
+  let polynomial = 2 ** width + 1;
+  while (divided(polynomial)) polynomial += 2;
+  return polynomial;
 }
 
 /** A seed that each equation, of a row of bits and what it must sum to, holds of. */

@@ -21,13 +21,13 @@ export const toGrid = (units: number, draw: number): number => Math.floor(units 
 function rangeOf({ low, high }: Spec) {
   const [from, to] = [low as number, high as number];
   check(Number.isFinite(from) && Number.isFinite(to) && from < to, "high", "a number above low");
-  const inside = (seen: unknown) => (typeof seen === "number" && seen > from ? Math.min(seen, to) : from);
-  return { reads: `${from} to ${to}`, units: (seen: unknown, cells: number) => toUnits(inside(seen), from, to, cells) };
+  const inside = (input: unknown) => (typeof input === "number" && input > from ? Math.min(input, to) : from);
+  return { reads: `${from} to ${to}`, units: (input: unknown, cells: number) => toUnits(inside(input), from, to, cells) };
 }
 
 /** A band of cells that starts at the value's point is more likely than the others (`banded.py`). */
-function band(cells: number, width: number, given: unknown, field: string) {
-  const other = integer(field, given, 1, TWO_64 / BigInt(cells + width));
+function band(cells: number, width: number, share: unknown, field: string) {
+  const other = integer(field, share, 1, TWO_64 / BigInt(cells + width));
   const start = TWO_64 - BigInt(cells) * other;
   const high = start / BigInt(width);
   check(start % BigInt(width) === 0n && high > other, field, "a share that leaves a multiple of the band, below the share of its cells");
@@ -54,9 +54,9 @@ export function banded(spec: Spec, name: string): Built {
     ratio,
     reads,
     bytes: widthOf(below),
-    randomize(seen, random) {
+    randomize(input, random) {
       const block = view(random(16));
-      const point = toGrid(units(seen, cells), block.getUint32(4, true));
+      const point = toGrid(units(input, cells), block.getUint32(4, true));
       return bytesOf(below, scatter(point, block.getBigUint64(8, true)));
     },
   };
@@ -74,10 +74,10 @@ export function hybrid(spec: Spec): Built {
     ratio: coin === TWO_64 || c * b > a * d ? [c, d] : [a, b],
     reads,
     bytes: 1 + widthOf(below),
-    randomize(seen, random): Bytes {
+    randomize(input, random): Bytes {
       const block = view(random(24));
       const rounded = block.getBigUint64(0, true) < coin;
-      const value = units(seen, cells);
+      const value = units(input, cells);
       // Rounding reads the same value on a grid of one cell.
       const point = toGrid(rounded ? Math.floor(value / cells) : value, block.getUint32(12, true));
       const cell = (rounded ? rounding : piecewise).scatter(point, block.getBigUint64(16, true));

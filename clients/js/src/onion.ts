@@ -26,9 +26,9 @@ export async function wrap(report: Bytes, route: Bytes[], batch: string): Promis
 }
 
 /** The key and nonce of one message to a public key, and the ephemeral key that tells them; a test gives its own pair. */
-export async function senderKeys(receiver: Bytes, info: Bytes, given?: CryptoKeyPair) {
+export async function senderKeys(receiver: Bytes, info: Bytes, ownPair?: CryptoKeyPair) {
   check(receiver.length === 32, "key", "a public key of 32 bytes");
-  const pair = given ?? ((await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair);
+  const pair = ownPair ?? ((await crypto.subtle.generateKey("X25519", false, ["deriveBits"])) as CryptoKeyPair);
   const ephemeral = new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey));
   const theirs = await crypto.subtle.importKey("raw", receiver, "X25519", false, []);
   const shared = await crypto.subtle.deriveBits({ name: "X25519", public: theirs }, pair.privateKey, 256);

@@ -34,10 +34,10 @@ export function prefixCode(code: unknown, bits: number, of: number): bigint {
   if (bits <= 64) return prefix;
   const words = Math.ceil(bits / 64);
   const aligned = prefix << BigInt(64 * words - bits);
-  let found = 0n;
+  let fingerprint = 0n;
   for (let at = 1; at <= words; at++) {
     const word = (aligned >> BigInt(64 * (words - at))) & ALL;
-    found = at === 1 ? word : (mix(found) + word) & ALL;
+    fingerprint = at === 1 ? word : (mix(fingerprint) + word) & ALL;
   }
-  return found;
+  return fingerprint;
 }

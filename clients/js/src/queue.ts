@@ -22,30 +22,30 @@ export class Queue {
     this.#now = now;
   }
 
-  /** Look up what waits, in the order of its steps: other tabs add to it too. Reports that are to be sealed are, once. */
+  /** Read the stored answers that wait, in the order of their steps: other tabs add to them too. Seals those that need it. */
   async load(): Promise<void> {
-    const entries = await this.#store((kept) => kept.all<Entry>(["entry"]));
+    const entries = await this.#store((access) => access.all<Entry>(["entry"]));
     const waiting = entries.filter((entry) => entry.report).sort((a, b) => a.step - b.step);
     this.#entries = [];
     for (const entry of waiting) this.#entries.push(entry.route ? await this.#seal(entry) : entry);
   }
 
   /**
-   * Put a report into its layers. That takes WebCrypto, which no transaction waits for; what is stored first is what counts,
-   * whichever tab made it.
+   * Seal a report in its layers, by WebCrypto, for which no transaction waits. Of two tabs that seal the same report, the bytes
+   * that are stored first count.
    */
   async #seal({ route, asked, ...entry }: Entry): Promise<Entry> {
     const keys = route!.map((key) => unhex(key, 32)!);
     const sealed: Entry = { ...entry, report: await wrap(entry.report!, keys, await layerName(entry, asked!)) };
-    return this.#store(async (kept) => {
-      const now = await kept.get<Entry>(entryKey(entry));
-      if (!now?.route) return now ?? sealed;
-      kept.put(entryKey(entry), sealed);
+    return this.#store(async (access) => {
+      const stored = await access.get<Entry>(entryKey(entry));
+      if (!stored?.route) return stored ?? sealed;
+      access.put(entryKey(entry), sealed);
       return sealed;
     });
   }
 
-  /** Whether a server that failed was left in peace for long enough. */
+  /** Whether the wait after a failure is over. */
   get due(): boolean {
     return this.#now() >= this.#notBefore;
   }
@@ -76,16 +76,16 @@ export class Queue {
   }
 
   async #sendOne(entry: Entry): Promise<void> {
-    const said = (await post(entry.address ?? this.#address, frame(entry))) as { rejected: { id: string; reason: string }[] };
-    const reason = said.rejected.find(({ id }) => id === hex(entry.id))?.reason;
+    const receipt = (await post(entry.address ?? this.#address, frame(entry))) as { rejected: { id: string; reason: string }[] };
+    const reason = receipt.rejected.find(({ id }) => id === hex(entry.id))?.reason;
     check(reason !== "too_early" && reason !== "over_quota", "server", "more time");
     // Acknowledged, or refused for good: the bytes go, the debit stays.
-    await this.#store(async (kept) => {
-      kept.put(entryKey(entry), { ...entry, report: null });
+    await this.#store(async (access) => {
+      access.put(entryKey(entry), { ...entry, report: null });
       const key: Key = ["state", entry.enrols ?? ""];
-      const row = entry.enrols ? await kept.get<StateRow>(key) : undefined;
-      // That a device takes part is told once it was heard, and said again where it was not.
-      if (row?.enrolment && hex(row.enrolment) === hex(entry.id)) kept.put(key, { ...row, told: !reason, enrolment: null });
+      const row = entry.enrols ? await access.get<StateRow>(key) : undefined;
+      // A device that enrols says so again until the server has accepted it.
+      if (row?.enrolment && hex(row.enrolment) === hex(entry.id)) access.put(key, { ...row, told: !reason, enrolment: null });
     });
     this.#entries = this.#entries.filter((other) => other !== entry);
   }

@@ -24,8 +24,8 @@ export function splitUnary(spec: Spec): Built {
     ratio: [power(one, ALL - zero), power(zero, ALL - one)],
     reads,
     bytes: Math.ceil(size / 8),
-    randomize(seen, random) {
-      const items = new Set(held(seen).slice(0, most));
+    randomize(input, random) {
+      const items = new Set(held(input).slice(0, most));
       return flipped(size, 32, random, -size & 7, (at) => (items.has(at) ? one : zero));
     },
   };
@@ -49,16 +49,16 @@ export function privSet(spec: Spec): Built {
     ratio: weights,
     reads,
     bytes: Math.min(list, bits),
-    randomize(seen, random) {
+    randomize(input, random) {
       const block = random(8 * (1 + Math.ceil(elements / 2)));
-      const items = held(seen).slice(0, most);
+      const items = held(input).slice(0, most);
       const values = new Array<number>(elements).fill(0);
       for (const item of items) values[item] = 1;
       values.fill(1, size, elements - items.length); // dummies for the items that are lacking
       const met = least + pick(view(block).getBigUint64(0, true), random);
-      const said = select(values, block.subarray(8), [met, 0, m - met, most, size], random);
-      if (list > bits) return packed(said);
-      return Uint8Array.from(said.flatMap((sign, at) => (sign ? [...bytesOf(elements, at)] : [])));
+      const signs = select(values, block.subarray(8), [met, 0, m - met, most, size], random);
+      if (list > bits) return packed(signs);
+      return Uint8Array.from(signs.flatMap((sign, at) => (sign ? [...bytesOf(elements, at)] : [])));
     },
   };
 }

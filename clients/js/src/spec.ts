@@ -19,15 +19,23 @@ export const specId = async (spec: Json): Promise<string> => hex(await sha256(ut
 
 /** An object with exactly these fields: a spec with one more might mean something else by the others. */
 export function exactly(field: string, value: unknown, names: string): Spec {
-  const given = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
-  check(given.sort().join(" ") === names, field, `exactly the fields ${names}`);
+  const keys = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
+  check(keys.sort().join(" ") === names, field, `exactly the fields ${names}`);
   return value as Spec;
 }
 
 /** An integer within bounds: a number that is exact, or a decimal string where it is large. */
 export function integer(field: string, value: unknown, low: bigint | number, high: bigint | number): bigint {
   const whole = Number.isSafeInteger(value) || (typeof value === "string" && /^\d{1,40}$/.test(value));
-  const found = whole ? BigInt(value as number) : null;
-  check(found !== null && found >= low && found <= high, field, `an integer from ${low} to ${high}`);
-  return found;
+  const number = whole ? BigInt(value as number) : null;
+  check(number !== null && number >= low && number <= high, field, `an integer from ${low} to ${high}`);
+  return number;
 }
+
+/** A field of a spec that is an integer within bounds, as a number: the bounds are below 2^53. */
+export const wholeNumber = (spec: Spec, field: string, low: number, high: number): number =>
+  Number(integer(field, spec[field], low, high));
+
+/** Whether a value is a list of different integers of at least 0, in ascending order. */
+export const isAscending = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every((code, at) => Number.isSafeInteger(code) && code > (at ? value[at - 1] : -1));

@@ -1,13 +1,13 @@
 import { check } from "./errors";
 import { UNITS_PER_EPSILON } from "./exact";
 import type { Promised } from "./promises";
-import { type Json, type Spec, exactly, integer } from "./spec";
+import { type Json, type Spec, exactly, integer, wholeNumber } from "./spec";
 
-/** A question as a device knows it (`collection/terms.py`): signed, so that nothing is derived here, and no kind is known. */
+/** What a device knows of a question (`collection/terms.py`). All of it is signed; no kind of question is known here. */
 export interface Terms {
-  /** What it reads; all of it is frozen together. */
+  /** The fields that it reads. They are frozen together. */
   fields: string[];
-  /** What an answer is about: what was recorded in the step, what was last recorded, or what was so when a study began. */
+  /** Which value an answer is about: the one recorded in the step, the last one recorded, or the one when the study began. */
   frozen: "step" | "last" | "study";
   /** Patterns of the views that an ask may name. */
   views: Json[];
@@ -39,30 +39,28 @@ const list = (field: string, value: unknown): Json[] => {
   return value;
 };
 
-const some = (field: string, value: unknown): Json[] => {
-  const found = list(field, value);
-  check(found.length, field, "at least one");
-  return found;
+const nonEmpty = (field: string, value: unknown): Json[] => {
+  const items = list(field, value);
+  check(items.length, field, "at least one");
+  return items;
 };
-
-const number = (given: Spec, field: string, low: number, high: number) => Number(integer(field, given[field], low, high));
 
 const unitsOf = (field: string, value: unknown, low = 0) => integer(field, value, low, 10n ** 24n);
 
-function readPromise(given: Spec, question: string | null): Promised {
-  const steps = number(given, "steps", 0, 1e9);
+function readPromise(spec: Spec, question: string | null): Promised {
+  const steps = wholeNumber(spec, "steps", 0, 1e9);
   const grid = steps ? 1 : 0;
-  const [interval, origin] = [1000 * number(given, "interval", grid, grid * 2 ** 40), 1000 * number(given, "origin", 0, grid * 2 ** 40)];
+  const [interval, origin] = [1000 * wholeNumber(spec, "interval", grid, grid * 2 ** 40), 1000 * wholeNumber(spec, "origin", 0, grid * 2 ** 40)];
   check(Number.isSafeInteger(steps * interval), "steps", "a stretch of time that can be counted");
-  return { question, limit: unitsOf("limit", given.limit), steps, interval, origin, parts: {} };
+  return { question, limit: unitsOf("limit", spec.limit), steps, interval, origin, parts: {} };
 }
 
-/** What is promised of the whole collection: the parts of the accounts are never more than all of it. */
+/** The promises of the whole collection. The parts of the accounts are at most the limit together. */
 export function readPromises(spec: Spec): Promised[] {
-  return list("promises", spec.promises).map((given) => {
-    const promise = readPromise(exactly("promise", given, "interval limit origin parts steps"), null);
+  return list("promises", spec.promises).map((promiseSpec) => {
+    const promise = readPromise(exactly("promise", promiseSpec, "interval limit origin parts steps"), null);
     let left = promise.limit;
-    for (const [account, part] of Object.entries((given as Spec).parts as Spec)) {
+    for (const [account, part] of Object.entries((promiseSpec as Spec).parts as Spec)) {
       left -= promise.parts[account] = unitsOf("limit", part);
     }
     check(left >= 0n, "parts", "no more than the limit together");
@@ -72,8 +70,8 @@ export function readPromises(spec: Spec): Promised[] {
 
 function readStudy(spec: Json | undefined, rounds: number): Terms["study"] {
   if (spec === null) return null;
-  const given = exactly("study", spec, "every round_seconds start");
-  const seconds = (field: string, low: number) => 1000 * number(given, field, low, 2 ** 40);
+  const schedule = exactly("study", spec, "every round_seconds start");
+  const seconds = (field: string, low: number) => 1000 * wholeNumber(schedule, field, low, 2 ** 40);
   const study = { start: seconds("start", 0), round: seconds("round_seconds", 1), every: seconds("every", 0) };
   check(!study.every || study.every >= rounds * study.round, "every", "0, or at least the length of a run");
   return study;
@@ -88,48 +86,48 @@ function readPattern(pattern: Json): Json {
     const range = typeof from === "number" && typeof to === "number" && from <= to;
     check(range, "views", "a range from a number to one that is not smaller");
   }
-  if (names === "most" || names === "each most") number(pattern as Spec, "most", 0, 2 ** 24);
+  if (names === "most" || names === "each most") wholeNumber(pattern as Spec, "most", 0, 2 ** 24);
   for (const part of Object.values(pattern)) readPattern(part);
   return pattern;
 }
 
 export function readTerms(spec: Spec): Record<string, Terms> {
-  const found: Record<string, Terms> = {};
+  const terms: Record<string, Terms> = {};
   const names = "account families fields frozen limit mechanisms parts promises report_bytes rounds state study views";
   for (const [name, value] of Object.entries(spec.terms as Spec)) {
-    const given = exactly("terms", value, names);
-    const { account, frozen, state } = given as Record<string, string>;
-    const fields = some("fields", given.fields) as string[];
-    const mechanisms = list("mechanisms", given.mechanisms) as string[];
+    const question = exactly("terms", value, names);
+    const { account, frozen, state } = question as Record<string, string>;
+    const fields = nonEmpty("fields", question.fields) as string[];
+    const mechanisms = list("mechanisms", question.mechanisms) as string[];
     // What memos cost depends on values: charged to the others' account, it would show in their silence.
     const own = `memo:${fields}:${mechanisms}`;
     check(account === "asks" ? !MEMOS.includes(state!) : account === own && state, "account", "the question's own");
     for (const field of fields) check(Object.hasOwn(spec.fields as Spec, field), "fields", "the collection's");
-    const rounds = number(given, "rounds", 1, 1024);
-    const study = readStudy(given.study, rounds);
+    const rounds = wholeNumber(question, "rounds", 1, 1024);
+    const study = readStudy(question.study, rounds);
     check(study ? frozen === "study" && !state : frozen === "step" || frozen === "last", "frozen", "step, last, or study for studies");
-    found[name] = {
+    terms[name] = {
       fields,
       frozen,
-      views: some("views", given.views).map((view) => readPattern(view)),
+      views: nonEmpty("views", question.views).map((view) => readPattern(view)),
       mechanisms,
-      families: list("families", given.families).map((family) => {
+      families: list("families", question.families).map((family) => {
         const { mechanism, units } = exactly("families", family, "mechanism units");
-        return { mechanism: mechanism as string, units: list("units", units).map((each) => unitsOf("units", each, 1)) };
+        return { mechanism: mechanism as string, units: list("units", units).map((count) => unitsOf("units", count, 1)) };
       }),
       rounds,
-      parts: number(given, "parts", 1, 1024),
+      parts: wholeNumber(question, "parts", 1, 1024),
       account: account!,
       state: state!,
-      limit: unitsOf("limit", given.limit, 1),
-      promises: some("promises", given.promises).map((promise) =>
+      limit: unitsOf("limit", question.limit, 1),
+      promises: nonEmpty("promises", question.promises).map((promise) =>
         readPromise(exactly("promise", promise, "interval limit origin steps"), name),
       ),
-      reportBytes: number(given, "report_bytes", 1, 2 ** 24),
+      reportBytes: wholeNumber(question, "report_bytes", 1, 2 ** 24),
       study,
     } as Terms;
   }
-  return found;
+  return terms;
 }
 
 /** The rules that a device does not leave to the author (`collection/safety.py`). */
@@ -143,11 +141,11 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   for (const [name, { promises: own, account, limit, state }] of Object.entries(terms)) {
     check(spec.trust === "local" || !state, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
     const large = (most: bigint) => most > LARGEST_EPSILON;
-    const told = large(limit) || own.some((mine) => mine.steps && large(mine.limit));
-    check(!told || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
+    const exceeds = large(limit) || own.some((promise) => promise.steps && large(promise.limit));
+    check(!exceeds || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
     const plain = terms[name]!.views.some((view) => (view as Spec).kind === "beside");
     check(!plain || reason("sent_as_it_is"), "views", "none that sends numbers as they are, or a reason");
-    const again = own.some((mine) => !mine.steps && mine.limit > limit);
+    const again = own.some((promise) => !promise.steps && promise.limit > limit);
     check(!again || promises.some(({ steps }) => !steps), "promises", `one for life: ${name} costs again for every new value`);
     const room = promises.every(({ parts }) => (parts[account] ?? 0n) >= limit);
     check(room, "promises", `room for what ${name} may cost, which else is never answered`);

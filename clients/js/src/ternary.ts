@@ -37,8 +37,8 @@ export function leastOf(epsilon: number): [preferred: bigint, least: bigint] {
  * The symbols of a vector (`core/settling.py`): 2 i for +1 at position i, 2 i + 1 for -1, in order, at most `sparsity` of
  * them. 64 random bits decide everything, however many entries there are: what is drawn tells nothing of the value.
  */
-export function settle(seen: unknown, dimension: number, key: Bytes, sparsity: number): number[] {
-  const pairs = (Array.isArray(seen) ? (seen as Pairs) : []).filter(([at]) => at >= 0 && at < dimension);
+export function settle(input: unknown, dimension: number, key: Bytes, sparsity: number): number[] {
+  const pairs = (Array.isArray(input) ? (input as Pairs) : []).filter(([at]) => at >= 0 && at < dimension);
   const [low, high] = [view(key).getUint32(0, true), view(key).getUint32(4, true)];
   const hash = (place: bigint) => mix32(low, high, place);
   const symbols = pairs.map(([at, value]) => 2 * at + Number(hash(BigInt(at)) >= toUnits(value, -1, 1, 1)));
@@ -63,18 +63,18 @@ export function signedSets(spec: Spec, name: string): Built {
     ratio: weights,
     reads: "",
     bytes: asBits ? bits : list,
-    randomize(seen, random) {
+    randomize(input, random) {
       const block = random(8 * (2 + Math.ceil(positions / 2)));
-      const held = settle(seen, dimension, block.subarray(0, 8), sparsity);
+      const held = settle(input, dimension, block.subarray(0, 8), sparsity);
       const values = new Array<number>(positions).fill(0);
       for (const symbol of held) values[symbol >> 1] = 1 - 2 * (symbol & 1);
       values.fill(1, dimension, positions - held.length); // stubs for the entries that are lacking
-      const said = select(values, block.subarray(16), start(view(block).getBigUint64(8, true), random), random);
+      const signs = select(values, block.subarray(16), start(view(block).getBigUint64(8, true), random), random);
       if (asBits) {
-        const [plus, minus] = [1, -1].map((sign) => packed(said.map((one) => one === sign)));
+        const [plus, minus] = [1, -1].map((sign) => packed(signs.map((each) => each === sign)));
         return m === positions ? plus! : Uint8Array.of(...plus!, ...minus!);
       }
-      const symbols = said.flatMap((sign, at) => (sign ? [2 * at + Number(sign < 0)] : []));
+      const symbols = signs.flatMap((sign, at) => (sign ? [2 * at + Number(sign < 0)] : []));
       return Uint8Array.from(symbols.flatMap((symbol) => [...bytesOf(2 * positions, symbol)]));
     },
   };

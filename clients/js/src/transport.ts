@@ -22,11 +22,11 @@ export async function fetchSealed(store: Store, address: string, keys: string[])
   try {
     document = await ask(address);
   } catch (error) {
-    document = await store((kept) => kept.get(["document", address]));
+    document = await store((access) => access.get(["document", address]));
     if (!document) throw error;
   }
   const spec = await openSealed(document, keys);
-  await store(async (kept) => kept.put(["document", address], document));
+  await store(async (access) => access.put(["document", address], document));
   return spec;
 }
 

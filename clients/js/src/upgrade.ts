@@ -12,9 +12,9 @@ export function upgrade(transaction: IDBTransaction): void {
     if (!cursor) {
       for (const [[scope, account], rows] of memos.values()) {
         const last = rows.get("")!; // by the bytes: they were kept twice
-        const found = [...rows].filter(([code]) => code);
-        const current = found.find(([, memo]) => `${memo}` === `${last}`)?.[0] ?? null;
-        const state = { public: 0, memos: Object.fromEntries(found), last: current };
+        const byCode = [...rows].filter(([code]) => code);
+        const current = byCode.find(([, memo]) => `${memo}` === `${last}`)?.[0] ?? null;
+        const state = { public: 0, memos: Object.fromEntries(byCode), last: current };
         const row: StateRow = { stream: account!.split(":")[2]!, state, told: false, enrolment: null };
         states.put(row, [scope!, "state", account!]);
       }

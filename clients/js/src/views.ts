@@ -4,14 +4,14 @@ import type { Code } from "./fields";
 import { prefixCode } from "./prefix";
 import { readAxis } from "./joint";
 import type { Random } from "./random";
-import { type Spec, exactly, integer } from "./spec";
+import { type Spec, exactly, isAscending, wholeNumber } from "./spec";
 import type { Pairs } from "./ternary";
 
-/** What of a value a question looks at. */
+/** A function from the recorded codes to the input of a mechanism. */
 export interface View {
-  /** What a mechanism of a family may read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
+  /** What a mechanism of a family must read to fit the view, one of these: a number of codes, sets, a range. Empty: none fits. */
   gives: string[];
-  /** What is seen of a code, or of several by field; a view that rounds numbers does so with 4 random bytes each. */
+  /** Apply the view to a code, or to several by field. A view that rounds numbers draws 4 random bytes for each. */
   see(code: Code | Record<string, Code | null>, random?: Random): unknown;
 }
 
@@ -20,13 +20,11 @@ const finite = (field: string, value: unknown): number => {
   return value as number;
 };
 
-const range = (given: Spec): [low: number, high: number] => {
-  const [low, high] = [finite("low", given.low), finite("high", given.high)];
+const range = (spec: Spec): [low: number, high: number] => {
+  const [low, high] = [finite("low", spec.low), finite("high", spec.high)];
   check(low < high, "high", "a number above low");
   return [low, high];
 };
-
-const whole = (given: Spec, field: string, low: number, high: number) => Number(integer(field, given[field], low, high));
 
 const number = (code: unknown, otherwise: number): number =>
   typeof code === "number" && !Number.isNaN(code) ? code : otherwise;
@@ -35,21 +33,19 @@ const list = (code: unknown): unknown[] => (Array.isArray(code) ? code : []);
 
 const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(number(code, low), low), high);
 
-/** Lists of numbers that rise, each after the one before: where two first differ, or where the shorter ends. */
+/** Whether a list of numbers comes after another in lexicographic order; a list comes after its own beginnings. */
 const after = (before: number[], next: number[]): boolean => {
   const at = next.findIndex((code, place) => code !== before[place]);
   return at >= 0 && (at >= before.length || next[at]! > before[at]!);
 };
 
-/** What reads codes from 0 to size - 1: a mechanism over so many codes, or over just the bits that they need. */
+/** The names of what reads codes from 0 to size - 1: that many codes, or the bits that they need. */
 const codesOf = (size: number): string[] => [`${size}`, `${Math.max(size - 1, 1).toString(2).length} bits`];
 
-/** Candidate itemsets (`protocols/subsets.py`), and what is told of the numbers of those that a set contains. */
-const candidates = (given: Spec, gives: (size: number) => string[], tell: (within: number[]) => unknown): View => {
-  const sets = list(given.sets) as number[][];
-  const rises = (codes: unknown[]) =>
-    codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
-  const right = sets.every((codes) => Array.isArray(codes) && codes.length > 0 && codes.length <= 64 && rises(codes));
+/** A view of candidate itemsets (`protocols/subsets.py`); `tell` makes the input of the numbers of those that a set contains. */
+const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within: number[]) => unknown): View => {
+  const sets = list(spec.sets) as number[][];
+  const right = sets.every((codes) => isAscending(codes) && codes.length > 0 && codes.length <= 64);
   check(right && sets.length > 0 && sets.length <= 65536, "sets", "lists of different codes, in order");
   check(sets.every((codes, at) => !at || after(sets[at - 1]!, codes)), "sets", "different itemsets, in order");
   const within = (held: Set<unknown>) => [...sets.keys()].filter((number) => sets[number]!.every((code) => held.has(code)));
@@ -57,30 +53,30 @@ const candidates = (given: Spec, gives: (size: number) => string[], tell: (withi
 };
 
 /**
- * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how they look. Total: no number at
- * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
+ * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how each is
+ * read. Every value has a result: no number counts as the lower end or the first cell. An error or silence would reveal it.
  */
-const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
+const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   whole: ["kind", () => ({ gives: [], see: (code) => code })],
   field: ["kind name", ({ name }) => ({ gives: [], see: (codes) => (codes as Record<string, Code>)[name as string] })],
   size: [
     "kind most",
-    (given) => {
-      const most = whole(given, "most", 0, 2 ** 32);
+    (spec) => {
+      const most = wholeNumber(spec, "most", 0, 2 ** 32);
       return { gives: [], see: (code) => Math.min(list(code).length, most) };
     },
   ],
   clipped: [
     "high kind low",
-    (given) => {
-      const [low, high] = range(given);
+    (spec) => {
+      const [low, high] = range(spec);
       return { gives: [`${low} to ${high}`], see: (code) => clip(code, low, high) };
     },
   ],
   binned: [
     "cells factor first kind",
-    (given) => {
-      const [first, factor, cells] = [finite("first", given.first), finite("factor", given.factor), whole(given, "cells", 2, 65536)];
+    (spec) => {
+      const [first, factor, cells] = [finite("first", spec.first), finite("factor", spec.factor), wholeNumber(spec, "cells", 2, 65536)];
       check(first > 0 && factor > 1, "view", "borders that grow");
       return {
         gives: [...codesOf(cells), `0 to ${cells - 1}`],
@@ -95,18 +91,17 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
   ],
   among: [
     "codes kind",
-    (given) => {
-      const codes = list(given.codes);
-      const rises = codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
-      check(codes.length && rises, "codes", "different integers of at least 0, in order");
-      return { gives: codesOf(codes.length + 1), see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
+    (spec) => {
+      const codes = list(spec.codes);
+      check(codes.length && isAscending(codes), "codes", "different integers of at least 0, in order");
+      return { gives: codesOf(codes.length + 1), see: (code) => (codes.includes(code as number) ? codes.indexOf(code as number) : codes.length) };
     },
   ],
   held: [
     "high keys kind low",
-    (given) => {
-      const [low, high] = range(given);
-      const keys = whole(given, "keys", 1, 65536);
+    (spec) => {
+      const [low, high] = range(spec);
+      const keys = wholeNumber(spec, "keys", 1, 65536);
       const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
       return {
         gives: [],
@@ -116,15 +111,15 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
   ],
   members: [
     "items kind",
-    (given) => {
-      const items = whole(given, "items", 1, 2 ** 24);
+    (spec) => {
+      const items = wholeNumber(spec, "items", 1, 2 ** 24);
       return { gives: [], see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
     },
   ],
   joint: [
     "axes kind",
-    (given) => {
-      const axes = list(given.axes).map(readAxis);
+    (spec) => {
+      const axes = list(spec.axes).map(readAxis);
       const size = axes.reduce((product, axis) => product * axis.size, 1);
       check(axes.length && size <= Number.MAX_SAFE_INTEGER + 1, "axes", "at least one, and at most 2^53 cells");
       return {
@@ -136,10 +131,10 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
   ],
   beside: [
     "kind numbers of",
-    (given) => {
-      const of = readView(given.of);
-      check(kindOf(given.of) === "joint", "of", "a view of several fields");
-      const numbers = list(given.numbers).map((each) => {
+    (spec) => {
+      const of = readView(spec.of);
+      check(kindOf(spec.of) === "joint", "of", "a view of several fields");
+      const numbers = list(spec.numbers).map((each) => {
         const read = exactly("numbers", each, "field high low");
         check(typeof read.field === "string" && read.field, "field", "the name of a field");
         return { field: read.field as string, range: range(read) };
@@ -158,14 +153,14 @@ const VIEWS: Record<string, [fields: string, read: (given: Spec) => View]> = {
   on: ["kind", () => ({ gives: [], see: (code) => [Number(code === 1)] })],
   prefix: [
     "bits kind of",
-    (given) => {
-      const of = whole(given, "of", 1, 4096);
-      const bits = whole(given, "bits", 1, of);
+    (spec) => {
+      const of = wholeNumber(spec, "of", 1, 4096);
+      const bits = wholeNumber(spec, "bits", 1, of);
       return { gives: [], see: (code) => prefixCode(code, bits, of) };
     },
   ],
-  subsets: ["kind sets", (given) => candidates(given, (size) => [`sets of ${size}`], (within) => within)],
-  subsetcount: ["kind sets", (given) => candidates(given, (size) => codesOf(size + 1), (within) => within.length)],
+  subsets: ["kind sets", (spec) => candidates(spec, (size) => [`sets of ${size}`], (within) => within)],
+  subsetcount: ["kind sets", (spec) => candidates(spec, (size) => codesOf(size + 1), (within) => within.length)],
 };
 
 export function readView(spec: unknown): View {

@@ -1,8 +1,8 @@
 """The public contract suite: given any mechanism, it verifies that the contract holds.
 
 It is applied to every registered mechanism, and to yours with `run_checks(mechanism)`, or in pytest with one line,
-`test_contract = contract_tests(YourMechanism)`. The exact checks leave no
-doubt; a statistical one gives a false alarm once in a million (the interval's coverage: once in ten thousand).
+`test_contract = contract_tests(YourMechanism)`. Exact checks never give a false alarm; a statistical one does once in a
+million times (that of the intervals' coverage once in ten thousand).
 
 Example:
     >>> import hubbub as hb

@@ -1,4 +1,4 @@
-"""The check that nothing handed over can be changed from behind."""
+"""The check that inputs are not changed, and that results share no memory with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.mechanisms.base import Mechanism
 
 
 def check_no_aliasing(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Values are left as they were, results do not follow later changes of them, and no result can be written to.
+    """Values stay as they were, later changes of them do not change results, and no result can be written to.
 
     Example:
         >>> from hubbub import GRR

@@ -1,4 +1,4 @@
-"""The check of estimates that are right in the limit and not on average: distributions by maximum likelihood."""
+"""The check of estimates that are consistent but not unbiased: distributions by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FORGED, _ROUNDED = 15, 1e-4
 
 
 def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """An estimate that is consistent and not unbiased: what of it is exact, is; and the rest goes to the truth.
+    """A consistent estimate is a valid distribution near the truth, with an unbiased mean and intervals that hold.
 
     - It is a `Distribution`: shares that are not negative and sum to 1.
-    - From the reports that 10^10 people are expected to give, no share of people below a number is off by 2% or more.
+    - From the expected reports of 10^10 people, no share of people below a number is off by 2% or more.
     - The mean is unbiased (false alarm: 1e-6), and its 95% intervals hold the truth in 91% to 98.5% of cases.
-    - Forged reports, a tenth of ten billion that are otherwise as expected, move the mean, and the share below the
-      middle of the range, no further than `influence` and `share_influence` state.
+    - Where a tenth of 10^10 reports is forged, the mean and the share below the middle of the range move no further
+      than `influence` and `share_influence` state.
     - The 95% intervals of quantiles hold the truth in at least 91% (false alarms: below 1e-4).
 
     Example:
@@ -66,7 +66,7 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np.float64]) -> None:
-    """Forge each of some reports, beside what honest people are expected to give."""
+    """Forge several reports in turn, each added to the expected reports of honest people."""
     honest, forged = expected_sketch(mechanism, values, _MANY * 9 // 10), _MANY // 10
     outputs = mechanism.outputs()
     stated, middle = mechanism.influence(), len(truth) // 2
@@ -80,17 +80,17 @@ def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np
         estimate = _estimate(mechanism, honest + Sketch(mechanism.spec_id, forged, single.counts * forged))
         centre = estimate.linear(below).centre
         assert centre is not None
-        for (what, before, influence), after in zip(answers, (estimate.mean().value[0], centre[0]), strict=True):
+        for (answer, before, influence), after in zip(answers, (estimate.mean().value[0], centre[0]), strict=True):
             up, down = influence.shift(0.1, before)
-            held = before - down - _ROUNDED <= after <= before + up + _ROUNDED
+            within = before - down - _ROUNDED <= after <= before + up + _ROUNDED
             require(
-                held,
-                f"forged reports move the {what} by {after - before:.3g}, and influence says {-down:.3g}, {up:.3g}",
+                within,
+                f"forged reports move the {answer} by {after - before:.3g}, and influence says {-down:.3g}, {up:.3g}",
             )
 
 
 def expected_sketch(mechanism: Mechanism, values: Any, n: int) -> Sketch:
-    """The sketch of the reports that n people with these values, each as common as here, are expected to give.
+    """The expected sketch of n people, among whom these values are as common as they are here.
 
     Example:
         >>> from hubbub import GRR

@@ -1,4 +1,4 @@
-"""Checks of what is drawn: never more for one value than for another, and a client is a population of one."""
+"""Checks of the random bytes that reports draw: the same for every value, and the same in batches as one at a time."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _public(mechanism: Mechanism, value: Any, n: int, rng: Random) -> list[bytes
 
 
 def _alike(samples: list[NDArray[Any]]) -> float:
-    """Hold every value's sample of small integers against the first one's."""
+    """The p-value that all samples of small integers have the first one's distribution."""
     most = 1 + max(int(sample.max()) for sample in samples)
     rows = [np.bincount(sample, minlength=most) for sample in samples]
     return smallest([same_counts(rows[0], row) for row in rows[1:]])

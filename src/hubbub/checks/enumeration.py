@@ -1,4 +1,4 @@
-"""Every report there is, where they can be listed: the ground of the exact checks."""
+"""All possible reports of a mechanism, where they can be listed, with their exact probabilities."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.probes import count_of
 
-_ROWS = 32  # public parts tried: two values that ought to differ under one of them surely do under one of so many
+_ROWS = 32  # public parts tried: values that differ under some of them almost surely differ under one of so many
 _VALUES = 512
-_ENTRIES = 60_000  # exact probabilities computed, at most about so many
+_ENTRIES = 60_000  # about the most exact probabilities that are computed
 
 
 class OutputTable(NamedTuple):

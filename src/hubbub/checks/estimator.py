@@ -1,4 +1,4 @@
-"""Checks of the estimator: right on average, as variable as it says, and covered by its intervals."""
+"""Checks of the estimator: unbiased, with the stated variance, and with intervals that hold the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check raises."""
+"""The error that checks raise, and helpers that raise it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def require(condition: object, message: str) -> None:
         raise CheckFailed(message)
 
 
-def require_refusal(what: str, error: type[HubbubError], call: Callable[[], Any]) -> None:
-    """Fail unless the call is refused with that very kind of error.
+def require_refusal(action: str, error: type[HubbubError], call: Callable[[], Any]) -> None:
+    """Fail unless the call raises this kind of error; `action` names the call in the message.
 
     Example:
         >>> require_refusal("nothing", HubbubError, lambda: None)
@@ -40,6 +40,6 @@ def require_refusal(what: str, error: type[HubbubError], call: Callable[[], Any]
         return
     except Exception as other:
         raise CheckFailed(
-            f"{what} must be refused with {error.__name__}, not {type(other).__name__}: {other}"
+            f"{action} must be refused with {error.__name__}, not {type(other).__name__}: {other}"
         ) from other
-    raise CheckFailed(f"{what} must be refused with {error.__name__}, but was accepted")
+    raise CheckFailed(f"{action} must be refused with {error.__name__}, but was accepted")

@@ -1,4 +1,4 @@
-"""The check of estimates without a guarantee: what they declare as their error is about the error that there is."""
+"""The check of heuristic estimates: the error that they declare is about the error that they have."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _MEDIAN = 0.6745  # of a normal error, in standard deviations
 
 
 class Heuristic(NamedTuple):
-    """An answer without a guarantee: from how many people, how it is read from a sketch, and what would be right."""
+    """A heuristic answer: the number of people to try, its estimate from a sketch, and the truth from values."""
 
     n: int
     read: Callable[[Sketch], Estimate]
     truth: Callable[[Any], NDArray[np.float64]]
-    """By position; NaN where nothing would be right."""
+    """By position; NaN where there is no truth, such as the mean among no people."""
 
 
 def heuristics(mechanism: Mechanism) -> Iterator[Heuristic]:
@@ -63,7 +63,7 @@ def heuristics(mechanism: Mechanism) -> Iterator[Heuristic]:
 def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """95% intervals of a heuristic hold the truth in 75% of cases at least, and are not three times too wide.
 
-    One whose intervals hold it in 86% of cases, and have the right width, is refused less than once in 10,000 times.
+    A heuristic whose intervals have the right width and hold it in 86% of cases fails less than once in 10,000 times.
 
     Example:
         >>> from hubbub import FLH
@@ -73,15 +73,15 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
         rng = Random(seed=rng_seed)
         values = population(mechanism, n, rng)
         truth = truth_of_values(values)
-        asked = np.flatnonzero(~np.isnan(truth))
-        times = max(_LEAST_TIMES, math.ceil(_INTERVALS / asked.size))
-        covered, errors = np.empty((times, asked.size), dtype=bool), np.empty(times)
+        positions = np.flatnonzero(~np.isnan(truth))
+        times = max(_LEAST_TIMES, math.ceil(_INTERVALS / positions.size))
+        covered, errors = np.empty((times, positions.size), dtype=bool), np.empty(times)
         for k in range(times):
             estimate = read(mechanism.accumulate(mechanism.randomize(values, rng)))
             require(estimate.bias == "heuristic", f"an estimate without a guarantee says its bias is {estimate.bias}")
             low, high = estimate.interval(0.95)
-            covered[k] = ((low <= truth) & (truth <= high))[asked]
-            common = asked[0]  # the most common value is the first: see `some_values`
+            covered[k] = ((low <= truth) & (truth <= high))[positions]
+            common = positions[0]  # the most common value is the first: see `some_values`
             errors[k] = abs(estimate.value[common] - truth[common]) / max(estimate.stderr[common], 1e-300)
         share = float(covered.mean())
         require(share >= LEAST_COVERED, f"95% intervals of a heuristic hold the truth in {share:.1%} of cases")
@@ -90,7 +90,7 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
-    """What shares of candidates should come to; a mechanism that estimates something else says it in `truth`."""
+    """The true shares of the candidates, or what the mechanism's own `truth` says."""
     truth = truth_of(mechanism, values)
     if truth is not None:
         return truth

@@ -1,4 +1,4 @@
-"""Checks of what a mechanism says that forged reports can do."""
+"""The check of `influence`: how far forged reports can move an estimate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 
 _PUBLIC_ROWS = 8
-_LISTED = 12_000  # reports looked at, at most about so many
+_LISTED = 12_000  # about the most reports that are listed
 _RANDOM = 200
 _EVERYTHING = 1 << 15  # reports of any content, accepted or not, that are tried one by one
 _WORK = 1 << 22  # ... where their sketches are small
@@ -27,11 +27,11 @@ _CLOSE = 1e-9  # estimates are floats
 
 
 def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """No accepted report says more of an answer than `influence` states, and some report says as much.
+    """No accepted report stands for a number outside of what `influence` states, and the two ends are attained.
 
-    And m of them, beside n honest ones, move the estimate by exactly m/(n+m) of the distance. Every private part is
+    And m forged reports among n honest ones move the estimate by exactly m/(n+m) of the distance. All private parts are
     tried where they can be listed, and whatever else the format check accepts: all of it where reports are short, else
-    columns filled at random. The estimates are those of the mechanism itself.
+    columns filled at random. The numbers come from the mechanism's own estimates.
 
     Example:
         >>> from hubbub import GRR
@@ -58,22 +58,22 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
-    """What a mechanism states of each quantity that it answers, with the options of `estimate` that ask for it.
+    """The influence that a mechanism states for each quantity, with the options of `estimate` for that quantity.
 
     Example:
         >>> from hubbub import GRR, Rappor
         >>> len(influences(GRR(epsilon=1.0, domain=3))), influences(Rappor(epsilon=1.0))
         (1, [])
     """
-    asked = [{"of": quantity} for quantity in getattr(mechanism, "answers", ())] or [{}]
-    stated = [(options, mechanism.influence(**options)) for options in asked]
+    every = [{"of": quantity} for quantity in getattr(mechanism, "answers", ())] or [{}]
+    stated = [(options, mechanism.influence(**options)) for options in every]
     return [(options, influence) for options, influence in stated if influence is not None]
 
 
 def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
     """Reports that the format check accepts, one a row, and whether every private part is among them.
 
-    Beside those that clients make: columns filled with everything, or at random and with their least and largest.
+    Besides those that clients make: columns filled with all values, or with random, the least and the largest ones.
 
     Example:
         >>> from hubbub import GRR

@@ -1,4 +1,4 @@
-"""Checks of reports and sketches as data: they merge in any order, travel as bytes, and there may be none."""
+"""Checks of reports and sketches as data: merging in any order, reading back from bytes, empty batches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def check_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
 
 
 def check_empty(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """No values give no reports, no reports the empty sketch, and from that nothing is estimated.
+    """No values give no reports, no reports give the empty sketch, and estimating from that is refused.
 
     Example:
         >>> from hubbub import GRR

@@ -1,4 +1,4 @@
-"""Checks of the distribution: it adds up, its logarithm is right, and its worst ratio is what the mechanism says."""
+"""Checks of `prob`, `log_prob` and `ratio`: sums of 1, equal logarithms, and the stated worst ratio."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check_exact_epsilon(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_exact_epsilon(GRR(epsilon=1.0, domain=3))
     """
     worst, stated = worst_ratio(enumerate_outputs(mechanism, rng_seed)), mechanism.ratio()
-    require(worst <= stated, f"a report has a ratio of {float(worst)!r}, and ratio() says {float(stated)!r}")
+    require(worst <= stated, f"a report has the epsilon {log_upper(worst)!r}, and ratio() says {log_upper(stated)!r}")
 
 
 def check_tight_epsilon(mechanism: Mechanism, rng_seed: int = 1) -> None:
@@ -93,4 +93,4 @@ def check_tight_epsilon(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> check_tight_epsilon(GRR(epsilon=1.0, domain=3))
     """
     worst, stated = worst_ratio(enumerate_outputs(mechanism, rng_seed)), mechanism.ratio()
-    require(worst >= stated, f"the worst ratio is {float(worst)!r}, and ratio() says {float(stated)!r}")
+    require(worst >= stated, f"the worst epsilon is {log_upper(worst)!r}, and ratio() says {log_upper(stated)!r}")

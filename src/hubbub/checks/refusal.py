@@ -1,4 +1,4 @@
-"""Checks that what is wrong is refused, whole, and leaves no trace."""
+"""Checks that wrong input is refused as a whole, and changes nothing."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ def check_foreign(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     foreign = Reports(_FOREIGN, public=reports.public, private=reports.private)
     stranger = Sketch(_FOREIGN, sketch.n, sketch.counts)
     misshapen = Sketch(sketch.spec_id, sketch.n, np.zeros((3, 5, 7), dtype=np.int64))
-    asked = candidates_for(mechanism)
+    candidates = candidates_for(mechanism)
     require_refusal("accumulating foreign reports", SpecMismatch, lambda: mechanism.accumulate(foreign))
-    require_refusal("estimating from a foreign sketch", SpecMismatch, lambda: mechanism.estimate(stranger, asked))
-    require_refusal("estimating from a misshapen sketch", InvalidValue, lambda: mechanism.estimate(misshapen, asked))
+    require_refusal("estimating from a foreign sketch", SpecMismatch, lambda: mechanism.estimate(stranger, candidates))
+    require_refusal(
+        "estimating from a misshapen sketch", InvalidValue, lambda: mechanism.estimate(misshapen, candidates)
+    )
     require_refusal("merging with a foreign sketch", SpecMismatch, lambda: sketch + stranger)
     require_refusal("joining foreign reports", SpecMismatch, lambda: Reports.concat([reports, foreign]))
     require(sketch == mechanism.accumulate(reports), "a refusal changed a sketch")
@@ -67,9 +69,9 @@ def check_hostile_columns(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     """
     reports = some_reports(mechanism, 12, Random(seed=rng_seed))
     sketch = mechanism.accumulate(reports)
-    for what, columns in _hostile(mechanism, reports):
+    for flaw, columns in _hostile(mechanism, reports):
         hostile = Reports(mechanism.spec_id, **columns)
-        require_refusal(f"accumulating reports with {what}", InvalidValue, lambda r=hostile: mechanism.accumulate(r))  # type: ignore[misc]
+        require_refusal(f"accumulating reports with {flaw}", InvalidValue, lambda r=hostile: mechanism.accumulate(r))  # type: ignore[misc]
     require(mechanism.accumulate(reports) == sketch, "after a refusal the same reports give another sketch")
 
 

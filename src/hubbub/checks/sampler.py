@@ -1,4 +1,4 @@
-"""The check that reports are drawn from the very distribution that `log_prob` states."""
+"""The check that reports are drawn from the distribution that `log_prob` states."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _ENUMERABLE = 1 << 21
 def check_sampler(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """The private part, given the public part and a value, falls as `log_prob` says: a false alarm once in a million.
 
-    Where the outputs can be listed, their counts are held against their probabilities: output by output, and
-    gathered by probability, where a rate that is off shows most. Elsewhere likelihood ratios must average 1 and each
+    Where the outputs can be listed, their counts are compared with their probabilities: output by output, and
+    grouped by probability, where a wrong rate shows most. Elsewhere likelihood ratios must average 1 and each
     bit must be 1 as often as `log_prob` says, given the others. Rates that are 30% off are rejected.
 
     Example:
@@ -129,9 +129,9 @@ def _bits(mechanism: Mechanism, value: Any, reports: Reports) -> list[float]:
 
 def _chance_of_one(mechanism: Mechanism, value: Any, reports: Reports, name: str, bit: int) -> NDArray[np.float64]:
     ones = reports.private[name][:, bit // 8] >> (bit % 8) & 1
-    kept = mechanism.log_prob(reports, [value])[:, 0]
-    turned = mechanism.log_prob(_flip(reports, name, bit), [value])[:, 0]
-    odds = np.where(ones == 1, kept - turned, turned - kept)
+    as_sent = mechanism.log_prob(reports, [value])[:, 0]
+    flipped = mechanism.log_prob(_flip(reports, name, bit), [value])[:, 0]
+    odds = np.where(ones == 1, as_sent - flipped, flipped - as_sent)
     return np.asarray(1 / (1 + np.exp(-odds)))
 
 

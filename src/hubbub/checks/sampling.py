@@ -1,4 +1,4 @@
-"""Checks of what is estimated from a part: from some candidates, from weighted reports, from a cohort."""
+"""Checks of estimates of some candidates, from weighted reports, and from a cohort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the spec: it says everything, nothing in it can change, and it cannot be made to spend more."""
+"""Checks of the spec: it describes the whole mechanism, cannot change, and cannot be made to spend more."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from hubbub.checks.enumeration import enumerate_outputs, public_rows, worst_rati
 from hubbub.checks.failure import CheckFailed, require, require_refusal
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.spec import Json, canonical, first_of, is_added
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 
-_FEW = 64  # outputs, so that a dozen changed specs are enumerated in no time
+_FEW = 64  # outputs: a dozen changed specs are then enumerated fast
 
 
 def check_spec_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
@@ -141,13 +142,13 @@ def _build(mechanism: ReportFormat, spec: dict[str, Any]) -> ReportFormat:
 
 
 def _check_small_enumeration(changed: ReportFormat, how: str, rng_seed: int) -> None:
-    """A formula for `ratio()` may hold for the mechanism's own choices and not for others that it accepts."""
+    """Enumerate a changed mechanism: `ratio()` may be right for its own parameters and wrong for others it accepts."""
     if not isinstance(changed, Mechanism):
         return
     outputs = changed.outputs(public_rows(changed, 1, Random(seed=rng_seed))[0])
     if outputs is not None and len(outputs) <= _FEW:
         worst = worst_ratio(enumerate_outputs(changed, rng_seed))
-        require(worst <= changed.ratio(), f"{how} a report has a ratio of {float(worst)!r}, above ratio()")
+        require(worst <= changed.ratio(), f"{how} a report has the epsilon {log_upper(worst)!r}, above that of ratio()")
 
 
 def _nudges(mechanism: ReportFormat) -> Iterator[tuple[str, Any]]:

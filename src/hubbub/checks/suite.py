@@ -32,14 +32,12 @@ from hubbub.checks.spec import (
     check_spec_fields,
     check_spec_round_trip,
 )
-from hubbub.checks.stateful import (
+from hubbub.checks.states import check_state_bytes, check_state_price, check_state_silence
+from hubbub.checks.transcripts import (
     check_state_batches,
-    check_state_bytes,
-    check_state_price,
-    check_state_silence,
     check_transcript_epsilon,
     check_transcripts,
-    transcribed,
+    steps_listed,
 )
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism, ReportFormat
@@ -112,14 +110,14 @@ STATISTICAL: frozenset[Check] = frozenset(
         check_consistent,
     }
 )
-"""Those that look at many random reports."""
+"""The checks that test many random reports."""
 
 
 def is_long(check: Check, mechanism: ReportFormat) -> bool:
     """Whether a check is one of those that take the longest.
 
-    They look at many random reports, build many mechanisms, or look at thousands of reports one by one: also at what is
-    drawn, where that is no block of a fixed length, so that only its distribution can be looked at.
+    Long checks test many random reports, build many mechanisms, or read thousands of reports one by one. So do those of
+    the random bytes that a report draws, where their number varies and only its distribution can be tested.
 
     Example:
         >>> from hubbub import GRR
@@ -134,10 +132,10 @@ def is_long(check: Check, mechanism: ReportFormat) -> bool:
 def checks_for(mechanism: ReportFormat) -> tuple[Check, ...]:
     """The checks that apply to a mechanism.
 
-    Those that enumerate outputs need outputs that can be listed, and those of the estimator a mechanism whose bias
-    is "none"; one whose bias is "consistent" estimates a distribution, and has a check of its own. Those of states are
-    for mechanisms that remember; one whose reports are never made afresh has these, and those of specs and reports. A
-    class opts out of any other by name and with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
+    Checks that enumerate outputs need outputs that can be listed. Checks of the estimator need a mechanism whose bias
+    is "none"; one whose bias is "consistent" estimates a distribution, and has a check of its own. Checks of states are
+    for mechanisms whose devices remember; if these make no reports afresh, only checks of specs and reports apply
+    besides. A class opts out of any other check by name, with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
 
     Example:
         >>> from hubbub import GRR
@@ -165,14 +163,14 @@ def run_checks(mechanism: ReportFormat, rng_seed: int = 1) -> tuple[str, ...]:
         try:
             check(mechanism, rng_seed)
         except Exception as error:
-            what = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
-            raise CheckFailed(f"{check.__name__} of {reprlib.repr(mechanism)}: {what}") from error
+            reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
+            raise CheckFailed(f"{check.__name__} of {reprlib.repr(mechanism)}: {reason}") from error
     return tuple(check.__name__ for check in checks)
 
 
 def _applies(check: Check, mechanism: ReportFormat) -> bool:
     if check in _OF_STATES:
-        return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or transcribed(mechanism, 1) > 0)
+        return isinstance(mechanism, Stateful) and (check not in _OF_TRANSCRIPTS or steps_listed(mechanism, 1) > 0)
     if not isinstance(mechanism, Mechanism):
         return check in _OF_REPORTS
     where = _WHERE.get(check.__name__)

@@ -1,4 +1,4 @@
-"""Values to try a mechanism on: allowed ones, populations of them, and ones that must be refused."""
+"""Values for checks: allowed values, populations of them, and values that a mechanism must refuse."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
 
 
 def some_values(mechanism: ReportFormat, n: int, rng: Random) -> Any:
-    """A population of n, in random order: common values, rare ones, and about half that nobody holds.
+    """A population of n, in random order: common values and rare ones; about half of all values are held by nobody.
 
     Example:
         >>> from hubbub import GRR
@@ -54,7 +54,7 @@ def some_values(mechanism: ReportFormat, n: int, rng: Random) -> Any:
 
 
 def population(mechanism: ReportFormat, n: int, rng: Random) -> Any:
-    """A population of `some_values` whose rows are taken again and again: vectors and sets are read once.
+    """A population of `some_values` in a form whose rows are fast to take: vectors and sets are encoded once.
 
     Example:
         >>> from hubbub import OUE
@@ -143,7 +143,7 @@ def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArra
 
 
 def candidates_for(mechanism: ReportFormat) -> list[Any] | None:
-    """What to ask `estimate` about: words where the domain is open, nothing elsewhere.
+    """The candidates to estimate: words where the domain is open, None elsewhere.
 
     Example:
         >>> from hubbub import GRR
@@ -169,7 +169,7 @@ def estimated(mechanism: Mechanism, sketch: Sketch, of: Quantity = "mean") -> Es
 
 
 def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
-    """Batches that must be refused whole: wrong types, values outside, one bad value behind a good one.
+    """Batches that must be refused whole: wrong types, values outside the domain, a bad value after a good one.
 
     Example:
         >>> from hubbub import GRR

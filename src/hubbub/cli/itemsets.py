@@ -95,7 +95,7 @@ def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float
     ]
     return {
         "k": findings.k,
-        "n": findings.heard,
+        "n": findings.reports,
         "bias": findings.estimate.bias,
         "stopped": findings.stopped,
         "smallest_named_share": findings.smallest_named_share,

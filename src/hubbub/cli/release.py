@@ -154,7 +154,8 @@ class _Answers:
 
     def from_file(self, path: Path, column: str) -> None:
         from hubbub.cli.output import progress
-        from hubbub.simulate.columns import read_numbers, row_name
+        from hubbub.simulate.column_batches import row_name
+        from hubbub.simulate.columns import read_numbers
 
         with progress(column) as follow:
             values = self._prepared(read_numbers(path, column), lambda row: f"{column}, {row_name(path, row)}")

@@ -137,6 +137,8 @@ class ByDevices(Way):
         return super().whole(values, follow)
 
     def more(self, values: NDArray[np.float64]) -> list[Step]:
-        from hubbub.simulate.local_release import tell
+        from hubbub.simulate.local_release import report_values
 
-        return tell(self._stream, values, self._rng) if self._file is None else self._file.tell(values, self._rng)
+        if self._file is not None:
+            return self._file.report(values, self._rng)
+        return report_values(self._stream, values, self._rng)

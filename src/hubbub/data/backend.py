@@ -1,9 +1,9 @@
-"""A build backend that builds nothing: it tells pip the name and version an sdist states of itself.
+"""A build backend that builds nothing: it tells pip the name and version that are stated in an sdist.
 
 Before pip saves an sdist it asks for the package's metadata: it fetches setuptools and runs the package's setup.py,
-which an old package may not survive. We want the file, not the package. This file is put in the place of
-`setuptools.build_meta` for that one call (see `hubbub.data.download`), so nothing is run and nothing more is fetched.
-It stands alone: nothing of hubbub can be imported where it runs.
+which fails for some old packages. We want the file, not the package. For that one call this file replaces
+`setuptools.build_meta` (see `hubbub.data.download`), so that nothing is run and nothing more is fetched. It imports
+nothing of hubbub, which is not importable where it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def get_requires_for_build_wheel(config_settings: object = None) -> list[str]:
-    """What a build needs: nothing.
+    """The requirements of a build: none.
 
     Example:
         >>> get_requires_for_build_wheel()
@@ -24,7 +24,7 @@ def get_requires_for_build_wheel(config_settings: object = None) -> list[str]:
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: object = None) -> str:
-    """Copy the PKG-INFO of the sdist in the working directory to where PEP 517 wants it.
+    """Copy the PKG-INFO of the sdist in the working directory to the place that PEP 517 prescribes.
 
     Example:
         >>> import contextlib, tempfile
@@ -33,12 +33,12 @@ def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: o
         ...     prepare_metadata_for_build_wheel(sdist)
         'old_one-1.0.dist-info'
     """
-    stated = Path("PKG-INFO").read_bytes()
-    message = email.message_from_bytes(stated)
-    name = message["Name"].replace("-", "_")  # pip takes what stands before the first hyphen for the name
+    metadata = Path("PKG-INFO").read_bytes()
+    message = email.message_from_bytes(metadata)
+    name = message["Name"].replace("-", "_")  # pip reads the folder's name up to the first hyphen as the package's
     folder = f"{name}-{message['Version']}.dist-info"
     Path(metadata_directory, folder).mkdir()
-    Path(metadata_directory, folder, "METADATA").write_bytes(stated)
+    Path(metadata_directory, folder, "METADATA").write_bytes(metadata)
     return folder
 
 
@@ -54,5 +54,5 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
     raise RuntimeError("this backend reads metadata only")
 
 
-# A package without a pyproject.toml is built by the object of this name.
+# pip uses the object of this name for a package without a pyproject.toml.
 __legacy__ = sys.modules[__name__]

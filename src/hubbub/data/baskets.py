@@ -1,4 +1,4 @@
-"""Sets of items, one a person: shopping baskets."""
+"""Shopping baskets: a set of items for each person."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hubbub.data.fetch import fetch
 
 @dataclass(frozen=True, eq=False)
 class Baskets(ItemSets):
-    """Shopping baskets: what each customer bought.
+    """Shopping baskets: the items that each customer bought.
 
     Parameters
     ----------
     offsets, items, domain
-        As of `ItemSets`.
+        As in `ItemSets`.
     labels
-        What each item is called, where the items have names.
+        The name of each item, if the items have names.
 
     Example:
         >>> Baskets([0, 2, 2, 3], [4, 0, 4], domain=5).sizes.tolist()
@@ -50,7 +50,7 @@ def retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     text = (fetch("retail", cache=cache) / "belgian_retail_baskets.dat").read_text(encoding="ascii")
     sizes = [len(line.split()) for line in text.splitlines()]
@@ -60,15 +60,15 @@ def retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
 
 
 def online_retail(*, cache: str | os.PathLike[str] | None = None) -> Baskets:
-    """All that each of 4,372 customers of a British gift shop bought in a year: 1 to 1,823 of 3,885 articles.
+    """Purchases of 4,372 customers of a British gift shop in a year: 1 to 1,823 of 3,885 articles each.
 
-    A basket is a customer's whole history, so that the longest are very long. Articles stand in alphabetical order;
-    names that differ in spaces at their ends only are the same.
+    A basket is a customer's whole history, so that the longest are very long. Articles are in alphabetical order.
+    Names that differ only in spaces at their ends are the same article.
 
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     with tarfile.open(fetch("online_retail", cache=cache) / "Online_Retail_Grouped.tar.xz", "r:xz") as archive:
         content = archive.extractfile("Online_Retail_Grouped.csv")

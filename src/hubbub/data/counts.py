@@ -1,4 +1,4 @@
-"""How many people hold each value: a histogram that turns back into a population."""
+"""Counts of values: a histogram from which a population can be drawn."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hubbub.core.random import Random
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Labels and how many people hold each. A label's position is its code.
+    """Labels, and the number of people who hold each. A label's position is its code.
 
     Parameters
     ----------
     labels
         The values, as strings.
     counts
-        How many people hold each, 0 or more.
+        The number of people who hold each label, 0 or more.
     groups
-        The category of each label, where there are categories.
+        The category of each label, if there are categories.
 
     Example:
         >>> fruit = Counts(["apple", "fig", "pear"], [2, 0, 3], groups=["round", "soft", "round"])
@@ -36,19 +36,19 @@ class Counts:
     groups: NDArray[np.str_] | None = None
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.counts)
-        if given.ndim != 1 or not given.size or given.dtype.kind not in "iu":
+        counts = np.asarray(self.counts)
+        if counts.ndim != 1 or not counts.size or counts.dtype.kind not in "iu":
             raise InvalidValue("counts", self.counts, "a list of integers, one a label")
-        if given.min() < 0 or sum(given.tolist()) >= 1 << 63:
+        if counts.min() < 0 or sum(counts.tolist()) >= 1 << 63:
             raise InvalidValue("counts", self.counts, "integers of at least 0 whose sum is below 2^63")
-        object.__setattr__(self, "counts", _frozen(given, np.int64))
+        object.__setattr__(self, "counts", _frozen(counts, np.int64))
         for field in ("labels", "groups"):
             value = getattr(self, field)
             if value is None and field == "groups":
                 continue
             strings = np.asarray(value)
-            if strings.shape != given.shape or strings.dtype.kind != "U":
-                raise InvalidValue(field, value, f"{given.size} strings, one a count")
+            if strings.shape != counts.shape or strings.dtype.kind != "U":
+                raise InvalidValue(field, value, f"{counts.size} strings, one a count")
             object.__setattr__(self, field, _frozen(strings, strings.dtype))
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Counts:
 
     @property
     def n(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return int(self.counts.sum())
 
     @property
@@ -65,15 +65,15 @@ class Counts:
         return self.counts / self.n
 
     def population(self, rng: Random, n: int | None = None) -> NDArray[np.int64]:
-        """One code a person, in random order.
+        """The code of each person, in random order.
 
         Parameters
         ----------
         rng
             The source of the order, and of the draws.
         n
-            Leave it out for the people themselves; else n people are drawn from them with replacement, exactly:
-            a uniform integer below the number of people picks each.
+            By default all people. Otherwise n people are drawn from them with replacement, without rounding: each by a
+            uniform integer below the number of people.
 
         Example:
             >>> few = Counts(["a", "b"], [1, 3])

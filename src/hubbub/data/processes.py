@@ -1,4 +1,4 @@
-"""The synthetic streams of LDP-IDS (section 7.1.1): how a share moves through time."""
+"""The synthetic processes of LDP-IDS (section 7.1.1): a share at each step of a stream."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def linear_process(steps: int, rng: Random, *, start: float = 0.05, deviation: f
     Parameters
     ----------
     steps
-        How long it is.
+        The length of the stream.
     rng
-        Where the noise comes from.
+        The source of the noise.
     start, deviation
         p_0, and the standard deviation of a step.
 

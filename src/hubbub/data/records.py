@@ -48,13 +48,13 @@ def adult(*, cache: str | os.PathLike[str] | None = None) -> Table:
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     folder = fetch("adult", cache=cache)
     rows: list[list[str]] = []
     for name in ("adult.data", "adult.test"):
         with (folder / name).open(encoding="ascii", newline="") as file:
-            # The test file has a line of remarks at its head, both have an empty one at their end.
+            # The test file begins with a line of remarks, and both files end with an empty line.
             rows += [row for row in csv.reader(file, skipinitialspace=True) if len(row) == len(ADULT_COLUMNS)]
     columns = dict(zip(ADULT_COLUMNS, zip(*rows, strict=True), strict=True))
     # The test file ends every line with a full stop, which would make the two incomes four.
@@ -76,13 +76,13 @@ def flights(*, cache: str | os.PathLike[str] | None = None) -> Table:
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     path = fetch("flights", cache=cache) / "flights.csv.zip"
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as raw:
         text = io.TextIOWrapper(raw, encoding="ascii")
         header = next(text).rstrip().split(",")
-        # numpy's own reader takes a tenth of the time of csv's; a string is cut at its width, and none is wider.
+        # numpy's reader takes a tenth of the time of csv's. It cuts strings at the width of the type; none is wider.
         rows = np.loadtxt(text, delimiter=",", dtype=[(name, _FLIGHT_TYPES.get(name, "i8")) for name in header])
     return Table({name: _flight_column(rows[name]) for name in header}, missing_label="NA")
 

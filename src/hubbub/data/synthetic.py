@@ -1,6 +1,6 @@
-"""Populations of known distribution: n people, one code of 0 to domain-1 each, or a sparse vector each.
+"""Synthetic populations of known distribution: a code from 0 to domain-1, or a sparse vector, for each of n people.
 
-Every code is one 64-bit integer put through the inverse of the distribution function, itself held as 64-bit integers.
+A code is drawn by inverse transform sampling from one 64-bit integer; the distribution function is in 64-bit integers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
         raise InvalidValue("weights", weights, "finite numbers of at least 0, one of them above 0")
     below = np.cumsum(mass / mass.max())
     share = below / below[-1]
-    # Code k has the integers from steps[k-1] up to steps[k]; past the last code of any weight there are none left.
+    # Code k is drawn by the integers from steps[k-1] to steps[k]; the last code with a weight takes all the rest.
     steps = np.ldexp(np.minimum(share, 1 - 2**-53), 64).astype(np.uint64)
     last = int(np.flatnonzero(mass)[-1])
     return np.searchsorted(steps[:last], rng.uint64(n), side="right").astype(np.int64)
@@ -122,7 +122,7 @@ def sparse_vectors(n: int, dimension: int, sparsity: int, rng: Random) -> Ternar
     if sparsity > dimension:
         raise InvalidValue("sparsity", sparsity, f"at most the dimension, {dimension}")
     positions = np.empty((n, sparsity), dtype=np.int64)
-    # Floyd's subsets: a position that is there already gives its place to the last one that may be drawn.
+    # Floyd's algorithm for subsets: a position that was drawn before is replaced by the last one of its range.
     for k, last in enumerate(range(dimension - sparsity, dimension)):
         drawn = rng.below(last + 1, n)
         positions[:, k] = np.where((positions[:, :k] == drawn[:, None]).any(axis=1), last, drawn)

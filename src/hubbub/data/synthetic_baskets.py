@@ -1,4 +1,4 @@
-"""Baskets whose items have nothing to do with each other."""
+"""Synthetic baskets whose items are independent of each other."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MOST_MEAN = 50.0
 def independent_baskets(n: int, weights: ArrayLike, mean: float, rng: Random) -> Baskets:
     """Baskets that hold each item independently of the others.
 
-    As many items are drawn for a basket as a Poisson distribution says, and one that is drawn twice is held once: so an
-    item of the part w of all weights is held with probability 1 - e^(-mean w), whatever else is.
+    The number of items drawn for a basket has a Poisson distribution; an item that is drawn twice is held once. So an
+    item with the share w of all weights is held with probability 1 - e^(-mean w), independently of the others.
 
     Parameters
     ----------
     n
-        How many baskets.
+        The number of baskets.
     weights
-        How much more often some items are drawn than others.
+        The weights with which items are drawn.
     mean
-        How many items are drawn for a basket, on average; at most 50.
+        The mean number of items drawn for a basket; at most 50.
     rng
         The randomness.
 
@@ -39,11 +39,11 @@ def independent_baskets(n: int, weights: ArrayLike, mean: float, rng: Random) ->
     """
     if isinstance(mean, bool) or not isinstance(mean, int | float) or not 0 < mean <= _MOST_MEAN:
         raise InvalidValue("mean", mean, f"a number above 0, at most {_MOST_MEAN:g}")
-    most = math.ceil(mean + 20 * math.sqrt(mean) + 20)  # more than that would come up in no run of any length
+    most = math.ceil(mean + 20 * math.sqrt(mean) + 20)  # the chance of more is negligible in any run
     logs = [size * math.log(mean) - math.lgamma(size + 1) for size in range(most)]
     sizes = categorical(n, np.exp(np.array(logs) - max(logs)), rng)
     drawn = categorical(int(sizes.sum()), weights, rng)
     domain = np.asarray(weights).size
     pairs = np.unique(np.repeat(np.arange(n), sizes) * domain + drawn)
-    held = np.bincount(pairs // domain, minlength=n)
-    return Baskets(np.concatenate([[0], np.cumsum(held)]), pairs % domain, domain)
+    basket_sizes = np.bincount(pairs // domain, minlength=n)
+    return Baskets(np.concatenate([[0], np.cumsum(basket_sizes)]), pairs % domain, domain)

@@ -15,15 +15,15 @@ from hubbub.data.counts import Counts
 class Table(Mapping[str, NDArray[Any]]):
     """A read-only dictionary of columns of equal length.
 
-    Columns of words are string arrays, columns of whole numbers int64; a column of numbers with gaps is float64, its
-    gaps NaN. A missing word is kept as a label of its own, `missing_label`.
+    Columns of words are string arrays, columns of whole numbers int64. A column of numbers with missing values is
+    float64, with NaN for a missing value. A missing word is the label `missing_label`.
 
     Parameters
     ----------
     columns
         The arrays by name.
     missing_label
-        What stands for a missing word.
+        The label of a missing word.
 
     Example:
         >>> people = Table({"town": np.array(["Rye", "?", "Rye"]), "age": np.array([31, 64, 7])})
@@ -37,17 +37,17 @@ class Table(Mapping[str, NDArray[Any]]):
         self._columns: dict[str, NDArray[Any]] = {}
         self._missing = missing_label
         for name, values in columns.items():
-            held = np.array(values)
-            if held.ndim != 1 or held.dtype.kind not in "UifM":
+            column = np.array(values)
+            if column.ndim != 1 or column.dtype.kind not in "UifM":
                 raise InvalidValue(name, values, "a list of strings, numbers or times")
-            held.flags.writeable = False
-            self._columns[name] = held
+            column.flags.writeable = False
+            self._columns[name] = column
         if len({column.size for column in self._columns.values()}) != 1:
             raise InvalidValue("columns", list(columns), "at least one column, all of the same length")
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return next(iter(self._columns.values())).size
 
     def codes(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -62,7 +62,7 @@ class Table(Mapping[str, NDArray[Any]]):
         return labels, codes.astype(np.int64)
 
     def counts(self, name: str) -> Counts:
-        """How many rows hold each value of a column, the codes as in `codes`.
+        """The number of rows with each value of a column; the codes are those of `codes`.
 
         Example:
             >>> Table({"town": np.array(["Rye", "?", "Rye"])}).counts("town").frequencies.round(2).tolist()
@@ -72,7 +72,7 @@ class Table(Mapping[str, NDArray[Any]]):
         return Counts(labels.astype(np.str_), np.bincount(codes, minlength=labels.size))
 
     def missing(self, name: str) -> int:
-        """How many rows have no value in a column.
+        """The number of rows without a value in a column.
 
         Example:
             >>> Table({"delay": np.array([1.0, np.nan])}).missing("delay")

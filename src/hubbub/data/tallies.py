@@ -16,14 +16,14 @@ YEARS = range(1880, 2017)
 
 
 def emoji(*, cache: str | os.PathLike[str] | None = None) -> Counts:
-    """How often each of 969 emoji occurred in tweets, most frequent first; `groups` holds their Unicode blocks.
+    """The occurrences of 969 emoji in tweets, most frequent first; `groups` holds their Unicode blocks.
 
     An occurrence stands for a person: 156,941 of them. `emoji().by_group()` counts the 26 blocks.
 
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
 
     References:
         Kralj Novak, Smailović, Sluban, Mozetič: Sentiment of Emojis. PLoS ONE 10(12), 2015.
@@ -42,18 +42,18 @@ def names(
 ) -> Counts:
     """Given names of children born in the United States, most frequent first; `groups` holds the sex.
 
-    A row is a name and a sex: a name given to both sexes is there twice (`by_label` adds them up). All years together
-    hold 344,533,897 births: draw a population with `n` from them. Names given fewer than 5 times in a year to a
-    sex are not in the data.
+    A row is a name and a sex: a name that is given to both sexes has two rows (`by_label` adds them up). All years
+    together have 344,533,897 births: draw a population with `n` from them. Names that are given fewer than 5 times in a
+    year to a sex are not in the data.
 
     Parameters
     ----------
     year
-        1880 to 2016; all of them together if left out.
+        1880 to 2016; by default all years together.
     sex
-        "F" or "M"; both if left out.
+        "F" or "M"; by default both.
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     if year is not None and year not in YEARS:
         raise InvalidValue("year", year, f"an integer from {YEARS[0]} to {YEARS[-1]}, or nothing")
@@ -61,8 +61,8 @@ def names(
         raise InvalidValue("sex", sex, "F, M, or nothing")
     folder = fetch("names", cache=cache)
     total: dict[tuple[str, str], int] = {}
-    for each in YEARS if year is None else (year,):
-        for line in (folder / f"yob{each}.txt").read_text(encoding="ascii").splitlines():
+    for birth_year in YEARS if year is None else (year,):
+        for line in (folder / f"yob{birth_year}.txt").read_text(encoding="ascii").splitlines():
             name, group, count = line.split(",")
             total[name, group] = total.get((name, group), 0) + int(count)
     return _ranked([(name, count, group) for (name, group), count in total.items() if sex in (None, group)])

@@ -1,4 +1,4 @@
-"""Journeys that do not say whose they are: taxi trips, and flights without a tail number."""
+"""Journeys without an id: taxi trips, and flights without a tail number."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TAXI_TYPES = {
 def taxi(*, cache: str | os.PathLike[str] | None = None) -> Table:
     """Trips of New York City's yellow taxis in January 2015: 50,000 rows in 20 columns, in the order of the source.
 
-    A sample of that month's trips in and around Manhattan; nothing tells which taxi or passenger a trip is of. Places
-    are Web-Mercator metres, amounts dollars (16 fares are below 0), times local. The first column, which the source
-    leaves unnamed, is `row`.
+    A sample of that month's trips in and around Manhattan, without an id of the taxi or the passenger. Places are in
+    Web-Mercator metres, amounts in dollars (16 fares are below 0), times are local. The first column, which has no name
+    in the source, is `row`.
 
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     path = fetch("taxi", cache=cache) / "nyc_taxi.csv"
     with path.open(encoding="ascii", newline="") as file:
@@ -42,12 +42,12 @@ def flights3m(*, cache: str | os.PathLike[str] | None = None) -> Table:
     """Flights in the United States from January to June 2001: 3,000,000 rows in 5 columns, by time.
 
     `date` is local, to the minute; `delay` is in minutes, below 0 if early; `distance` in miles; `origin` and
-    `destination` are airport codes. Nothing tells which aircraft flew.
+    `destination` are airport codes. There is no id of the aircraft.
 
     Parameters
     ----------
     cache
-        As of `fetch`.
+        As in `fetch`.
     """
     try:
         import pyarrow.parquet as pq

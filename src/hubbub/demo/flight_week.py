@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.data import flights
-from hubbub.simulate.stream_cache import Made
+from hubbub.simulate.stream_cache import CachedTable
 
 PUNCTUAL = ("on time", "up to 15 min late", "15 to 60 min late", "over 1 hour late", "cancelled")
 FIRST_DAY, DAYS = (2, 8), 7
@@ -39,7 +39,7 @@ def _week() -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
     return {name: column[shown] for name, column in year.items()}, step
 
 
-def last_distances() -> Made:
+def last_distances() -> CachedTable:
     """For each hour and aircraft, the distance of its last flight of that day (a code); -1 before its first flight."""
     week, step = _week()
     left = (week["tailnum"] != "NA") & ~np.isnan(week["dep_delay"])  # NaN: it never left
@@ -55,7 +55,7 @@ def last_distances() -> Made:
     return table[:, flew >= REGULAR], {}
 
 
-def punctuality() -> Made:
+def punctuality() -> CachedTable:
     """For each hour, the number of flights by how late they left."""
     week, step = _week()
     late = week["dep_delay"]  # NaN: it never left

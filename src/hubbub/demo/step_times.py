@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.simulate.columns import CodedColumn, first_rows, number_of
+from hubbub.simulate.column_batches import first_rows
+from hubbub.simulate.columns import CodedColumn, number_of
 
 MOST_STEPS = 100_000
 _SECONDS, _MILLISECONDS = (1e8, 1e11), (1e11, 1e14)  # Unix times of the years 1973 to 5138, in either unit

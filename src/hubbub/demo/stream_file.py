@@ -16,7 +16,8 @@ from hubbub.core.random import Random
 from hubbub.demo.step_times import StepTimes, read_times, time_column
 from hubbub.demo.watch_scenes import Stepwise, WatchScene
 from hubbub.protocols.window import Frequencies, Means, Statistic
-from hubbub.simulate.columns import MISSING, CodedColumn, number_of, one_of, read_column
+from hubbub.simulate.column_batches import one_of
+from hubbub.simulate.columns import MISSING, CodedColumn, number_of, read_column
 from hubbub.simulate.event_stream import NONE
 
 

@@ -1,1 +1,1 @@
-"""Every compiled loop, one file a kernel. Nothing here is imported until a server needs it."""
+"""Every compiled loop, one file a kernel. Servers import them when they need them; devices never do."""

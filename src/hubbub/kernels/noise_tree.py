@@ -1,4 +1,4 @@
-"""Consistent noise in a tree, in integers: Hay et al.'s two passes with every rounding the same whatever is added.
+"""Consistent noise in a tree, in integers: the two passes of Hay et al., with rounding independent of the data.
 
 Nodes are stored level by level, the root first. A node's children stand together. Both passes only ever scale the
 difference between a node and the sum of its children, which the true sums leave as it is. So true sums plus consistent

@@ -1,8 +1,8 @@
-"""What a curator publishes of clipped values: block sums with noise, and predictions between them.
+"""The values that a curator publishes: noisy sums of blocks of clipped values, and predictions between them.
 
-A block of values ends in its noisy sum. The values before that are answered by the smoother's prediction, and the last
-one by what is then missing: the published values of a block add up to its noisy sum. One value at a time and all at
-once run the same loop, in the same order.
+At the end of a block its noisy sum is known. Before that, the smoother's prediction is published for every value, and
+for the last one what is then missing: the published values of a block add up to its noisy sum. One value at a time and
+all values at once run the same loop, in the same order.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def _publish(values, theta, cells, noise, block, place, partial, smoother, weigh
     while start < values.size:
         stop = min(start + block - inside, values.size)
         prediction = memory[0]
-        part, told = values[start:stop], out[start:stop]  # indices from 0 on need no check
+        part, published = values[start:stop], out[start:stop]  # indices from 0 on need no check
         for i in range(part.size):
             value = part[i] if part[i] < theta else theta
             # At most `cells`: the product is off by some 1e-16 of it, and half a cell is what is rounded down.
             sum_of_block += np.int64(value * to_cells + 0.5)
-        for i in range(told.size):
-            told[i] = prediction
+        for i in range(published.size):
+            published[i] = prediction
         inside += stop - start
         if inside == block:
             total = (sum_of_block * FINE + noise[leaf]) * to_value
@@ -105,5 +105,5 @@ def _remember(mean, smoother, weight, memory, history):
         memory[0] = weight * mean + (1 - weight) * memory[0]
     else:
         history[(count - 1) % history.size] = mean
-        known = history[: min(count, history.size)]
-        memory[0] = np.median(known) if smoother == _MEDIAN else known.mean()
+        means = history[: min(count, history.size)]
+        memory[0] = np.median(means) if smoother == _MEDIAN else means.mean()

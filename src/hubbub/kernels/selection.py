@@ -23,7 +23,7 @@ def select(
     counters: NDArray[np.int32],
     settle: Callable[[int, int], int],
 ) -> NDArray[np.int8]:
-    """Say a sign, or nothing, for every value; `settle(row, column)` is asked where 32 bits cannot decide.
+    """Report a sign, or nothing, for every value; `settle(row, column)` decides where 32 bits cannot.
 
     Example:
         >>> import numpy as np
@@ -45,7 +45,7 @@ def select(
 
 @kernel
 def _select(values, words, counters, signs, row, column):
-    """Go on from a place, to the end or to the next place where the bits cannot decide."""
+    """Continue from a row and column, to the end or to the next place where the bits cannot decide."""
     n, width = values.shape
     for i in range(row, n):
         trues, reverses, falses = np.uint64(counters[i, 0]), np.uint64(counters[i, 1]), np.uint64(counters[i, 2])

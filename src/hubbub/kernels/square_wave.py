@@ -28,14 +28,14 @@ def most_likely(
     points = len(counts) - band + 1
     shares = np.full(points, 1.0 / points)
     total = float(counts.sum())
-    given = counts / total
-    steps = _iterate(given, band, near, far, smoothing, tolerance / total, MOST, shares)
+    frequencies = counts / total
+    steps = _iterate(frequencies, band, near, far, smoothing, tolerance / total, MOST, shares)
     return shares / shares.sum(), int(steps)
 
 
 @kernel
-def _iterate(given, band, near, far, smoothing, tolerance, most, shares):
-    points, cells, gain = shares.size, given.size, near - far
+def _iterate(frequencies, band, near, far, smoothing, tolerance, most, shares):
+    points, cells, gain = shares.size, frequencies.size, near - far
     below = np.zeros(points + 1)
     pull = np.zeros(cells + 1)
     moved = np.zeros(points)
@@ -47,9 +47,9 @@ def _iterate(given, band, near, far, smoothing, tolerance, most, shares):
         likelihood = 0.0
         for y in range(cells):
             mixed = far * below[points] + gain * (below[min(points, y + 1)] - below[max(0, y - band + 1)])
-            pull[y + 1] = pull[y] + given[y] / mixed
-            if look and given[y] > 0:
-                likelihood += given[y] * np.log(mixed)
+            pull[y + 1] = pull[y] + frequencies[y] / mixed
+            if look and frequencies[y] > 0:
+                likelihood += frequencies[y] * np.log(mixed)
         if look:
             if abs(likelihood - before) < tolerance * _EVERY:
                 return step

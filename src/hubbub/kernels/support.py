@@ -32,7 +32,7 @@ def hash_support(
     *,
     name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
-    """For each candidate, the number of reports whose bucket holds it by the hash of a name.
+    """For each candidate, the number of reports whose bucket it falls in, under the hash function `name`.
 
     Example:
         >>> import numpy as np
@@ -54,7 +54,7 @@ def hash_support(
 
 
 def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """What of a hash depends on the candidate alone, as the kernels take it.
+    """The two words of a hash that depend on the candidate alone, in the form that the kernels read.
 
     Example:
         >>> [words.tolist() for words in candidate_words(np.uint64([1, 1 << 32]), "mix32")]

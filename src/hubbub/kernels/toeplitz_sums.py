@@ -1,4 +1,4 @@
-"""Sums with weights that are sums of a few powers: one number of memory a power, whatever the length.
+"""Products with a Toeplitz matrix whose entries are sums of a few powers, in memory of one number for each power.
 
 The weights are l_0 = 1 and l_k = sum_j weight_j rate_j^k. `multiply` gives (l * w)_t, `divide` solves (l * q)_t = s_t.
 """

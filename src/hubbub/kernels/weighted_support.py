@@ -1,4 +1,4 @@
-"""Local hashing's hot loop with weights: these, and perhaps their squares, are added up over supporting reports.
+"""Local hashing's hot loop with weights: the sum of the weights, or also of their squares, of supporting reports.
 
 Vector units add 32-bit integers fastest. So a weight is cut into digits of 22 bits, of which a block of 1024 sums to
 less than 2^32, and three digits are added up in one pass: a weight of up to 22 bits and its square take one.
@@ -33,7 +33,7 @@ def hash_sums(
     powers: int = 1,
     name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
-    """For each candidate, the sum of the weights of the reports whose bucket holds it, and of all; then of the squares.
+    """The sum of the weights of the reports that support each candidate, then of all reports; row 2: of squares.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def hash_sums(
 
 
 def _digits(least: int, most: int, powers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which digits are added up, three by three: the power of a weight, and the place of the lowest bit.
+    """The digits to add up, three by three, and the factor of each digit in the sums of weights and of squares.
 
-    And what each counts as in the sum of the weights, and in that of the squares. Weights count from the least; where
-    that is below 0, reports are counted too: power 0. Beyond the last there is nothing: power 0 at a bit that a 1 does
-    not have.
+    A digit is the power of the weight that it is cut from (0 for 1 itself), and the place of its lowest bit. The least
+    weight is first subtracted from all; if it is below 0, reports are counted too, as power 0. The list is filled up
+    with digits that are always 0: power 0 at a bit that 1 does not have.
     """
     digits = [(1, shift) for shift in range(0, (most - least).bit_length(), DIGIT)]
     if powers == 2:

@@ -35,7 +35,7 @@ FAMILIES = {
     },
     "sets": {"PSFO": "psfo", "SplitUnary": "split_unary", "PrivSet": "priv_set"},
 }
-"""The mechanisms of each folder, and the files that they are in: here, so that a device loads no folder by the way."""
+"""The mechanisms of each folder, and the files that hold them: listed here, so that naming one loads no other."""
 
 TERNARY_BASELINES = {
     "PrivKV": "priv_kv",
@@ -49,7 +49,7 @@ TERNARY_BASELINES = {
     "FutureRand": "future_rand",
     "Succinct": "succinct",
 }
-"""Those that only papers compare with, and the files of `hubbub.reproduce.baselines` that they are in."""
+"""Mechanisms that only papers compare with, and the files of `hubbub.reproduce.baselines` that hold them."""
 
 MECHANISMS: Registry[ReportFormat] = Registry(
     "hubbub.mechanisms",
@@ -59,17 +59,17 @@ MECHANISMS: Registry[ReportFormat] = Registry(
         for folder, modules in FAMILIES.items()
         for name, module in modules.items()
     }
-    # Of layers above, and loaded when they are named: what only papers compare with; and what tells of a view.
+    # Two more from layers above, loaded when they are named.
     | {name: f"hubbub.reproduce.baselines.{module}" for name, module in TERNARY_BASELINES.items()}
     | {"ChangeStream": "hubbub.protocols.change_stream"}
-    # No way to tell shares of its own: an oracle's reports, with numbers beside them.
+    # Not listed with the oracles: it has no estimator of its own, but wraps any of them.
     | {"Measured": "hubbub.mechanisms.frequency.measured"},
 )
-"""The registry: what `from_spec` can build and `hubbub.checks` is applied to."""
+"""The registry: the mechanisms that `from_spec` can build, and that `hubbub.checks` is applied to."""
 
 
 def randomizers() -> dict[str, type[Mechanism]]:
-    """Those that make every report afresh, by name: all but the ones that are nothing without a device's state.
+    """The mechanisms that make every report afresh, by name; those whose reports need a device's state are left out.
 
     Example:
         >>> "GRR" in randomizers(), "BasicRappor" in randomizers(), "ChangeStream" in randomizers()

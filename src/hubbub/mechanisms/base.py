@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # a device estimates nothing
 __all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
 
 Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
-"""Probabilities, and the number of one of them for each report (row) and value (column)."""
+"""A list of probabilities, and for each report (row) and value (column) the index of its probability."""
 MOST_EPSILON = 1000.0
 _RENAMED = {"Symbols": "ChangeStream"}
-"""Classes that specs know under an older name: what is signed and stored under it stays what it is."""
+"""Older names of classes in signed and stored specs, and the names that the classes have now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class ReportFormat(ABC):
     epsilon: float
     bias: ClassVar[Literal["none", "consistent", "heuristic"]] = "none"
     spec_name: ClassVar[str] = ""
-    """What a spec calls it, where that is not the name of the class."""
+    """The mechanism's name in specs, where that is not the name of the class."""
 
     def __post_init__(self) -> None:
         epsilon = self.epsilon
@@ -69,7 +69,7 @@ class ReportFormat(ABC):
                 "epsilon", self.epsilon, f"at least {self.effective_epsilon!r}, which its integers spend"
             )
 
-    # -- what a subclass answers ------------------------------------------------------------------------------
+    # -- what a subclass implements ---------------------------------------------------------------------------
 
     @abstractmethod
     def _resolve(self) -> None:
@@ -86,7 +86,7 @@ class ReportFormat(ABC):
 
     @abstractmethod
     def example_values(self, most: int) -> list[Any]:
-        """At most so many different values, for audits and checks: all of them if they fit."""
+        """At most `most` different values, for audits and checks; all values, if there are no more."""
 
     @property
     @abstractmethod
@@ -106,7 +106,7 @@ class ReportFormat(ABC):
     def examples(cls) -> Iterator[Self]:
         """Small instances that the contract suite in `hubbub.checks` is applied to."""
 
-    # -- what everyone calls ----------------------------------------------------------------------------------
+    # -- what every mechanism has -----------------------------------------------------------------------------
 
     @cached_property
     def effective_epsilon(self) -> float:
@@ -142,12 +142,12 @@ class ReportFormat(ABC):
         """Estimate from a sketch. Candidates are for open domains, and for sketches made by `support`."""
         if sketch.n == 0:
             raise InvalidValue("n", 0, "at least one report to estimate from")
-        if sketch.fakes:  # whoever does not know of them would take them for people's
+        if sketch.fakes:  # they would be estimated as if people had sent them
             raise InvalidValue("fakes", sketch.fakes, "0: privacy.amplification.fakes takes them off")
         return self._estimate(sketch, candidates)
 
     def influence(self) -> Influence | None:
-        """What one forged report can say of any answer, exactly; None where the estimate is no mean over reports."""
+        """The numbers that one forged report can stand for; None if the estimate is no mean over reports."""
         return None
 
     def event(self) -> Event:
@@ -165,7 +165,7 @@ class ReportFormat(ABC):
         return sum(column.entry_bits for column in self.columns)
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON: what client and server share; without those `added` later that are as at first."""
+        """The fields as JSON. A field `added` later is left out while it has its first value."""
         spec: dict[str, Json] = {"mechanism": self.spec_name or type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -180,19 +180,20 @@ class ReportFormat(ABC):
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Build the mechanism that a spec describes; every field must be there, but those `added`, and no other."""
+        """Build the mechanism that a spec describes. The spec has every field, but may lack those `added` later."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
         kind = (
             cls if spec.get("mechanism") == (cls.spec_name or cls.__name__) else _registered(spec.get("mechanism"), cls)
         )
-        wanted = {field.name: field.type for field in dataclasses.fields(kind)}
-        given = {name: value for name, value in spec.items() if name != "mechanism"}
+        types = {field.name: field.type for field in dataclasses.fields(kind)}
+        arguments = {name: value for name, value in spec.items() if name != "mechanism"}
         firsts = {field.name: first_of(field) for field in dataclasses.fields(kind) if is_added(field)}
-        if not wanted.keys() - firsts.keys() <= given.keys() <= wanted.keys():
-            raise InvalidValue("spec", sorted(given), f"exactly the fields {sorted(wanted)}")
-        given = {name: integer(name, value) if wanted[name] == "int" else value for name, value in given.items()}
-        return kind(**{**firsts, **given})
+        if not types.keys() - firsts.keys() <= arguments.keys() <= types.keys():
+            raise InvalidValue("spec", sorted(arguments), f"exactly the fields {sorted(types)}")
+        for name, value in arguments.items():
+            arguments[name] = integer(name, value) if types[name] == "int" else value
+        return kind(**{**firsts, **arguments})
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
@@ -216,7 +217,7 @@ class ReportFormat(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ReportFormat):
-    """A randomiser: every report is made afresh from one value, and stands by itself."""
+    """A randomiser: every report is made afresh from one value, independently of all other reports."""
 
     fixed_block: ClassVar[bool] = True
     """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
@@ -230,9 +231,9 @@ class Mechanism(ReportFormat):
         """The columns of reports on checked values."""
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
-        """The few probabilities that there are, and which of them each report (row) has given each value (column).
+        """The few probabilities that there are, and the index of each report's (row) given each value (column).
 
-        Where they are many, a subclass answers `prob` and `log_prob` itself.
+        A subclass whose reports have many different probabilities implements `prob` and `log_prob` instead.
         """
         raise NotImplementedError(f"{type(self).__name__}: _cases, or both prob and log_prob")
 
@@ -246,11 +247,11 @@ class Mechanism(ReportFormat):
         return np.asarray(np.array([log_fraction(chance) for chance in chances])[case])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        """Every private part there is, beside the given public part (one row); None where there are too many."""
+        """Every possible private part, beside the given public part (one row); None where there are too many."""
         return None
 
     def blanket(self) -> Blanket | None:
-        """What reports have in common whatever the value, for amplification by shuffling; None if unknown."""
+        """The part of a report's distribution that does not depend on the value, for amplification; None if unknown."""
         return None
 
     def randomize(self, values: Any, rng: Random) -> Reports:

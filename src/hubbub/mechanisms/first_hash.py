@@ -1,4 +1,4 @@
-"""Mechanisms as they were built before specs named a hash function: what collections signed then are compiled to."""
+"""Mechanisms as they were before specs named a hash function: collections signed then are compiled to them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.spec import first_of, is_added
 from hubbub.mechanisms.base import Mechanism
 
-Made = TypeVar("Made", bound=Mechanism)
+AnyMechanism = TypeVar("AnyMechanism", bound=Mechanism)
 
 
-def with_first_hash(mechanism: Made) -> Made:
-    """The same mechanism with the hash function that a spec without a name means; itself, if it does not hash.
+def with_first_hash(mechanism: AnyMechanism) -> AnyMechanism:
+    """The same mechanism with the hash function that a spec means which names none; itself, if it does not hash.
 
     Example:
         >>> from hubbub import GRR, OLH
@@ -25,8 +25,8 @@ def with_first_hash(mechanism: Made) -> Made:
     return dataclasses.replace(mechanism, **firsts) if firsts else mechanism
 
 
-def with_hash(mechanism: Made, hash: str) -> Made:
-    """A mechanism of today, as a collection is compiled that names this hash function.
+def with_hash(mechanism: AnyMechanism, hash: str) -> AnyMechanism:
+    """The mechanism that a collection which names this hash function is compiled to.
 
     Example:
         >>> from hubbub import OLH

@@ -93,7 +93,15 @@ def reports_of(spec_id: str, columns: Sequence[ColumnSpec], arrays: Mapping[str,
 
 
 def check_columns(reports: Reports, columns: Sequence[ColumnSpec]) -> None:
-    """Refuse reports whose columns are not exactly these, or hold values that these cannot hold."""
+    """Refuse reports whose columns are not exactly these, or hold values that these cannot hold.
+
+    Example:
+        >>> column = ColumnSpec("private", "value", "u1", below=5)
+        >>> check_columns(Reports("id", private={"value": np.uint8([5])}), [column])
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: value: got 5; allowed: values below 5
+    """
     present = {("public", name) for name in reports.public} | {("private", name) for name in reports.private}
     expected = {(column.part, column.name) for column in columns}
     if present != expected:

@@ -1,4 +1,4 @@
-"""The contract of devices that remember: a state a device, drawn once, and reports that are made from it."""
+"""The contract of mechanisms whose devices remember: each draws a state once, and makes its reports from it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hubbub.mechanisms.base import ReportFormat
 VERSION = 1
 _KIND = "state"
 Transcript = tuple[bytes, ...]
-"""What a device sends over some steps: the bare bytes of each report, empty where it says nothing."""
+"""What a device sends over some steps: the bare bytes of each report, empty where it sends none."""
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """What devices keep from step to step, a row a device. It tells of their values, and stays with them.
+    """What devices remember between steps, one row a device. It reveals their values, and never leaves the devices.
 
     Parameters
     ----------
     spec_id
-        The mechanism that they belong to.
+        The mechanism of the states.
     columns
-        Arrays with a row for each device; what they hold is the mechanism's affair.
+        Arrays with a row for each device, whose content the mechanism defines.
 
     Example:
         >>> from hubbub import BasicRappor
@@ -63,7 +63,7 @@ class States:
 
     @staticmethod
     def concat(batches: Sequence[States]) -> States:
-        """The states of several batches of devices together; entries that some of them do not have yet are 0."""
+        """The states of several batches of devices together; shorter rows are filled up with 0."""
         if len({states.spec_id for states in batches}) != 1:
             raise SpecMismatch("spec_id", [states.spec_id for states in batches], "states of one mechanism")
         return States(
@@ -71,7 +71,7 @@ class States:
         )
 
     def to_bytes(self, row: int = 0) -> bytes:
-        """The state of one device, as it stores it."""
+        """The state of one device, as the device stores it."""
         columns = {
             name: (column.shape[1:], column[row].astype(column.dtype.newbyteorder("<")).tobytes())
             for name, column in self.columns.items()
@@ -80,7 +80,7 @@ class States:
 
     @staticmethod
     def from_bytes(mechanism: Stateful, data: bytes) -> States:
-        """Read the state of one device back: of this mechanism, whole, and one that a device can have come to.
+        """Read the state of one device back; refuse other mechanisms' states, damaged ones and impossible ones.
 
         Example:
             >>> from hubbub import BasicRappor
@@ -107,7 +107,7 @@ class States:
             read = {name: _read(mechanism.state_types[name], *columns[name]) for name in columns}
             mechanism.check_states(states := States(spec_id, read))
         except (ValueError, InvalidValue) as error:
-            raise DecodeError("state", data[:40], f"a state that a device can have come to ({error})") from error
+            raise DecodeError("state", data[:40], f"a state that a device can reach ({error})") from error
         return states
 
 
@@ -115,71 +115,72 @@ class States:
 class Stateful(ReportFormat):
     """A mechanism of devices that remember, vectorised over devices: a device is a batch of one.
 
-    A device enrols without looking at a value. Before each step it is told what the step costs (`price`), pays or not,
-    and then takes it (`step`). All that it says over the steps together tells no more of its values than it paid for,
-    but for what `unhidden` says.
+    A device enrols without looking at a value. Before each step it computes the step's cost (`price`), pays it or not,
+    and then takes the step (`step`). All its reports together reveal no more of its values than it paid for, except
+    what `unhidden` states.
     """
 
     state_types: ClassVar[Mapping[str, str]]
-    """The columns of a state, and the type of each."""
+    """The name and the type of every column of a state."""
     enrols: ClassVar[bool] = False
-    """Whether the server must be told who takes part, by `with_enrolment`."""
+    """Whether devices must tell the server that they take part (`with_enrolment`)."""
 
     # -- devices ----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def enroll(self, n: int, rng: Random) -> States:
-        """The states of n devices that have said nothing: drawn without looking at any value."""
+        """The states of n devices before their first report: drawn without looking at any value."""
 
     @abstractmethod
     def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
-        """What each device must pay before it takes a step with its value, in units of 1e-12 epsilon; mostly 0."""
+        """What each device must pay before it takes a step with its value, in units of 1e-12 epsilon; often 0."""
 
     @abstractmethod
     def step(
         self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
     ) -> tuple[States, Reports, NDArray[np.bool_]]:
-        """The states after a step, the reports of the devices that speak, and which do.
+        """The states after a step, the reports of the devices that send one, and which devices do.
 
-        A device that did not pay its price goes on from what it has, or says nothing.
+        A device that did not pay its price reports from the state it has, or sends nothing.
         """
 
     def state_key(self, step: int) -> str:
-        """What a state goes on under: where a step has another key than the last one, devices enrol anew."""
+        """The key of a step's state: where it differs from the key of the step before, devices enrol anew."""
         return ""
 
     def with_enrolment(
         self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
     ) -> tuple[Reports, NDArray[np.bool_]]:
-        """The reports of a step, and who sends one, where some devices must also tell the server that they take part.
+        """The reports of a step, and which devices send one, where `new` devices also tell that they take part.
 
-        Those speak even if they have nothing to say. Whether the server has heard it is not part of a state.
+        A new device sends a report even if it has nothing to say. Whether the server knows a device is not part of the
+        device's state.
         """
         return reports, speaks
 
     @abstractmethod
     def check_states(self, states: States) -> None:
-        """Refuse states that no device can have come to."""
+        """Refuse states that no device can reach."""
 
-    # -- what the contract suite verifies them by -------------------------------------------------------------
+    # -- for the contract suite ------------------------------------------------------------------------------
 
     @abstractmethod
     def publics(self) -> dict[int, Fraction]:
-        """What a device may draw as it enrols and show with every report, each with its exact probability."""
+        """What a device may draw as it enrols, and then sends with every report, with exact probabilities."""
 
     @abstractmethod
     def public_of(self, states: States) -> NDArray[np.int64]:
-        """What each device drew of it."""
+        """The public part that each device drew."""
 
     @abstractmethod
     def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
-        """All that a device may say of its values at the steps 0, 1, 2, ..., with the exact probabilities.
+        """Every transcript that a device may send of its values at the steps 0, 1, 2, ..., with its exact probability.
 
-        Of a device that drew this `public` and pays every price; None where there is too much to say.
+        The device drew this `public` and pays every price. None where the transcripts are too many.
         """
 
     def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
-        """What of its values a device does not hide: two histories are as good as alike only if it is equal."""
+        """What a device does not hide of its values: only histories that agree in it are protected from each other."""
         return ()
 
     def _check_batch(self, states: States, values: Sequence[Any] | NDArray[Any]) -> None:

@@ -16,6 +16,12 @@ def resolve_two_weights(mechanism: Any, epsilon: float | Fraction, precision: in
     """Choose the fields `bits` and `least` of a mechanism where they are 0, and check them.
 
     `least` is e^-epsilon of 2^bits, rounded up, and has at least `precision` bits.
+
+    Example:
+        >>> from hubbub import ExSub
+        >>> exsub = ExSub(epsilon=1.0, dimension=4, sparsity=2)  # calls this
+        >>> exsub.bits, round(exsub.least / 2**exsub.bits, 6)
+        (66, 0.367879)
     """
     if mechanism.bits == 0:
         mechanism._set("bits", 1 + precision + int(float(epsilon) / math.log(2)))

@@ -20,7 +20,7 @@ from hubbub.core.spec import Json
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
 from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.mechanisms.ternary.online import Online, OnlineExSub
+from hubbub.mechanisms.ternary.online import OnlineExSub, OnlineState
 from hubbub.protocols.changes import Changes
 from hubbub.protocols.cohort import CIRCLE
 
@@ -209,7 +209,7 @@ class ChangeStream(Stateful):
         Updates the devices' rows in `columns`.
         """
         online = OnlineExSub(self.mechanisms[level])
-        state = Online(online.mechanism.spec_id, columns["counters"].take(rows, axis=0))
+        state = OnlineState(online.mechanism.spec_id, columns["counters"].take(rows, axis=0))
         if missed:
             state = online.skip(state, missed * self.dimension, rng)
         before = columns["held"].take(rows, axis=0)

@@ -1,4 +1,4 @@
-"""The answer of a query: a relation in which every estimate has a low and a high end."""
+"""The answer of a query: a table in which every estimate has an interval."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class QueryAnswer:
     rows
         For each group the keys, and an `AnswerInterval` for each estimate.
     level
-        How surely an interval holds the truth, one at a time.
+        The confidence level of each interval by itself.
     n
         How many people the table has.
     bias
         "none", or "heuristic" where answers rest on assumptions that intervals do not cover.
     notes
-        What to know of how the query was read and answered.
+        Remarks on how the query was read and answered.
     plan
         How it was answered, as EXPLAIN says it; EXPLAIN alone has no rows.
 
@@ -107,7 +107,7 @@ class QueryAnswer:
     def to_polars(self) -> Any:
         """A data frame of polars."""
         try:
-            polars = import_module("polars")  # whoever wants it has it: no extra brings it
+            polars = import_module("polars")  # no extra of hubbub installs polars
         except ImportError:
             raise InvalidValue("polars", "not installed", "polars beside hubbub: pip install polars") from None
         return polars.from_arrow(self.to_arrow())
@@ -126,7 +126,7 @@ class QueryAnswer:
         return answer_from_json(data)
 
     def table(self, *, most: int = 50) -> Table:
-        """A rich table, values and intervals cut to what is possible."""
+        """A rich table; values and intervals are clipped to the possible range."""
         from hubbub.query.answer_view import rich_table
 
         return rich_table(self, most)
@@ -144,7 +144,7 @@ class QueryAnswer:
         return "\n".join("  ".join(line) for line in self.lines()) if self.columns else self.plan
 
     def lines(self) -> Iterator[Sequence[str]]:
-        """The answer as words, a heading first, values and intervals cut to what is possible."""
+        """The answer as lines of texts, the heading first; values and intervals are clipped to the possible range."""
         heading: list[str] = []
         for column in self.columns:
             heading += [column.name, f"{self.level:.0%} interval"] if column.estimate else [column.name]

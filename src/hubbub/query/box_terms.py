@@ -1,4 +1,4 @@
-"""Which cells of which levels add up to a formula: of the ways to make it of boxes, the one that errs least."""
+"""Chooses the cells that add up to a formula: of several decompositions into boxes, the one with the least error."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from hubbub.query.runs import as_selection
 from hubbub.query.time_limit import check_time
 
 MOST_HASHES = 1 << 34
-"""Least squares looks at every report of a level for each of its cells: not more often than this."""
+"""Least squares is used only if it looks at most at so many pairs of a report and a cell."""
 MOST_WEIGHED = 1 << 25
-"""Least squares weighs every cell for every box of every group: not more of them than this, or boxes are answered by
-themselves."""
+"""Least squares is used only if it computes at most so many weights: one for every cell, box and group."""
 MOST_PENDING = 1 << 20
-"""Cells of several boxes are added up as soon as they are so many."""
+"""The cells of several boxes are merged as soon as they are so many."""
 MOST_TRIED = 64
-"""Ways of more boxes than this are tried only if there is no other."""
+"""Decompositions into more boxes than this are tried only if there is no other."""
 
 
 @dataclass(frozen=True, eq=False)
 class FormulaTerms:
-    """The boxes that a formula is made of, the way they are put together, and the cells that add up to them."""
+    """The decomposition of a formula into boxes, its name, and the cells that add up to it."""
 
     way: str
     boxes: SignedBoxes
@@ -45,13 +44,13 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
     Parameters
     ----------
     mechanism
-        How people reported.
+        The mechanism of the reports.
     formula
-        What must hold.
+        The condition.
     n
-        How many people there are.
+        The number of people.
     consistent
-        Whether all levels answer together, by least squares.
+        Whether all levels are combined by least squares, if that is not too much work.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -79,18 +78,18 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
 
 
 def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[Level, int], formulas: int = 1) -> bool:
-    """Whether all cells of all levels are few enough to be counted for so many groups of people.
+    """Whether least squares over all cells of all levels is not too much work.
 
     Parameters
     ----------
     mechanism
-        How people reported.
+        The mechanism of the reports.
     strata
-        How many groups of people are counted for themselves.
+        The number of strata, each of which is counted separately.
     sizes
-        How many reports there are on each level.
+        The number of reports on each level.
     formulas
-        For how many conditions all cells are weighed.
+        The number of conditions, each of which has weights of all cells.
 
     Example:
         >>> from hubbub.protocols.ranges.dimension import Dimension
@@ -111,7 +110,7 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
 
 def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:
     sizes = [dimension.size for dimension in mechanism.dimensions]
-    return added(_box_terms(mechanism, boxes, sizes, consistent))
+    return add_cell_sums(_box_terms(mechanism, boxes, sizes, consistent))
 
 
 def _box_terms(
@@ -119,22 +118,22 @@ def _box_terms(
 ) -> Iterator[tuple[int, CellSum]]:
     for factor, box in boxes:
         check_time()
-        wanted = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
-        whole = all(selection is None for selection in wanted)
+        selections = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
+        whole = all(selection is None for selection in selections)
         try:
-            terms = CellSum([], 1.0) if whole else mechanism.terms(wanted, consistent=consistent)
+            terms = CellSum([], 1.0) if whole else mechanism.terms(selections, consistent=consistent)
         except InvalidValue as error:
             raise QueryError(f"the condition is too fine: {error}", "ask for wider ranges") from None
         yield factor, terms
 
 
-def added(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
-    """Several weighted sums of cells as one; cells whose weights cancel are left out. Never are all in memory at once.
+def add_cell_sums(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
+    """Merge weighted sums of cells into one, without holding all of them in memory. Weights that cancel are left out.
 
     Example:
-        >>> one = CellSum([LevelCells((1,), np.array([0, 2]), np.ones(2))], 0.0)
-        >>> two = CellSum([LevelCells((1,), np.array([2, 3]), np.ones(2))], 1.0)
-        >>> both = added([(1, one), (-1, two)])
+        >>> first = CellSum([LevelCells((1,), np.array([0, 2]), np.ones(2))], 0.0)
+        >>> second = CellSum([LevelCells((1,), np.array([2, 3]), np.ones(2))], 1.0)
+        >>> both = add_cell_sums([(1, first), (-1, second)])
         >>> both.terms[0].cells.tolist(), both.terms[0].weights.tolist(), both.known
         ([0, 3], [1.0, -1.0], -1.0)
     """
@@ -150,14 +149,14 @@ def added(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
     terms = []
     for level, parts in levels.items():
         whole = _together(parts)
-        kept = np.abs(whole.weights) > 1e-12
-        if kept.any():
-            terms.append(LevelCells(level, whole.cells[kept], whole.weights[kept]))
+        nonzero = np.abs(whole.weights) > 1e-12
+        if nonzero.any():
+            terms.append(LevelCells(level, whole.cells[nonzero], whole.weights[nonzero]))
     return CellSum(terms, known)
 
 
 def _together(parts: Sequence[LevelCells]) -> LevelCells:
-    """Weighted cells of one level as one, each cell once."""
+    """Merge lists of weighted cells of one level, so that each cell stands once."""
     cells, places = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
     weights = np.zeros(cells.size)
     np.add.at(weights, places, np.concatenate([part.weights for part in parts]))

@@ -1,4 +1,4 @@
-"""A formula over private columns as boxes: disjoint ones, or overlapping ones that are added and subtracted."""
+"""Decomposes a formula over private columns into boxes: disjoint ones, or overlapping ones with signs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hubbub.query.runs import Runs, both, runs_of, without
 from hubbub.query.time_limit import check_time
 
 Box = tuple[Runs, ...]
-"""For each private column the codes that are wanted."""
+"""For each private column the codes that the box holds."""
 SignedBoxes = tuple[tuple[int, Box], ...]
-"""Boxes whose members are added up, each with a factor."""
+"""Boxes with factors: the people in each box count as often as its factor says."""
 MOST_BOXES = 1024
 MOST_OVERLAPPING = 6
-"""More boxes than this are not tried by inclusion and exclusion."""
+"""Inclusion and exclusion is tried for at most so many boxes."""
 
 
 def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
-    """Boxes, perhaps overlapping, whose union is where a formula holds.
+    """Boxes, which may overlap, whose union is the set of records for which a formula holds.
 
     Example:
         >>> boxes_of(AnyOf((PrivateAtom(0, ((0, 3),)), PrivateAtom(0, ((7, 8),)))), [9, 5])
@@ -45,7 +45,7 @@ def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
 
 
 def overlap(left: Box, right: Box) -> Box | None:
-    """Where two boxes meet; None if nowhere.
+    """The intersection of two boxes; None if it is empty.
 
     Example:
         >>> overlap((((0, 5),), ((1, 1),)), (((3, 9),), ((0, 4),)))
@@ -56,7 +56,7 @@ def overlap(left: Box, right: Box) -> Box | None:
 
 
 def merged(boxes: list[Box]) -> list[Box]:
-    """The boxes without those inside others, and with those that differ in one column put together.
+    """Fewer boxes with the same union: boxes inside others are dropped, boxes that differ in one column are merged.
 
     Example:
         >>> merged([(((0, 1),), ((0, 4),)), (((2, 3),), ((0, 4),)), (((0, 0),), ((2, 2),))])
@@ -78,23 +78,23 @@ def merged(boxes: list[Box]) -> list[Box]:
 
 
 def _outermost(boxes: list[Box]) -> list[Box]:
-    """The boxes that are inside of no other."""
+    """The boxes that are inside no other box."""
     if len(boxes) < 2:
         return boxes
     low = np.array([[runs[0][0] for runs in box] for box in boxes])
     high = np.array([[runs[-1][1] for runs in box] for box in boxes])
-    kept = []
+    outermost = []
     for place, box in enumerate(boxes):
         check_time()
         wider = ((low <= low[place]) & (high >= high[place])).all(axis=1)
         wider[place] = False
         if not any(overlap(boxes[other], box) == box for other in np.flatnonzero(wider)):
-            kept.append(box)
-    return kept
+            outermost.append(box)
+    return outermost
 
 
 def minus(box: Box, taken: Box) -> list[Box]:
-    """Disjoint boxes that make up one without another.
+    """Disjoint boxes whose union is one box without another.
 
     Example:
         >>> minus((((0, 9),), ((0, 9),)), (((0, 4),), ((0, 4),)))
@@ -132,7 +132,7 @@ def disjoint(boxes: Sequence[Box]) -> list[Box]:
 
 
 def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, SignedBoxes]]:
-    """The ways to make a formula of boxes: disjoint ones, by inclusion and exclusion, or all but the rest.
+    """The decompositions of a formula: disjoint boxes, inclusion and exclusion, or everything minus the complement.
 
     Example:
         >>> formula = AnyOf((PrivateAtom(0, ((0, 4),)), PrivateAtom(1, ((0, 4),))))
@@ -158,7 +158,7 @@ def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, Signe
 
 def _inclusion(boxes: Sequence[Box]) -> SignedBoxes:
     signed: list[tuple[int, Box]] = []
-    meeting: list[tuple[int, Box]] = []  # a factor, and where several of the boxes so far meet
+    meeting: list[tuple[int, Box]] = []  # a factor and an intersection of boxes so far
     for box in boxes:
         more = [(1, box), *((-sign, cut) for sign, old in meeting if (cut := overlap(old, box)) is not None)]
         meeting += more

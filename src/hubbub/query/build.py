@@ -1,4 +1,4 @@
-"""Makes a table of records by having each of them report as on a device: a rehearsal of a collection."""
+"""Builds a table from records by randomising each record as a device would: a rehearsal of a collection."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hubbub.core.random import Random
 from hubbub.query.memory_table import levels_of
 from hubbub.query.private_table import BLOCK, Level
 from hubbub.query.schema import ROW, TableSchema
-from hubbub.query.store_format import DuckWriter, ParquetWriter, StoreWriter, described, packed
+from hubbub.query.store_format import DuckWriter, ParquetWriter, StoreWriter, description_of, pack_reports
 
 Progress = Callable[[int], None]
-"""Told how many records are stored so far."""
+"""Called with the number of records that are stored so far."""
 
 
 def build_table(
@@ -30,8 +30,8 @@ def build_table(
 ) -> int:
     """Store the reports of records, with their public columns; returns how many there are.
 
-    What is in memory at a time is a chunk and a block. A path that ends in .duckdb becomes a DuckDB file, any other a
-    folder of Parquet files; what is there already is left alone. Nothing is left of a table that is not finished.
+    One chunk and one block are in memory at a time. A path that ends in .duckdb becomes a DuckDB file, any other a
+    folder of Parquet files. An existing path is refused; if building fails, nothing is left behind.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def build_table(
     chunks
         Records in columns by name, some at a time: Arrow tables or batches, or dictionaries of lists or arrays.
     rng
-        What devices randomise with.
+        The randomness of the devices.
     progress
         Called after each block.
 
@@ -93,7 +93,7 @@ def _write(
         public = {ROW: pa.array(np.arange(n, n + size))}
         public |= {column.name: columns[column.name] for column in schema.public}
         writer.people(pa.table(public))
-        writer.reports(number, packed(n, own))
+        writer.reports(number, pack_reports(n, own))
         for level, group in own.items():
             sizes[level] = sizes.get(level, 0) + group.rows.size
         n += size
@@ -101,19 +101,18 @@ def _write(
             progress(n)
     if n == 0:
         raise InvalidValue("records", 0, "at least one record: an empty table answers nothing")
-    writer.describe(described(schema, sizes, n))
+    writer.describe(description_of(schema, sizes, n))
     return n
 
 
 def _moved(group: Any, start: int) -> Any:
-    """Reports with rows that are counted from the table's first, in rising order."""
+    """Reports in rising order of their rows, which are made rows of the table."""
     order = np.argsort(group.rows, kind="stable")
     return type(group)(group.rows[order] + start, group.reports[order])
 
 
 def _blocks(schema: TableSchema, chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """The records again, so many at a time as a block has."""
-
+    """The records in blocks of `BLOCK` rows."""
     waiting: list[Any] = []
     rows = 0
     for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Which codes of a private column a condition wants."""
+"""Finds the codes of a private column for which a condition holds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hubbub.query.tree import Tree
 LEAST, MOST = -(1 << 60), 1 << 60
 
 
-def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
-    """The codes of a private column that a single condition on it wants, never those of missing but by IS NULL.
+def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
+    """The codes of a private column for which a condition holds. The code of missing is among them for IS NULL alone.
 
     Parameters
     ----------
@@ -26,25 +26,25 @@ def codes_wanted(condition: Tree, column: PrivateColumn, notes: set[str]) -> Run
     column
         The column it is on.
     notes
-        What the asker should know of how the condition was read is added here.
+        Remarks for the user on how the condition was read are added here.
 
     Example:
         >>> from sqlglot import parse_one
         >>> age = PrivateColumn("age", Ordinal(100), missing=True)
-        >>> codes_wanted(parse_one("age > 29.5"), age, set()), codes_wanted(parse_one("age IS NULL"), age, set())
+        >>> matching_codes(parse_one("age > 29.5"), age, set()), matching_codes(parse_one("age IS NULL"), age, set())
         (((30, 99),), ((100, 100),))
-        >>> codes_wanted(parse_one("NOT age IN (0, 2)"), age, set())
+        >>> matching_codes(parse_one("NOT age IN (0, 2)"), age, set())
         ((1, 1), (3, 99))
     """
     from sqlglot import exp
 
     if isinstance(condition, exp.Paren):
-        return codes_wanted(condition.this, column, notes)
+        return matching_codes(condition.this, column, notes)
     if isinstance(condition, exp.Not):
         if isinstance(condition.this, exp.In) and condition.this.find(exp.Null):
-            return ()  # what is not told apart from NULL is not told to be outside
+            return ()  # as in SQL: x NOT IN (..., NULL) is never true
         whole = ((0, column.size - 1),) if isinstance(condition.this, exp.Is) else ((0, column.values - 1),)
-        return without(whole, codes_wanted(condition.this, column, notes))
+        return without(whole, matching_codes(condition.this, column, notes))
     if not isinstance(condition.this, exp.Column):
         problem = f"{column.name} is private: it is compared as it is, not in an expression"
         raise refused(condition, problem, f"ask {column.name} < ..., with the arithmetic on the other side")

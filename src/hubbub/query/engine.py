@@ -13,7 +13,7 @@ from hubbub.protocols.ranges.split import SC
 from hubbub.query.answer import AnswerColumn, QueryAnswer
 from hubbub.query.errors import QueryError, refused
 from hubbub.query.evaluation import AnyOutput, bundles_of, interval_of, output_of
-from hubbub.query.explain import explained
+from hubbub.query.explain import explain_plan
 from hubbub.query.formula import ALWAYS
 from hubbub.query.grid_method import GridMethod
 from hubbub.query.groups import PeopleGroup, comparable, groups_of
@@ -26,7 +26,7 @@ from hubbub.query.plan import QueryPlan, plan_query
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.quantiles import QuantileOutput
 from hubbub.query.rules import normalise
-from hubbub.query.selection import chosen_groups
+from hubbub.query.selection import choose_groups
 from hubbub.query.split_method import SplitMethod
 from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
@@ -35,16 +35,16 @@ from hubbub.query.tree import Tree
 
 
 class QueryEngine:
-    """Answers queries over one table; what was counted for one serves the next.
+    """Answers SQL queries over one table. Counts of reports are cached: a later query that needs them reads no report.
 
     Parameters
     ----------
     table
         The public columns and the reports.
     consistent
-        Of tables of HIO and HI: whether all levels answer together; None, where their cells are few enough.
+        For HIO and HI: whether all levels are combined by least squares. None: where they have few enough cells.
     minimum_people
-        Over fewer people than this, as public columns tell, nothing is answered, and no group is shown.
+        A group is answered only if at least so many people meet the public conditions and have its public keys.
 
     Example:
         >>> import numpy as np, hubbub as hb
@@ -71,8 +71,8 @@ class QueryEngine:
 
     @property
     def passes(self) -> int:
-        """How often reports were read: a query that needs nothing new reads none."""
-        return self._method.repeats
+        """How many times the reports were read. A query whose counts are all cached reads none."""
+        return self._method.passes
 
     def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
         """The answer of a SELECT, or the plan of an EXPLAIN SELECT, which reads no reports.
@@ -86,7 +86,7 @@ class QueryEngine:
         level
             How surely each interval holds the truth.
         explain
-            Whether an answer comes with its plan.
+            Whether the answer also holds the plan that EXPLAIN gives.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise InvalidValue("level", level, "a probability between 0 and 1")
@@ -99,7 +99,7 @@ class QueryEngine:
                     return self._answer(plan, level, only_plan=statement.explain, explain=explain)
                 except QueryError as error:
                     if error.start < 0:
-                        self._try_each(plan)  # which of the conditions and keys it is, with its place
+                        self._try_each(plan)  # raises an error that names the condition or key at fault
                     raise
         except QueryError as error:
             raise error.located(text) from None
@@ -119,7 +119,7 @@ class QueryEngine:
         groups = self._large_enough(every_group, strata[0])
         words = ""
         if only_plan or explain:
-            words = explained(plan, self.table, self._method, groups, outputs, strata, level)
+            words = explain_plan(plan, self.table, self._method, groups, outputs, strata, level)
         columns = tuple(
             AnswerColumn(c.name, c.output is not None, "" if c.output is None else outputs[c.output].how)
             for c in plan.columns
@@ -128,7 +128,7 @@ class QueryEngine:
             return QueryAnswer((), (), level, self.table.n, plan=words)
         cells = self._estimated(plan, public, outputs, strata, groups, level)
         values = [[row[k].value for k in range(len(outputs))] for row in cells]
-        shown = chosen_groups(
+        shown = choose_groups(
             self.table.connection(), plan, [comparable(plan, self.table.schema, group.keys) for group in groups], values
         )
         rows = tuple(
@@ -143,8 +143,8 @@ class QueryEngine:
         return QueryAnswer(columns, rows, level, self.table.n, bias, notes, words)
 
     def _large_enough(self, groups: Sequence[PeopleGroup], strata: Strata) -> list[PeopleGroup]:
-        """The groups that enough people may be in; refused if the query has none."""
-        sizes = [sum(strata.every[place].n for place in {place for place, _ in group.parts}) for group in groups]
+        """The groups of at least the minimum of people, by public columns; an error if there is none."""
+        sizes = [sum(strata.strata[place].n for place in {place for place, _ in group.parts}) for group in groups]
         enough = [group for group, people in zip(groups, sizes, strict=True) if people >= self._minimum_people]
         if groups and not enough:
             least = f"{self._minimum_people:,}"
@@ -177,7 +177,7 @@ class QueryEngine:
     ) -> list[list[AnswerInterval]]:
         """An interval for each group (row) and each aggregate."""
         cells: list[list[AnswerInterval]] = [[] for _ in groups]
-        wanted = [part for group in groups for part in group.parts]
+        parts = [part for group in groups for part in group.parts]
         measured: dict[int, list[object]] = {}
         for output in outputs:
             if isinstance(output, QuantileOutput):
@@ -188,16 +188,16 @@ class QueryEngine:
             place = next(k for k, bundle in enumerate(strata) if set(output.weights) <= set(bundle.weights))
             own = strata[place]
             if place not in measured:
-                measured[place] = self._method.measure(own, wanted)
+                measured[place] = self._method.measure(own, parts)
             spot = 0
             for row, group in zip(cells, groups, strict=True):
-                parts = measured[place][spot : spot + len(group.parts)]
+                sums = measured[place][spot : spot + len(group.parts)]
                 spot += len(group.parts)
-                row.append(interval_of(self._method, output, own, group, parts, level))
+                row.append(interval_of(self._method, output, own, group, sums, level))
         return cells
 
     def _check_types(self, plan: QueryPlan) -> None:
-        """Refuse conditions that are none, and keys whose types do not fit, before anything is counted."""
+        """Refuse conditions that are not boolean, and expressions whose types do not fit, before any report is read."""
         for condition in (*plan.condition.public, *plan.condition.atoms):
             kind = expression_type(self.table, condition)
             if kind not in ("BOOLEAN", '"NULL"'):

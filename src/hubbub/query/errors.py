@@ -1,4 +1,4 @@
-"""What becomes of a query that cannot be answered: an error that says where, why, and what could be asked instead."""
+"""The error of a query that cannot be answered: where, why, and what could be asked instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.query.tree import Tree
 
 
 class QueryError(HubbubError, ValueError):
-    """A query that is not answered, with the place in its text that is at fault.
+    """A query that is not answered, with the place of the fault in its text.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class QueryError(HubbubError, ValueError):
         self.line = line
         self.column = column
         self.start = start
-        """How many characters stand before the place at fault, until `located` has made a line and a column of it."""
+        """The offset of the fault in the text; -1 if unknown. `located` makes a line and a column of it."""
         place = "" if line is None else f"line {line}, column {column}: "
         super().__init__(f"{place}{problem}{f'; {instead}' if instead else ''}")
 

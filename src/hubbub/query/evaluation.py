@@ -1,4 +1,4 @@
-"""From what was measured of the parts of a group to its aggregates."""
+"""Makes the aggregates of a group from the sums that were measured for its parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyOutput = Output | QuantileOutput
 def interval_of(
     method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
 ) -> AnswerInterval:
-    """An aggregate of a group from what was measured, or predicted, of its parts.
+    """An aggregate of a group, with its interval, from the measured or predicted sums of its parts.
 
     Example:
         >>> from sqlglot import parse_one
@@ -38,8 +38,8 @@ def interval_of(
         >>> young = PeopleGroup((), ((0, PrivateAtom(0, ((0, 9),))),))
         >>> method = IntervalMethod(table, table.schema.mechanism)
         >>> count = Output(parse_one("COUNT(*)"), lambda tree: None)
-        >>> found = interval_of(method, count, strata, young, method.measure(strata, young.parts), 0.95)
-        >>> found.low < 1000 < found.high, found.most
+        >>> interval = interval_of(method, count, strata, young, method.measure(strata, young.parts), 0.95)
+        >>> interval.low < 1000 < interval.high, interval.most
         (True, 2000.0)
     """
     check_time()
@@ -49,12 +49,12 @@ def interval_of(
     totals: dict[Monomial, float] = {}
     for place in {place for place, _ in group.parts}:
         for weight in strata.weights:
-            totals[weight] = totals.get(weight, 0.0) + strata.every[place].totals[weight]
+            totals[weight] = totals.get(weight, 0.0) + strata.strata[place].totals[weight]
     return output.interval(joint, strata.weights, totals, level)
 
 
 def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
-    """The aggregate that an expression is.
+    """The aggregate that computes an expression.
 
     Example:
         >>> from sqlglot import parse_one
@@ -69,7 +69,7 @@ def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
 
 
 def bundles_of(outputs: Sequence[AnyOutput]) -> list[tuple[Monomial, ...]]:
-    """The weights of aggregates that are counted together: those of one measure, and counts with any of them.
+    """Bundles of weights that are counted together: those of one measure, and counts with those of any measure.
 
     Example:
         >>> from sqlglot import parse_one

@@ -17,10 +17,10 @@ from hubbub.query.strata import Strata
 from hubbub.query.sums_method import SumsMethod
 
 MOST_SHOWN = 4
-"""Of so many groups and formulas the plan is shown."""
+"""The plan shows at most so many groups and formulas."""
 
 
-def explained(
+def explain_plan(
     plan: QueryPlan,
     table: PrivateTable,
     method: SumsMethod,
@@ -47,7 +47,7 @@ def explained(
     schema, strata = table.schema, bundles[0]
     lines = [f"{schema.method}, epsilon {schema.epsilon:g}: {table.n:,} people, {_columns(schema)}"]
     public = " AND ".join(part.sql("duckdb") for part in plan.condition.public)
-    people = sum(stratum.n for stratum in strata.every)
+    people = sum(stratum.n for stratum in strata.strata)
     lines.append(f"public: {public or 'no condition'}: {people:,} people, looked up exactly")
     if plan.condition.atoms:
         lines += [f"  with {' / '.join(atom.sql('duckdb') for atom in plan.condition.atoms)} told apart"]

@@ -1,11 +1,11 @@
-"""A query's condition as a formula over private columns, and the parts of it that public columns decide."""
+"""Divides WHERE into conditions on public columns and a formula over private columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hubbub.query.codes import codes_wanted
+from hubbub.query.codes import matching_codes
 from hubbub.query.columns_of import private_names
 from hubbub.query.errors import refused
 from hubbub.query.rules.public_first import conjuncts
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 MOST_ATOMS = 16
-"""Public conditions that stand in one OR with private ones."""
+"""How many public conditions may stand in an OR with private ones."""
 
 
 @dataclass(frozen=True)
 class PrivateAtom:
-    """A private column, by its place, and the codes that are wanted of it."""
+    """The code of a private column, given by its index, is one of these."""
 
     column: int
     runs: Runs
@@ -29,21 +29,21 @@ class PrivateAtom:
 
 @dataclass(frozen=True)
 class PublicAtom:
-    """A condition on public columns, by its place among `Condition.atoms`."""
+    """A condition on public columns, by its index in `Condition.atoms`."""
 
     place: int
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """All parts must hold; without parts it always does."""
+    """All parts hold; without parts, always true."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """One of the parts must hold; without parts it never does."""
+    """At least one part holds; without parts, never true."""
 
     parts: tuple[Formula, ...]
 
@@ -55,18 +55,18 @@ NEVER = AnyOf(())
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A WHERE: what everyone must meet in public columns, and a formula over private ones.
+    """WHERE, divided into public conditions and a formula over private columns.
 
     Parameters
     ----------
     public
-        Conditions that rest on public columns alone, all of which must hold.
+        Conditions on public columns alone, all of which must hold.
     atoms
-        Public conditions that stand beside private ones below an OR: which of them hold is looked up for each person.
+        Public conditions in an OR with private ones. Which of them hold is looked up for each person.
     formula
-        What must hold besides.
+        What must hold beside `public`.
     notes
-        What the asker should know of how it was read.
+        Remarks for the user on how a condition was read.
     """
 
     public: tuple[Tree, ...]
@@ -76,7 +76,7 @@ class Condition:
 
 
 def condition_of(where: Tree | None, schema: TableSchema) -> Condition:
-    """Divide a normalised WHERE into what public columns decide and a formula over private ones.
+    """Divide a normalised WHERE into public conditions and a formula over private columns.
 
     Example:
         >>> from hubbub import Ordinal
@@ -117,7 +117,7 @@ def _formula(node: Tree, schema: TableSchema, atoms: dict[str, Tree], notes: set
         problem = f"{private[0]} and {private[1]} are private: they cannot be compared with each other"
         raise refused(node, problem, "compare each with a literal")
     place = next(k for k, column in enumerate(schema.private) if column.name == private[0])
-    return PrivateAtom(place, codes_wanted(node, schema.private[place], notes))
+    return PrivateAtom(place, matching_codes(node, schema.private[place], notes))
 
 
 def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
@@ -137,20 +137,20 @@ def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
     return [*together, *(part for part in parts if private_names(part, schema))]
 
 
-def decided(formula: Formula, truths: tuple[bool, ...]) -> Formula:
-    """The formula that is left over private columns when it is known which public conditions hold.
+def resolve_public(formula: Formula, truths: tuple[bool, ...]) -> Formula:
+    """The formula over private columns that remains when the truth of each public condition is known.
 
     Example:
-        >>> decided(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (False,))
+        >>> resolve_public(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (False,))
         PrivateAtom(column=0, runs=((0, 8),))
-        >>> decided(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (True,)) == ALWAYS
+        >>> resolve_public(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (True,)) == ALWAYS
         True
     """
     if isinstance(formula, PublicAtom):
         return ALWAYS if truths[formula.place] else NEVER
     if isinstance(formula, PrivateAtom):
         return formula if formula.runs else NEVER
-    parts = [decided(part, truths) for part in formula.parts]
+    parts = [resolve_public(part, truths) for part in formula.parts]
     absorbing, neutral = (NEVER, ALWAYS) if isinstance(formula, AllOf) else (ALWAYS, NEVER)
     if absorbing in parts:
         return absorbing

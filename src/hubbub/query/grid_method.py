@@ -1,4 +1,4 @@
-"""Tables whose people reported on grids (HDG): models of how people are spread, fitted to the reports."""
+"""Sums for HDG tables, where people report their cell of a grid: from models that are fitted to the reports."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from hubbub.query.monomials import Floats, Monomial
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.runs import as_selection, size_of
 from hubbub.query.strata import BlockRows, Strata
-from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.sums_method import GroupPart, SumsMethod
 from hubbub.query.time_limit import check_time
 
-MOST_KEPT = 256
-"""The models of so many strata and weights are kept."""
+MOST_CACHED = 256
+"""For how many strata and weights models are cached."""
 Key = tuple[str, Monomial, int]
-"""The name of a stratum, a weight, and its sign: a model is of what is never negative."""
+"""The name of a stratum, a weight, and a sign: positive and negative values of a weight have a model each."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedModels:
-    """What all reports, and then each of some parts of them, say of a weight; and its known total."""
+    """The total of a weight, and models of its distribution, the first from all reports, the others from a part."""
 
     total: float
     models: list[GridModel]
@@ -41,14 +41,16 @@ class FittedModels:
 
 @dataclass(frozen=True, eq=False)
 class GridSums:
-    """The sums of a stratum by all reports, and by each part of them (row)."""
+    """The sums of a stratum estimated from all reports, and from each part of the reports (a row each)."""
 
     value: Floats
     parts: Floats
 
 
 class GridMethod(SumsMethod):
-    """Shares of models, times known totals. Answers are not unbiased, and the variance is of the noise alone.
+    """Estimates a sum as the known total times the share that the model puts in the boxes.
+
+    Answers are not unbiased, and their variance covers the noise alone.
 
     Parameters
     ----------
@@ -67,33 +69,33 @@ class GridMethod(SumsMethod):
         self._table = table
         self._mechanism = mechanism
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
-        self._kept: OrderedDict[Key, FittedModels] = OrderedDict()
+        self._cache: OrderedDict[Key, FittedModels] = OrderedDict()
         self._passes = 0
 
     @property
-    def repeats(self) -> int:
+    def passes(self) -> int:
         return self._passes
 
-    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[GridSums]:
-        places = {place for place, formula in wanted if formula != ALWAYS}
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[GridSums]:
+        places = {place for place, formula in parts if formula != ALWAYS}
         keys = {
-            (strata.every[place].name, weight, sign): place
+            (strata.strata[place].name, weight, sign): place
             for place in places
             for weight in strata.weights
             for sign in (1, -1)
         }
-        missing = {key: place for key, place in keys.items() if key not in self._kept}
+        missing = {key: place for key, place in keys.items() if key not in self._cache}
         if missing:
             self._passes += 1
-            self._kept.update(self._fitted(strata, missing))
-        sums = [self._sums(strata, place, formula) for place, formula in wanted]
-        while len(self._kept) > max(MOST_KEPT, len(keys)):
-            self._kept.popitem(last=False)
+            self._cache.update(self._fitted(strata, missing))
+        sums = [self._sums(strata, place, formula) for place, formula in parts]
+        while len(self._cache) > max(MOST_CACHED, len(keys)):
+            self._cache.popitem(last=False)
         return sums
 
     def _sums(self, strata: Strata, place: int, formula: Formula) -> GridSums:
         check_time()
-        stratum = strata.every[place]
+        stratum = strata.strata[place]
         if formula == ALWAYS:
             known = np.array([stratum.totals[weight] for weight in strata.weights])
             return GridSums(known, np.repeat(known[None], PARTS, axis=0))
@@ -101,7 +103,7 @@ class GridMethod(SumsMethod):
         values = np.zeros((PARTS + 1, len(strata.weights)))
         for column, weight in enumerate(strata.weights):
             for sign in (1, -1):
-                fitted = self._kept[stratum.name, weight, sign]
+                fitted = self._cache[stratum.name, weight, sign]
                 if fitted.total:
                     shares = [sum(model.share(box) for box in boxes) for model in fitted.models]
                     values[:, column] += sign * fitted.total * np.array(shares)
@@ -135,7 +137,7 @@ class GridMethod(SumsMethod):
         }
 
     def _add(self, counts: Floats, grid: Grid, rows: range, block: BlockRows, place: int, weights: Floats) -> None:
-        """Add what the reports of a grid and a block support, part by part; the last column is the total."""
+        """Add the supports from reports of a grid and a block, a row for each part; the last column is the total."""
         group = self._table.reports(grid, rows)
         if group is None or not block.rows.size:
             return
@@ -162,10 +164,10 @@ class GridMethod(SumsMethod):
             )
         return shares
 
-    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[SumsWithError]:
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
         predicted = []
-        for place, formula in wanted:
-            stratum = strata.every[place]
+        for place, formula in parts:
+            stratum = strata.strata[place]
             totals = np.array([stratum.totals[weight] for weight in strata.weights])
             products = np.array([[stratum.totals[a * b] for b in strata.weights] for a in strata.weights])
             share, square = (1.0, 0.0) if formula == ALWAYS else self._expected(formula)
@@ -188,8 +190,8 @@ class GridMethod(SumsMethod):
         off = by_part - by_part.mean(axis=0)
         return JointEstimate(value, (off.T @ off / (PARTS - 1) / PARTS,), "heuristic")
 
-    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
-        if wanted[1] == ALWAYS:
+    def describe(self, strata: Strata, part: GroupPart) -> list[str]:
+        if part[1] == ALWAYS:
             return ["known exactly: no private column decides"]
         grids = ", ".join("x".join(map(str, self._mechanism.shape(grid))) for grid in self._mechanism.grids)
         return [

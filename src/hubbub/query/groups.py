@@ -1,4 +1,4 @@
-"""The groups of a query: the keys of each, and the strata and formulas that make it up."""
+"""The groups of a query: the keys of each group, and the strata and formulas that make it up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from hubbub.core.domain import Numeric
 from hubbub.query.errors import QueryError
-from hubbub.query.formula import NEVER, AllOf, Formula, PrivateAtom, decided
+from hubbub.query.formula import NEVER, AllOf, Formula, PrivateAtom, resolve_public
 from hubbub.query.plan import QueryPlan
 from hubbub.query.schema import TableSchema
 from hubbub.query.strata import MOST_STRATA, Strata
-from hubbub.query.sums_method import Wanted
+from hubbub.query.sums_method import GroupPart
 from hubbub.query.time_limit import check_time
 
 MOST_PARTS = 100_000
@@ -23,16 +23,16 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True, eq=False)
 class PeopleGroup:
-    """A group: its keys in the order of GROUP BY, and which people of which strata are in it."""
+    """A group: its keys in the order of GROUP BY, and its parts, each a stratum and a formula for its people."""
 
     keys: tuple[Any, ...]
-    parts: tuple[Wanted, ...]
+    parts: tuple[GroupPart, ...]
 
 
 def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[PeopleGroup]:
-    """All groups that somebody may be in.
+    """All groups that may have members.
 
-    Of public keys those are there that occur. Of private keys all values are: whether nobody has one is not known.
+    Public keys take the values that occur. Private keys take all values, as it is not known which ones occur.
 
     Example:
         >>> import hubbub as hb
@@ -49,9 +49,9 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
         >>> [group.keys for group in groups_of(plan, schema, strata)]
         [('yes',), ('no',)]
     """
-    shared: dict[tuple[Any, ...], list[Wanted]] = {}
-    for place, stratum in enumerate(strata.every):
-        formula = decided(plan.condition.formula, stratum.truths)
+    shared: dict[tuple[Any, ...], list[GroupPart]] = {}
+    for place, stratum in enumerate(strata.strata):
+        formula = resolve_public(plan.condition.formula, stratum.truths)
         parts = shared.setdefault(stratum.keys, [])
         if formula != NEVER:
             parts.append((place, formula))
@@ -85,7 +85,7 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
 
 
 def comparable(plan: QueryPlan, schema: TableSchema, keys: Sequence[Any]) -> tuple[Any, ...]:
-    """The keys of a group as HAVING and ORDER BY see them: of a cell of numbers, the number in its middle.
+    """The keys of a group as HAVING and ORDER BY compare them: a cell of numbers counts as its middle.
 
     Example:
         >>> from hubbub import Numeric
@@ -98,18 +98,18 @@ def comparable(plan: QueryPlan, schema: TableSchema, keys: Sequence[Any]) -> tup
         >>> comparable(plan_query(normalise(parse(text).select, schema), schema), schema, ["20 to 30"])
         (25.0,)
     """
-    seen = []
+    values = []
     for key, value in zip(plan.keys, keys, strict=True):
         domain = None if key.private is None else schema.private[key.private].domain
         if isinstance(domain, Numeric) and value is not None:
             cell = (domain.labels or ()).index(value)
             value = float(domain.edges[cell] + domain.edges[cell + 1]) / 2
-        seen.append(value)
-    return tuple(seen)
+        values.append(value)
+    return tuple(values)
 
 
 def _narrowed(formula: Formula, columns: Sequence[int], codes: Sequence[int]) -> Formula:
-    """A formula for those alone who have some codes of some columns."""
+    """A formula that also asks for given codes of some columns."""
     if not columns:
         return formula
     atoms = tuple(PrivateAtom(column, ((code, code),)) for column, code in zip(columns, codes, strict=True))

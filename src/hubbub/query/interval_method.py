@@ -1,4 +1,4 @@
-"""Tables whose people reported intervals: HIO, HI and MG."""
+"""Sums for HIO, HI and MG tables, where people report the interval that holds their value."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hubbub.query.box_terms import MOST_WEIGHED, FormulaTerms, formula_terms, ma
 from hubbub.query.formula import Formula
 from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals
 from hubbub.query.joint import JointEstimate
-from hubbub.query.monomials import Floats, Monomial, counted, needed
+from hubbub.query.monomials import Floats, Monomial, monomials_to_count, with_products
 from hubbub.query.private_table import Level, PrivateTable
 from hubbub.query.strata import Strata, Stratum
-from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.sums_method import GroupPart, SumsMethod
 from hubbub.query.support_counts import SupportCounts
 from hubbub.query.time_limit import check_time
 
 CellAmounts = Callable[[Sequence[Monomial], LevelCells], Floats]
-"""How much of each weight (row) is estimated to be in each cell of a level (column)."""
+"""Estimates the sum of each weight (row) over the people in each cell of a level (column)."""
 
 
 @dataclass(frozen=True, eq=False)
 class OracleReport:
-    """The oracle of a level, and what a report of it tells: how often it supports a cell that is not its own."""
+    """The oracle of a level; how often a report supports a wrong cell, and how much more often the right one."""
 
     oracle: FrequencyOracle
     false_mean: float
@@ -39,16 +39,16 @@ class OracleReport:
 
 
 class IntervalMethod(SumsMethod):
-    """Sums over cells of levels, plain or by least squares over all of them.
+    """Estimates a sum from the cells that make up its boxes, or from all cells of all levels by least squares.
 
     Parameters
     ----------
     table
-        Whose reports are asked.
+        The table with the reports.
     mechanism
-        How they were made.
+        The mechanism that made them.
     consistent
-        Whether all levels answer together; None lets it be so where the cells of all levels are few enough.
+        Whether all levels are combined by least squares. None: where they have few enough cells.
 
     Example:
         >>> from hubbub.query.example_table import example_table
@@ -70,49 +70,49 @@ class IntervalMethod(SumsMethod):
         self._sizes = table.level_sizes()
         self.counts = SupportCounts(table, mechanism)
         self._terms: dict[tuple[Formula, bool], FormulaTerms] = {}
-        self._kept = 0  # cells in all of them
+        self._cached_cells = 0  # of all terms
         self._reports: dict[Level, OracleReport] = {}
 
     @property
-    def repeats(self) -> int:
+    def passes(self) -> int:
         return self.counts.passes
 
-    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
-        terms = [self._cells(strata, formula) for _, formula in wanted]
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[StratumSums]:
+        terms = [self._cells(strata, formula) for _, formula in parts]
         needs: dict[int, dict[Level, list[Codes]]] = {}
-        for (place, _), chosen in zip(wanted, terms, strict=True):
+        for (place, _), chosen in zip(parts, terms, strict=True):
             for term in chosen.terms.terms:
                 if self._sizes.get(term.level):
                     needs.setdefault(place, {}).setdefault(term.level, []).append(term.cells)
         unions = {p: {lv: np.unique(np.concatenate(cs)) for lv, cs in levels.items()} for p, levels in needs.items()}
-        monomials = counted(needed(strata.weights))
+        monomials = monomials_to_count(with_products(strata.weights))
         self.counts.count(strata, unions, monomials)
-        parts = []
-        for (place, _), chosen in zip(wanted, terms, strict=True):
+        sums = []
+        for (place, _), chosen in zip(parts, terms, strict=True):
             amounts = self._counted(strata, place, monomials)
-            parts.append(self._sums(strata, strata.every[place], chosen, amounts))
+            sums.append(self._sums(strata, strata.strata[place], chosen, amounts))
         self.counts.supports.forget()
-        return parts
+        return sums
 
-    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[StratumSums]:
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[StratumSums]:
         def even(stratum: Stratum) -> CellAmounts:
-            def amounts(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+            def amounts(monomials: Sequence[Monomial], term: LevelCells) -> Floats:
                 cells = cells_of(self._mechanism.dimensions, term.level)
-                totals = np.array([stratum.totals[monomial] for monomial in wanted])
+                totals = np.array([stratum.totals[monomial] for monomial in monomials])
                 return np.repeat(totals[:, None] / cells, term.cells.size, axis=1)
 
             return amounts
 
         return [
-            self._sums(strata, strata.every[place], self._cells(strata, formula), even(strata.every[place]))
-            for place, formula in wanted
+            self._sums(strata, strata.strata[place], self._cells(strata, formula), even(strata.strata[place]))
+            for place, formula in parts
         ]
 
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
         return joint_intervals(self._n, self._mechanism.divided, parts)
 
-    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
-        chosen = self._cells(strata, wanted[1])
+    def describe(self, strata: Strata, part: GroupPart) -> list[str]:
+        chosen = self._cells(strata, part[1])
         if not chosen.terms.terms:
             return ["known exactly: no private column decides"]
         levels = len(chosen.terms.terms)
@@ -136,14 +136,14 @@ class IntervalMethod(SumsMethod):
         check_time()
         consistent = self._consistent
         if consistent is None:
-            consistent = may_be_consistent(self._mechanism, len(strata.every), self._sizes, strata.formulas)
+            consistent = may_be_consistent(self._mechanism, len(strata.strata), self._sizes, strata.formulas)
         key = formula, consistent
         if key not in self._terms:
             chosen = formula_terms(self._mechanism, formula, self._n, consistent=consistent)
-            self._kept += chosen.terms.cells
-            if len(self._terms) > 4096 or self._kept > MOST_WEIGHED:
+            self._cached_cells += chosen.terms.cells
+            if len(self._terms) > 4096 or self._cached_cells > MOST_WEIGHED:
                 self._terms.clear()
-                self._kept = chosen.terms.cells
+                self._cached_cells = chosen.terms.cells
             self._terms[key] = chosen
         return self._terms[key]
 
@@ -154,14 +154,14 @@ class IntervalMethod(SumsMethod):
         return self._n / size if self._mechanism.divided else 1.0
 
     def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> CellAmounts:
-        """What is in each cell by the reports."""
+        """Estimates, from the counted supports, what is in each cell."""
         sources = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
         sources |= {monomial: (monomial, 0) for monomial in monomials}
 
-        def amounts(wanted: Sequence[Monomial], term: LevelCells) -> Floats:
+        def amounts(monomials: Sequence[Monomial], term: LevelCells) -> Floats:
             report = self._report(term.level)
             rows = []
-            for source, row in (sources[monomial] for monomial in wanted):
+            for source, row in (sources[monomial] for monomial in monomials):
                 counts, totals = self.counts.of(strata, place, source, term.level, term.cells)
                 rows.append(counts[row] - report.false_mean * totals[row])
             return np.array(rows) * (self._scale(term.level) / report.gap)
@@ -179,14 +179,14 @@ class IntervalMethod(SumsMethod):
         check_time()
         weights = strata.weights
         size = len(weights)
-        every = needed(weights)
+        every = with_products(weights)
         own = [every.index(weight) for weight in weights]
         pairs = np.array([[every.index(a * b) for b in weights] for a in weights]).reshape(size, size)
         totals = np.array([stratum.totals[monomial] for monomial in every])
         levels = {}
         for term in chosen.terms.terms:
             scale = self._scale(term.level)
-            if not np.isfinite(scale):  # nobody reported on it: nothing is known of the sum
+            if not np.isfinite(scale):  # nobody reported on the level: the sum is unknown
                 nothing = np.full((size, size), np.nan)
                 levels[term.level] = LevelSums(1.0, (np.nan, 0.0, 0.0), np.zeros(size), nothing, nothing)
                 continue

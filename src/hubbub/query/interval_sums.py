@@ -14,7 +14,7 @@ from hubbub.query.monomials import Floats
 
 @dataclass(frozen=True, eq=False)
 class LevelSums:
-    """What a level adds to the sums of a stratum.
+    """The contribution of a level to the sums of a stratum.
 
     With c the weight of each cell, and w_j what people are weighed with: the sums over people of c w_j, of c w_j w_k
     and of c^2 w_j w_k, all estimated; and A, B, C of the variance A + B c + C c^2 of one report (`report_variance`).
@@ -29,7 +29,7 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class StratumSums:
-    """The sums of a stratum, level by level; its totals and their products, which are known, and their multiple."""
+    """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total."""
 
     known: float
     totals: Floats

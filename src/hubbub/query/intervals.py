@@ -1,4 +1,4 @@
-"""Intervals of ratios and of roots, and what an answer holds of a number."""
+"""Intervals of ratios and of square roots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.query.joint import JointEstimate
 
 @dataclass(frozen=True)
 class AnswerInterval:
-    """An estimate, its interval, and what it lies between for certain. What is not known is NaN, or infinite."""
+    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite."""
 
     value: float
     low: float
@@ -24,24 +24,24 @@ class AnswerInterval:
 
 
 def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: float, most: float) -> AnswerInterval:
-    """Fieller's interval of a ratio of two sums: all r for which top - r bottom is not told from 0.
+    """Fieller's interval of a ratio of two sums: all r for which top - r bottom does not differ significantly from 0.
 
     Parameters
     ----------
     top, bottom
-        The two sums, with their gradients in the estimated ones.
+        The two sums, with their gradients with respect to the estimates.
     joint
-        Those, with their covariances.
+        The estimates with their covariances.
     reach
-        How many standard errors an interval reaches.
+        The half width of an interval in standard errors.
     least, most
-        What the ratio lies between for certain.
+        The range of possible values of the ratio.
 
     Example:
         >>> joint = JointEstimate(np.array([8.0, 2.0]), (np.diag([1.0, 0.25]),))
         >>> top, bottom = Dual(8.0, np.array([1.0, 0.0])), Dual(2.0, np.array([0.0, 1.0]))
-        >>> found = fieller(top, bottom, joint, 1.0, -math.inf, math.inf)
-        >>> round(found.low, 2), found.value, round(found.high, 2)
+        >>> interval = fieller(top, bottom, joint, 1.0, -math.inf, math.inf)
+        >>> round(interval.low, 2), interval.value, round(interval.high, 2)
         (3.08, 4.0, 5.45)
         >>> fieller(top, bottom, joint, 4.0, -math.inf, math.inf).high  # the denominator may be 0
         inf
@@ -52,7 +52,7 @@ def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: 
     stderr = math.sqrt(joint.variance(ratio.gradient))
     own = joint.variance(bottom.gradient)
     a = bottom.value**2 - reach**2 * own
-    if not a > 0 or not math.isfinite(own):  # the denominator is not told from 0: any ratio may be
+    if not a > 0 or not math.isfinite(own):  # the denominator may be 0: any ratio is possible
         return AnswerInterval(ratio.value, -math.inf, math.inf, stderr, least, most)
     b = top.value * bottom.value - reach**2 * joint.covariance(top.gradient, bottom.gradient)
     c = top.value**2 - reach**2 * joint.variance(top.gradient)
@@ -61,12 +61,12 @@ def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float, least: 
 
 
 def root_interval(square: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
-    """The interval of a root: that of what it is taken of.
+    """The interval of a square root: the roots of the ends of its argument's interval.
 
     Example:
         >>> joint = JointEstimate(np.array([16.0]), (np.array([[49.0]]),))
-        >>> found = root_interval(Dual(16.0, np.ones(1)), joint, 1.0)
-        >>> found.low, found.value, round(found.high, 2)
+        >>> interval = root_interval(Dual(16.0, np.ones(1)), joint, 1.0)
+        >>> interval.low, interval.value, round(interval.high, 2)
         (3.0, 4.0, 4.8)
     """
     if math.isnan(square.value) or not np.isfinite(square.gradient).all():

@@ -1,4 +1,4 @@
-"""Several sums over the same people, with their covariances."""
+"""Estimates of several sums over the same people, with their covariances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.query.monomials import Floats
 
 @dataclass(frozen=True, eq=False)
 class SumsWithError:
-    """Sums of a stratum, and their covariance; those of other strata are independent of it."""
+    """Sums of a stratum and their covariance. Sums of different strata are independent."""
 
     value: Floats
     covariance: Floats
@@ -21,15 +21,15 @@ class SumsWithError:
 
 @dataclass(frozen=True, eq=False)
 class JointEstimate:
-    """Estimates of several sums, and how their errors go together.
+    """Estimates of several sums, with the covariance of their errors.
 
     Parameters
     ----------
     value
         The estimates.
     covariances
-        Matrices that add up to the covariance, the first of them that of the noise. They are estimates: chance can make
-        what the others add to a variance negative, but of the noise at least a quarter is left.
+        Matrices that add up to the covariance; the first is that of the noise. The others are estimates and can by
+        chance be negative: a variance is at least a quarter of that of the noise.
     bias
         As of an `Estimate`.
 
@@ -44,18 +44,18 @@ class JointEstimate:
     bias: Bias = "none"
 
     def variance(self, weights: Floats) -> float:
-        """Of a weighted sum of the estimates."""
+        """The variance of a weighted sum of the estimates."""
         forms = [float(weights @ matrix @ weights) for matrix in self.covariances]
         total = sum(forms)
         return np.inf if np.isnan(total) else max(total, forms[0] / 4, 0.0)
 
     def covariance(self, left: Floats, right: Floats) -> float:
-        """Of two weighted sums of the estimates."""
+        """The covariance of two weighted sums of the estimates."""
         return float(sum(left @ matrix @ right for matrix in self.covariances))
 
 
 def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:
-    """The sums of several strata, each with the matrix that makes them (rows) of its weights (columns).
+    """Add up the sums of several strata. Each comes with the matrix that maps its weights (columns) to the sums (rows).
 
     Example:
         >>> part = SumsWithError(np.array([3.0]), np.array([[4.0]]))

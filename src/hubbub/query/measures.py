@@ -1,4 +1,4 @@
-"""What must be known of a public expression before it is summed: that it is a number, finite, and where it lies."""
+"""Looks at the values of a public expression before it is summed: its type, range, and missing values."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")
 
 @dataclass(frozen=True)
 class MeasureProfile:
-    """A public expression over the people who meet the public conditions."""
+    """The range and the missing values of a public expression, over the people who meet the public conditions."""
 
     sql: str
     missing: int
     least: float
     most: float
     centre: float
-    """Near the mean, and short: sums of squares are taken around it."""
+    """A number near the mean with few digits. Sums of squares are taken around it."""
     kind: str = ""
-    """The type of what is no number, and can be counted alone; its `sql` is then 1 where it is known, else NULL."""
+    """The type of an expression that is not a number and can only be counted; `sql` is then 1, or NULL if missing."""
 
 
 def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
-    """Look at a public expression; numbers that are not finite are refused.
+    """The profile of a public expression; an error if a value is not finite.
 
     Example:
         >>> import hubbub as hb
@@ -44,8 +44,8 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
         >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
         >>> reports = schema.mechanism.randomize([[3], [8], [1]], hb.Random(seed=1))
         >>> table = MemoryTable(schema, reports, {"price": [2.5, 4.0, None]})
-        >>> found = profile(table, parse_one("price * 2"), [])
-        >>> found.missing, found.least, found.most, found.centre
+        >>> measure = profile(table, parse_one("price * 2"), [])
+        >>> measure.missing, measure.least, measure.most, measure.centre
         (1, 5.0, 8.0, 6.5)
     """
     text = tree.sql("duckdb")
@@ -56,8 +56,8 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
         known = f"CASE WHEN ({text}) IS NULL THEN NULL ELSE 1 END"
         return MeasureProfile(known, int(rows[0][0]), math.nan, math.nan, 0.0, kind)
     number = f"CAST(({text}) AS DOUBLE)"
-    asked = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
-    rows = evaluate(table, f"SELECT {asked} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608
+    selected = "COUNT(*) - COUNT(x), MIN(x), MAX(x), AVG(x), COUNT(*) FILTER (WHERE NOT isfinite(x))"
+    rows = evaluate(table, f"SELECT {selected} FROM (SELECT {number} AS x FROM {table.relation} WHERE {where})", tree)  # noqa: S608
     missing, least, most, mean, wrong = rows[0]
     if wrong:
         raise refused(tree, f"{text} is NaN or infinite for {wrong:,} people", "leave them out by a condition")
@@ -68,8 +68,8 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     return MeasureProfile(text, int(missing), _number(least), _number(most), centre)
 
 
-def check_number(tree: Tree, found: MeasureProfile) -> None:
-    """Refuse to sum or to order what is no number.
+def check_number(tree: Tree, measure: MeasureProfile) -> None:
+    """Refuse to sum or to order an expression that is not a number.
 
     Example:
         >>> from sqlglot import parse_one
@@ -78,12 +78,12 @@ def check_number(tree: Tree, found: MeasureProfile) -> None:
             ...
         hubbub.query.errors.QueryError: os is VARCHAR, no number; sum, average and order numbers
     """
-    if found.kind:
-        raise refused(tree, f"{tree.sql('duckdb')} is {found.kind}, no number", "sum, average and order numbers")
+    if measure.kind:
+        raise refused(tree, f"{tree.sql('duckdb')} is {measure.kind}, no number", "sum, average and order numbers")
 
 
 def expression_type(table: PrivateTable, tree: Tree) -> str:
-    """The type that the database gives a public expression; types that do not fit are refused.
+    """The DuckDB type of a public expression; an error if types do not fit.
 
     Example:
         >>> import hubbub as hb
@@ -100,7 +100,7 @@ def expression_type(table: PrivateTable, tree: Tree) -> str:
 
 
 def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]]:
-    """Ask the database; what it refuses is an error at the expression in question.
+    """Run a statement of the database. If it fails, the error names the place of an expression in the query.
 
     Example:
         >>> from sqlglot import parse_one

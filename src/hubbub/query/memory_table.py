@@ -14,7 +14,7 @@ from hubbub.protocols.ranges.grids import GridReports
 from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports
 from hubbub.protocols.ranges.split import SplitReports
 from hubbub.query.private_table import Level, PrivateTable, rows_within
-from hubbub.query.sandbox import lock, open_database, quoted
+from hubbub.query.sandbox import lock, open_database, quote_name
 from hubbub.query.schema import ROW, TableSchema
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class MemoryTable(PrivateTable):
     schema
         The columns, and how people reported.
     reports
-        What they said, as `schema.mechanism.randomize` gives it.
+        The reports, as `schema.mechanism.randomize` returns them.
     public
-        Each public column: values of one a person, None where there is none.
+        The values of each public column, one for each person; None is NULL.
 
     Example:
         >>> import hubbub as hb
@@ -57,7 +57,7 @@ class MemoryTable(PrivateTable):
         self._connection = _filled(schema, public, reports.n)
 
     def with_reports(self, reports: TableReports) -> MemoryTable:
-        """The same people and public columns, with other reports: for simulations that draw them again and again."""
+        """A table of the same people and public columns with other reports, for simulations of many runs."""
         if reports.n != self._n:
             raise InvalidValue("reports", reports.n, f"reports of the {self._n} people")
         other = copy(self)
@@ -113,15 +113,15 @@ def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyC
     import pyarrow as pa
 
     connection = open_database()
-    declared = ", ".join(f"{quoted(column.name)} {column.type}" for column in schema.public)
-    connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{', ' if declared else ''}{declared})")
+    declared = ", ".join(f"{quote_name(column.name)} {column.type}" for column in schema.public)
+    connection.execute(f"CREATE TABLE people ({quote_name(ROW)} BIGINT{', ' if declared else ''}{declared})")
     arrays = {ROW: pa.array(np.arange(n))}
     arrays |= {column.name: _arrow(public[column.name]) for column in schema.public}
-    given = pa.table(arrays)
-    connection.register("given", given)
+    rows = pa.table(arrays)
+    connection.register("given", rows)
     connection.execute("INSERT INTO people SELECT * FROM given")  # no name of a query is in it
     connection.unregister("given")
-    return lock(connection, table_bytes=given.nbytes)
+    return lock(connection, table_bytes=rows.nbytes)
 
 
 def _arrow(values: Any) -> Any:

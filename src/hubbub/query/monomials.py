@@ -1,4 +1,4 @@
-"""What people are weighed with in a sum: 1, or a power of a public expression."""
+"""The weights of people in a sum: 1, or a power of a public expression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, order=True)
 class Monomial:
-    """A power of a public expression; where that is NULL, 0. The power 0 is 1 where it is not NULL.
+    """A power of a public expression, and 0 where the expression is NULL. The power 0 is 1 where it is not NULL.
 
     Parameters
     ----------
@@ -66,22 +66,22 @@ class Monomial:
 EVERYBODY = Monomial("", 0)
 
 
-def needed(weights: Iterable[Monomial]) -> list[Monomial]:
-    """The weights and the products of any two of them: what sums and their covariances rest on.
+def with_products(weights: Iterable[Monomial]) -> list[Monomial]:
+    """The weights and all products of two weights: the sums, and what their covariances are computed from.
 
     Example:
-        >>> [monomial.power for monomial in needed([Monomial("x", 0), Monomial("x")])]
+        >>> [monomial.power for monomial in with_products([Monomial("x", 0), Monomial("x")])]
         [0, 1, 2]
     """
-    every = list(weights)
-    return sorted({*every, *(a * b for a in every for b in every)})
+    factors = list(weights)
+    return sorted({*factors, *(a * b for a in factors for b in factors)})
 
 
-def counted(monomials: Iterable[Monomial]) -> list[Monomial]:
-    """Those that must be counted, as a count tells the square of what it counts too.
+def monomials_to_count(monomials: Iterable[Monomial]) -> list[Monomial]:
+    """The monomials that must be counted: the count of a monomial also gives the count of its square.
 
     Example:
-        >>> [monomial.power for monomial in counted([Monomial("x", power) for power in range(5)])]
+        >>> [monomial.power for monomial in monomials_to_count([Monomial("x", power) for power in range(5)])]
         [0, 1, 2, 3]
     """
     every = sorted(set(monomials))
@@ -90,6 +90,6 @@ def counted(monomials: Iterable[Monomial]) -> list[Monomial]:
         root = Monomial(monomial.base, monomial.power // 2)
         if monomial.power < 2 or monomial.power % 2 or root not in every or root.power == 0:
             chosen.append(monomial)
-    told = {Monomial(monomial.base, 2 * monomial.power) for monomial in chosen}
-    half = {Monomial(monomial.base, monomial.power // 2) for monomial in every if monomial not in {*chosen, *told}}
+    squares = {Monomial(monomial.base, 2 * monomial.power) for monomial in chosen}
+    half = {Monomial(monomial.base, monomial.power // 2) for monomial in every if monomial not in {*chosen, *squares}}
     return sorted({*chosen, *half})

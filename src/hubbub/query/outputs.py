@@ -1,4 +1,4 @@
-"""An aggregate as a function of a few sums: its value, its interval, and what it can be."""
+"""An aggregate as a function of a few sums: its value, its interval, and its possible range."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Output:
     tree
         The normalised expression.
     profiles
-        Looks at a measure.
+        Gives the profile of a measure.
 
     Example:
         >>> import numpy as np
@@ -40,8 +40,8 @@ class Output:
         >>> [weight.power for weight in mean.weights], mean.how
         ([1, 0], "a ratio of sums: its interval is Fieller's")
         >>> sums = JointEstimate(np.array([400.0, 100.0]), (np.array([[90.0, 20.0], [20.0, 9.0]]),))
-        >>> found = mean.interval(sums, mean.weights, {}, 0.95)
-        >>> round(found.low, 2), found.value, round(found.high, 2)
+        >>> interval = mean.interval(sums, mean.weights, {}, 0.95)
+        >>> round(interval.low, 2), interval.value, round(interval.high, 2)
         (3.84, 4.0, 4.18)
     """
 
@@ -77,9 +77,9 @@ class Output:
         joint
             The sums and their covariances.
         weights
-            What each sum is of.
+            The weight of each sum.
         totals
-            The sums over all people who may be in the group: what a sum of what is never negative cannot exceed.
+            The sums over all people who may be in the group: upper bounds of sums that are never negative.
         level
             How surely the interval holds the truth.
         """
@@ -144,7 +144,7 @@ class Output:
         return self._texts[id(node)]
 
     def _present(self, node: Tree) -> Monomial:
-        """What counts those of whom an expression is known."""
+        """The weight that counts the people for whom an expression is not NULL."""
         measure = self._profiles.get(self._text(node.this))
         return EVERYBODY if measure is None or not measure.missing else Monomial(measure.sql, 0)
 
@@ -204,7 +204,7 @@ class Output:
         return left * right if isinstance(node, exp.Mul) else left / right
 
     def _bounds(self, totals: Mapping[Monomial, float]) -> tuple[float, float]:
-        """What a count, a sum of what is never negative, or an average lies between."""
+        """The range of possible values of a count, a sum that is never negative, or an average."""
         from sqlglot import exp
 
         tree = self.tree

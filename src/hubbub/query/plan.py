@@ -1,4 +1,4 @@
-"""A normalised query taken apart: keys, results, conditions, and what is done with the groups at the end."""
+"""Splits a normalised query into its keys, results and conditions, and the selection and order of its groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GroupKey:
-    """An expression that groups are told apart by; of a private column, its place."""
+    """An expression of GROUP BY. `private` is the index of a private column, or None if the expression is public."""
 
     tree: Tree
     private: int | None
@@ -30,7 +30,7 @@ class GroupKey:
 
 @dataclass(frozen=True, eq=False)
 class ResultColumn:
-    """A column of the answer: its name, and the place of its key or of its aggregate."""
+    """A column of the answer: its name, and the index of its key or of its aggregate."""
 
     name: str
     key: int | None
@@ -39,20 +39,20 @@ class ResultColumn:
 
 @dataclass(frozen=True, eq=False)
 class QueryPlan:
-    """What is asked, taken apart.
+    """The parts of a query.
 
     Parameters
     ----------
     keys
-        What groups are told apart by.
+        The expressions of GROUP BY.
     columns
         The columns of the answer, in order.
     outputs
-        The aggregates that are estimated, those of HAVING and ORDER BY too.
+        The aggregates that are estimated, including those of HAVING and ORDER BY.
     condition
-        Who is asked for.
+        WHERE.
     having, order
-        Conditions on groups, and what they are ordered by: `k0`, `k1`, ... are keys and `v0`, `v1`, ... outputs.
+        HAVING and ORDER BY as SQL, in which `k0`, `k1`, ... are keys and `v0`, `v1`, ... outputs.
     limit, offset
         How many groups are shown, and how many are skipped before.
     chooses
@@ -71,17 +71,17 @@ class QueryPlan:
 
     @property
     def public_keys(self) -> list[GroupKey]:
-        """The keys that public columns tell."""
+        """The keys that are public expressions."""
         return [key for key in self.keys if key.private is None]
 
     @property
     def private_keys(self) -> list[int]:
-        """The places of the private columns that are keys."""
+        """The indices of the private columns that are keys."""
         return [key.private for key in self.keys if key.private is not None]
 
 
 def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
-    """Take a normalised query apart.
+    """Split a normalised query into its parts.
 
     Example:
         >>> from hubbub import Ordinal
@@ -116,13 +116,13 @@ def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
     order = select.args.get("order")
     bounds = [select.args.get(part) for part in ("limit", "offset")]
     limit, offset = (None if bound is None else int(bound.expression.name) for bound in bounds)
-    kept = [] if having is None else [_over_groups(having.this, keys, outputs)]
+    filters = [] if having is None else [_over_groups(having.this, keys, outputs)]
     ordered = [_over_groups(tree, keys, outputs) for tree in ([] if order is None else order.expressions)]
-    deciding = [*kept, *(ordered if limit is not None or offset else ())]
+    deciding = [*filters, *(ordered if limit is not None or offset else ())]
     return QueryPlan(
         keys=tuple(keys),
         columns=tuple(columns),
-        having=kept[0].sql("duckdb") if kept else None,
+        having=filters[0].sql("duckdb") if filters else None,
         order=tuple(tree.sql("duckdb") for tree in ordered),
         outputs=tuple(outputs.values()),
         condition=condition,
@@ -139,7 +139,7 @@ def _key(tree: Tree, schema: TableSchema) -> GroupKey:
 
 
 def _output(tree: Tree, outputs: dict[str, Tree]) -> int:
-    """The place of an aggregate among the outputs, added if it is new."""
+    """The index of an aggregate among the outputs; a new aggregate is added."""
     from sqlglot import exp
 
     if not tree.find(exp.AggFunc):

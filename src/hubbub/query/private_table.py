@@ -1,4 +1,4 @@
-"""What the engine needs of a table, wherever its reports are kept."""
+"""The interface between the query engine and a table, wherever its reports are stored."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Level = tuple[int, ...]
-"""What a report is on: a level of each dimension (HIO, HI, MG), a column and its level (SC), or a grid (HDG)."""
+"""The subject of a report: a level of each dimension (HIO, HI, MG), a column and its level (SC), or a grid (HDG)."""
 BLOCK = 1 << 18
-"""So many people are looked at together: what is in memory at a time does not grow with their number."""
+"""The number of people in a block. One block is in memory at a time."""
 
 
 class PrivateTable(ABC):
     """Public columns, and the reports of people on private ones, in blocks of neighbouring rows.
 
-    People are the rows 0 to n-1. A subclass says where public columns and reports are; `QueryEngine` answers queries
-    over any of them.
+    People are the rows 0 to n-1. A subclass reads public columns and reports from where they are stored.
     """
 
     schema: TableSchema
@@ -32,7 +31,7 @@ class PrivateTable(ABC):
     @property
     @abstractmethod
     def n(self) -> int:
-        """How many people there are."""
+        """The number of people."""
 
     @abstractmethod
     def connection(self) -> DuckDBPyConnection:
@@ -43,15 +42,15 @@ class PrivateTable(ABC):
 
     @abstractmethod
     def level_sizes(self) -> Mapping[Level, int]:
-        """How many reports there are on each level; levels without any may be left out."""
+        """The number of reports on each level; levels without reports may be left out."""
 
     @abstractmethod
     def reports(self, level: Level, rows: range) -> LevelReports | None:
-        """The reports on a level by people of a block, their rows counted from the table's first, in rising order."""
+        """The reports on a level by people of a block, in rising order of their rows; rows are those of the table."""
 
     @property
     def relation(self) -> str:
-        """What the public columns stand in, as SQL."""
+        """The name of the relation with the public columns, as SQL."""
         return "people"
 
     def blocks(self) -> Sequence[range]:
@@ -60,7 +59,7 @@ class PrivateTable(ABC):
 
 
 def rows_within(group: LevelReports, rows: range) -> LevelReports | None:
-    """Those of some reports that are by people of a block; their rows must rise.
+    """The reports by people of a block, of reports whose rows rise.
 
     Example:
         >>> from hubbub.core.reports import Reports

@@ -1,4 +1,4 @@
-"""Quantiles of a public measure over people who are known by reports: the share below a value, turned around."""
+"""Quantiles of a public measure over people who are selected by private columns."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from hubbub.query.time_limit import check_time
 from hubbub.query.tree import Tree
 
 EDGES, FINER = 48, 12
-"""How many values are tried at first, and how many inside each gap that is looked at closer."""
+"""The number of values that are tried first, and inside each gap that is searched next."""
 ROUNDS = 8
 Tried = dict[float, tuple[float, float]]
-"""Of each value that was tried: how many more people are at or below it than the share asks for, and the variance."""
+"""For each value t that was tried, D(t) (see `QuantileOutput`) and its variance."""
 
 
 class QuantileOutput:
     """The smallest value that at least a share of the people are at or below, as QUANTILE_DISC has it.
 
-    For a value t, D(t) adds up 1 - p over those at or below it and -p over those above: a sum like any other, with its
-    variance. The quantile is the first t with D(t) >= 0. Its interval goes from the last t at which D is told to be
-    negative to the first at which it is told to be positive.
+    For a value t, D(t) is the sum of 1 - p over the people at or below t and of -p over those above, and is estimated
+    like any other sum. The quantile is the first t with D(t) >= 0. Its interval goes from the last t at which D is
+    significantly negative to the first at which D is significantly positive.
 
     Parameters
     ----------
     tree
         QUANTILE_DISC of a public expression and a share.
     profiles
-        Looks at a measure.
+        Gives the profile of a measure.
 
     Example:
         >>> from hubbub.query.engine import QueryEngine
@@ -116,24 +116,24 @@ class QuantileOutput:
         atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
         binned = f"CASE {bins} ELSE {len(edges)} END"
         private = math.prod(table.schema.private[place].size for place in plan.private_keys)
-        told_apart = {"public": known, "keys": [*keys, binned], "atoms": atoms}
-        strata = Strata(table, **told_apart, weights=[EVERYBODY], private_groups=private)
+        division = {"public": known, "keys": [*keys, binned], "atoms": atoms}
+        strata = Strata(table, **division, weights=[EVERYBODY], private_groups=private)
         places: dict[object, list[tuple[int, int]]] = {}
-        for place, stratum in enumerate(strata.every):
+        for place, stratum in enumerate(strata.strata):
             places.setdefault((stratum.keys[:-1], stratum.truths), []).append((place, int(stratum.keys[-1])))
         own = _own_strata(table, plan, known[:-1])
-        wanted: list[tuple[int, Formula]] = []
+        fine_parts: list[tuple[int, Formula]] = []
         spots: list[list[int]] = []  # the bin of each part, group by group
         for group in groups:
             check_time()
             spots.append([])
             for coarse, formula in group.parts:
                 for place, spot in places.get(own[coarse], []):
-                    wanted.append((place, formula))
+                    fine_parts.append((place, formula))
                     spots[-1].append(spot)
-            if len(wanted) > MOST_PARTS:
+            if len(fine_parts) > MOST_PARTS:
                 raise refused(self.tree, "there are too many groups for quantiles", "group by fewer columns")
-        measured = iter(method.measure(strata, wanted))
+        measured = iter(method.measure(strata, fine_parts))
         thresholds = np.arange(len(edges))
         for values, bins_of in zip(tried, spots, strict=True):
             check_time()
@@ -153,7 +153,7 @@ def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> 
     keys = [key.sql for key in plan.public_keys]
     atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
     strata = Strata(table, public=public, keys=keys, atoms=atoms, weights=[EVERYBODY])
-    return [(stratum.keys, stratum.truths) for stratum in strata.every]
+    return [(stratum.keys, stratum.truths) for stratum in strata.strata]
 
 
 def _gap(tried: Tried, reach: float) -> tuple[float, float] | None:

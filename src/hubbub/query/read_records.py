@@ -1,4 +1,4 @@
-"""Records of a file, or of a data set, some at a time: what a rehearsal of a table is made of."""
+"""Reads the records of a file or a data set in chunks, for a rehearsal of a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.query.private_table import BLOCK
-from hubbub.query.sandbox import open_database, quoted
+from hubbub.query.sandbox import open_database, quote_name
 from hubbub.query.schema import PublicColumn
 
 if TYPE_CHECKING:
@@ -95,7 +95,8 @@ class RecordSource:
 
     def names(self, column: str) -> list[str]:
         """The different texts of a column."""
-        text = f"SELECT DISTINCT CAST({quoted(column)} AS VARCHAR) AS x FROM records WHERE {quoted(column)} IS NOT NULL"  # noqa: S608
+        name = quote_name(column)
+        text = f"SELECT DISTINCT CAST({name} AS VARCHAR) AS x FROM records WHERE {name} IS NOT NULL"  # noqa: S608
         texts = self._connection.execute(f"SELECT x FROM ({text}) ORDER BY x LIMIT {MOST_NAMES + 1}").fetchall()  # noqa: S608
         if not 2 <= len(texts) <= MOST_NAMES:
             raise InvalidValue(column, len(texts), f"2 to {MOST_NAMES} different names, or a range: {column}=0..99")
@@ -104,7 +105,7 @@ class RecordSource:
     def chunks(self, texts: Sequence[str] = ()) -> Iterator[Any]:
         """The records in Arrow batches, some columns as texts."""
         selected = [
-            f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" if name in texts else quoted(name)
+            f"CAST({quote_name(name)} AS VARCHAR) AS {quote_name(name)}" if name in texts else quote_name(name)
             for name in self._columns
         ]
         relation = self._connection.sql(f"SELECT {', '.join(selected)} FROM records")  # noqa: S608

@@ -1,4 +1,4 @@
-"""A DuckDB connection that cannot be made to read a file or to reach a network by what it is asked."""
+"""DuckDB connections that no query can make read a file or reach a network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMORY = 512
 
 
 def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:
-    """A connection, not locked yet: `lock` it before a query's text comes near it.
+    """Open a connection. It must be locked (`lock`) before text of a query reaches it.
 
     Example:
         >>> open_database().execute("SELECT 1").fetchall()
@@ -68,11 +68,11 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_b
     return connection
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as SQL.
 
     Example:
-        >>> quoted('a"; DROP TABLE t')
+        >>> quote_name('a"; DROP TABLE t')
         '"a""; DROP TABLE t"'
     """
     return '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""What is known of a table before anything is read of it: its columns, and how people reported."""
+"""The schema of a table: its columns, and the method by which people reported."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class TableSchema:
         check_name(self.name)
         object.__setattr__(self, "private", tuple(self.private))
         object.__setattr__(self, "public", tuple(self.public))
-        seen: set[str] = set()
+        names: set[str] = set()
         for name in self.names:
-            if name.casefold() in seen:
+            if name.casefold() in names:
                 raise InvalidValue("columns", name, "names that differ in more than upper and lower case")
-            seen.add(name.casefold())
+            names.add(name.casefold())
         if self.method not in (*METHODS, "HDG"):
             raise InvalidValue("method", self.method, f"one of {', '.join((*METHODS, 'HDG'))}")
         check_integer("fanout", self.fanout, 2)
@@ -108,12 +108,12 @@ class TableSchema:
         try:
             if not isinstance(spec, Mapping):
                 raise TypeError("no object")
-            given = dict(spec)
+            fields = dict(spec)
             private = tuple(
                 PrivateColumn(column["name"], Domain.from_spec(column["domain"]), column["missing"])
-                for column in given.pop("private")
+                for column in fields.pop("private")
             )
-            public = tuple(PublicColumn(**column) for column in given.pop("public"))
-            return TableSchema(private=private, public=public, **given)
+            public = tuple(PublicColumn(**column) for column in fields.pop("public"))
+            return TableSchema(private=private, public=public, **fields)
         except (KeyError, TypeError) as error:
             raise InvalidValue("schema", spec, f"the schema of a table: {error}") from None

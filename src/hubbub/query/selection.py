@@ -1,4 +1,4 @@
-"""HAVING, ORDER BY, LIMIT and OFFSET: which groups are shown, and in which order."""
+"""Applies HAVING, ORDER BY, LIMIT and OFFSET to the estimated groups."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-def chosen_groups(
+def choose_groups(
     connection: DuckDBPyConnection, plan: QueryPlan, keys: Sequence[Sequence[Any]], values: Sequence[Sequence[float]]
 ) -> list[int]:
-    """The places of the groups that are shown, in order; conditions and orders are of the estimates themselves.
+    """The indices of the groups that are shown, in order. HAVING and ORDER BY compare the estimates.
 
     Parameters
     ----------
     connection
-        A locked one.
+        A locked connection.
     plan
-        What is asked.
+        The parts of the query.
     keys, values
-        Of each group.
+        The keys and the estimates of each group.
 
     Example:
         >>> from hubbub.query.formula import condition_of
         >>> from hubbub.query.sandbox import lock, open_database
         >>> plan = QueryPlan((), (), (), condition_of(None, None), "v0 > 2", ("v0 DESC",), 2, 0)
-        >>> chosen_groups(lock(open_database()), plan, [(), (), (), ()], [[1.0], [5.0], [9.0], [3.0]])
+        >>> choose_groups(lock(open_database()), plan, [(), (), (), ()], [[1.0], [5.0], [9.0], [3.0]])
         [2, 1]
     """
     if plan.having is None and not plan.order:

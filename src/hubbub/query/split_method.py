@@ -1,4 +1,4 @@
-"""Tables whose people reported on every column by itself (SC): each person's scores are multiplied and added up."""
+"""Sums for SC tables, where people report on each column separately: scores are multiplied per person, then summed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from hubbub.query.monomials import Floats
 from hubbub.query.private_table import PrivateTable
 from hubbub.query.runs import as_selection, size_of
 from hubbub.query.strata import Strata
-from hubbub.query.sums_method import SumsMethod, Wanted
+from hubbub.query.sums_method import GroupPart, SumsMethod
 from hubbub.query.time_limit import check_time
 
-MOST_KEPT = 4096
-"""So many sums are kept for later queries."""
+MOST_CACHED = 4096
+"""How many sums are cached for later queries."""
 
 
 class SplitMethod(SumsMethod):
-    """Sums of scores.
+    """Estimates a sum as the weighted sum of scores.
 
-    A person's score is an unbiased estimate of whether a formula holds for them; by how much its square is above itself
-    adds up to the variance, without bias (`SplitTable`).
+    A person's score s is an unbiased estimate of 1 if the formula holds for them, else 0. Its variance is estimated
+    without bias by s^2 - s (`SplitTable`).
 
     Parameters
     ----------
@@ -48,29 +48,29 @@ class SplitMethod(SumsMethod):
         self._table = table
         self._mechanism = mechanism
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
-        self._kept: OrderedDict[object, SumsWithError] = OrderedDict()
+        self._cache: OrderedDict[object, SumsWithError] = OrderedDict()
         self._passes = 0
 
     @property
-    def repeats(self) -> int:
+    def passes(self) -> int:
         return self._passes
 
-    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[SumsWithError]:
-        keys = [(strata.every[place].name, strata.weights, formula) for place, formula in wanted]
-        missing = {key: part for key, part in zip(keys, wanted, strict=True) if key not in self._kept}
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
+        keys = [(strata.strata[place].name, strata.weights, formula) for place, formula in parts]
+        missing = {key: part for key, part in zip(keys, parts, strict=True) if key not in self._cache}
         if missing:
-            self._kept.update(self._pass(strata, missing))
-        sums = [self._kept[key] for key in keys]
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+            self._cache.update(self._pass(strata, missing))
+        sums = [self._cache[key] for key in keys]
+        while len(self._cache) > MOST_CACHED:
+            self._cache.popitem(last=False)
         return sums
 
-    def _pass(self, strata: Strata, missing: dict[Any, Wanted]) -> dict[object, SumsWithError]:
+    def _pass(self, strata: Strata, missing: dict[Any, GroupPart]) -> dict[object, SumsWithError]:
         size = len(strata.weights)
         sums = {key: (np.zeros(size), np.zeros((size, size))) for key in missing}
         for key, (place, formula) in missing.items():
             if formula == ALWAYS:
-                sums[key][0][:] = [strata.every[place].totals[weight] for weight in strata.weights]
+                sums[key][0][:] = [strata.strata[place].totals[weight] for weight in strata.weights]
         scored = {key: part for key, part in missing.items() if part[1] != ALWAYS}
         self._passes += bool(scored)
         for rows, block in strata.blocks(strata.weights) if scored else ():
@@ -110,10 +110,10 @@ class SplitMethod(SumsMethod):
     def _query(self, box: Box) -> RangeQuery:
         return RangeQuery([as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True)])
 
-    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[SumsWithError]:
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
         predicted = []
-        for place, formula in wanted:
-            totals = strata.every[place].totals
+        for place, formula in parts:
+            totals = strata.strata[place].totals
             factor = sum(self._mechanism.expected_stderr(self._query(box), 1) ** 2 for _, box in self._boxes(formula))
             value = np.array([totals[weight] for weight in strata.weights]) * self._share(formula)
             products = np.array([[totals[a * b] for b in strata.weights] for a in strata.weights])
@@ -130,8 +130,8 @@ class SplitMethod(SumsMethod):
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
         return independent(parts)
 
-    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
-        if wanted[1] == ALWAYS:
+    def describe(self, strata: Strata, part: GroupPart) -> list[str]:
+        if part[1] == ALWAYS:
             return ["known exactly: no private column decides"]
-        boxes = self._boxes(wanted[1])
+        boxes = self._boxes(part[1])
         return [f"scores of every person, multiplied over columns, {len(boxes)} box{'es' if len(boxes) > 1 else ''}"]

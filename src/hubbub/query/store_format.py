@@ -13,7 +13,7 @@ import numpy as np
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level
-from hubbub.query.sandbox import MEMORY, open_database, quoted
+from hubbub.query.sandbox import MEMORY, open_database, quote_name
 from hubbub.query.schema import ROW, TableSchema
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ def read_level(name: str) -> Level:
     return tuple(int(part) for part in name.split("."))
 
 
-def packed(start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
+def pack_reports(start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
     """The reports of a block as rows, one a level: where they stand in the block, and the reports as bytes.
 
     Example:
         >>> from hubbub.core.reports import Reports
         >>> group = LevelReports(np.array([7, 9]), Reports("0" * 32, private={"value": np.uint8([1, 0])}))
-        >>> [(row["level"], row["n"], row["places"].hex()) for row in packed(5, {(1, 2): group})]
+        >>> [(row["level"], row["n"], row["places"].hex()) for row in pack_reports(5, {(1, 2): group})]
         [('1.2', 2, '0200000004000000')]
     """
     return [
@@ -88,11 +88,11 @@ class StoreWriter(ABC):
 
     @abstractmethod
     def describe(self, description: str) -> None:
-        """Write what the table is; without it, it is none."""
+        """Write the description of the table; a store without a description is refused."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
 
 
 class DuckWriter(StoreWriter):
@@ -109,8 +109,8 @@ class DuckWriter(StoreWriter):
     def __init__(self, path: Path, schema: TableSchema) -> None:
         self._connection = open_database(str(path))
         self._connection.execute(f"SET memory_limit='{MEMORY}MB'")
-        declared = "".join(f", {quoted(column.name)} {column.type}" for column in schema.public)
-        self._connection.execute(f"CREATE TABLE people ({quoted(ROW)} BIGINT{declared})")
+        declared = "".join(f", {quote_name(column.name)} {column.type}" for column in schema.public)
+        self._connection.execute(f"CREATE TABLE people ({quote_name(ROW)} BIGINT{declared})")
 
     def people(self, rows: pa.Table) -> None:
         self._insert("people", rows)
@@ -186,14 +186,14 @@ def reports_schema() -> Any:
     return pa.schema(list(map(pa.field, kinds, kinds.values())))
 
 
-def described(schema: TableSchema, sizes: Mapping[Level, int], n: int) -> str:
+def description_of(schema: TableSchema, sizes: Mapping[Level, int], n: int) -> str:
     """What a store holds, as JSON.
 
     Example:
         >>> from hubbub import Ordinal
         >>> from hubbub.query.schema import PrivateColumn
         >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)),))
-        >>> read_description(described(schema, {(1,): 3}, 3)) == (schema, {(1,): 3}, 3)
+        >>> read_description(description_of(schema, {(1,): 3}, 3)) == (schema, {(1,): 3}, 3)
         True
     """
     levels = {level_name(level): int(size) for level, size in sizes.items()}
@@ -210,11 +210,11 @@ def read_description(text: str) -> tuple[TableSchema, dict[Level, int], int]:
         hubbub.core.errors.InvalidValue: format: got 9; allowed: 1: the store is of another version of hubbub
     """
     try:
-        given = json.loads(text)
-        if given["format"] != FORMAT or given["block"] != BLOCK:
-            raise InvalidValue("format", given["format"], f"{FORMAT}: the store is of another version of hubbub")
-        levels = {read_level(name): int(size) for name, size in given["levels"].items()}
-        return TableSchema.from_spec(given["schema"]), levels, int(given["n"])
+        description = json.loads(text)
+        if description["format"] != FORMAT or description["block"] != BLOCK:
+            raise InvalidValue("format", description["format"], f"{FORMAT}: the store is of another version of hubbub")
+        levels = {read_level(name): int(size) for name, size in description["levels"].items()}
+        return TableSchema.from_spec(description["schema"]), levels, int(description["n"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidValue):
             raise

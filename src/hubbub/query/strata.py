@@ -1,4 +1,4 @@
-"""Groups of people that public columns tell apart: by the keys of GROUP BY, and by which public conditions hold."""
+"""Divides people into strata by their public columns: the keys of GROUP BY, and which public conditions hold."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.query.errors import QueryError
-from hubbub.query.monomials import Floats, Monomial, needed
+from hubbub.query.monomials import Floats, Monomial, with_products
 from hubbub.query.private_table import PrivateTable
-from hubbub.query.sandbox import quoted
+from hubbub.query.sandbox import quote_name
 from hubbub.query.schema import ROW
 from hubbub.query.time_limit import check_time
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_STRATA = 10_000
-"""More groups than this are not answered."""
+"""A query may have at most so many strata, and so many groups."""
 Codes = NDArray[np.int64]
 
 
@@ -31,17 +31,17 @@ class Stratum:
     """People who have the same keys, and for whom the same public conditions hold."""
 
     name: str
-    """Tells it apart from the strata of all other queries, for what is kept of it."""
+    """A digest of the query's conditions and of the stratum's keys, under which its counts are cached."""
     keys: tuple[Any, ...]
     truths: tuple[bool, ...]
     n: int
     totals: dict[Monomial, float]
-    """The sum of each weight over them: public, and exact."""
+    """The exact sum of each weight over the people of the stratum."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockRows:
-    """People of a block: their rows, the place of their stratum, and what they are weighed with."""
+    """The people of a block: their rows, the index of the stratum of each, and their weights."""
 
     rows: Codes
     strata: Codes
@@ -49,27 +49,27 @@ class BlockRows:
 
 
 class Strata:
-    """The strata of a query, and people by block with the stratum of each.
+    """The strata of a query. `blocks` goes through the people with the stratum and the weights of each.
 
     Parameters
     ----------
     table
-        Whose people they are.
+        The table of the people.
     public
-        Conditions, as SQL, that all of them meet.
+        Conditions, as SQL, that everybody in a stratum meets.
     keys, atoms
-        Expressions and conditions, as SQL, that tell them apart.
+        Expressions and conditions, as SQL, whose values define the strata.
     weights
-        What sums are needed of.
+        The weights whose sums are needed.
     private_groups
-        Into how many groups private keys divide each of them.
+        The number of groups into which private keys divide each stratum.
 
     Example:
         >>> from hubbub.query.example_table import example_table
         >>> from hubbub.query.monomials import EVERYBODY
-        >>> told_apart = {"public": ["price < 2"], "keys": ["os"], "atoms": ["price = 0"]}
-        >>> strata = Strata(example_table(), **told_apart, weights=[EVERYBODY])
-        >>> [(stratum.keys, stratum.truths, stratum.n) for stratum in strata.every][:2]
+        >>> division = {"public": ["price < 2"], "keys": ["os"], "atoms": ["price = 0"]}
+        >>> strata = Strata(example_table(), **division, weights=[EVERYBODY])
+        >>> [(stratum.keys, stratum.truths, stratum.n) for stratum in strata.strata][:2]
         [(('ios',), (False,), 143), (('ios',), (True,), 143)]
     """
 
@@ -85,16 +85,16 @@ class Strata:
     ) -> None:
         self.table = table
         self.weights = tuple(weights)
-        self._summed = needed(weights)
+        self._summed = with_products(weights)
         self._connection: DuckDBPyConnection = table.connection()
         self._where = " AND ".join(f"({part})" for part in public) or "TRUE"
         self._parts = [*keys, *(f"COALESCE(({atom}), FALSE)" for atom in atoms)]
         self._keys = len(keys)
-        self.every = self._found()
-        self.formulas = private_groups * len({stratum.truths for stratum in self.every})
-        """How many different conditions on private columns are asked for, at most."""
+        self.strata = self._query_strata()
+        self.formulas = private_groups * len({stratum.truths for stratum in self.strata})
+        """An upper bound of the number of different formulas over private columns."""
 
-    def _found(self) -> list[Stratum]:
+    def _query_strata(self) -> list[Stratum]:
         parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
         sums = [f"SUM({weight.sql()})" for weight in self._summed]
         columns = [*map(_part, range(len(parts))), "COUNT(*)", *sums]
@@ -115,32 +115,32 @@ class Strata:
             strata.append(Stratum(name, tuple(values[: self._keys]), truths, n, sums_of))
         return strata
 
-    def blocks(self, counted: Sequence[Monomial]) -> Any:
-        """People by block, with what some of the weights are of them."""
+    def blocks(self, weights: Sequence[Monomial]) -> Any:
+        """The people of each block with the values of some weights."""
         self._join()
-        bases = sorted({monomial.base for monomial in counted if monomial.base})
+        bases = sorted({monomial.base for monomial in weights if monomial.base})
         selected = [f"CAST(({base}) AS DOUBLE) AS w{place}" for place, base in enumerate(bases)]
         parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
-        inner = ", ".join([quoted(ROW) + " AS r", *parts, *selected])
+        inner = ", ".join([quote_name(ROW) + " AS r", *parts, *selected])
         on = " AND ".join(f"b.{_part(place)} IS NOT DISTINCT FROM s.{_part(place)}" for place in range(len(parts)))
         joined = f" JOIN strata s ON {on}" if parts else ""
         place = "s.id" if parts else "0"
         columns = ", ".join(["b.r AS r", f"{place} AS id", *(f"b.w{k} AS w{k}" for k in range(len(bases)))])
         for rows in self.table.blocks():
             check_time()
-            within = f"{quoted(ROW)} >= {rows.start} AND {quoted(ROW)} < {rows.stop}"
+            within = f"{quote_name(ROW)} >= {rows.start} AND {quote_name(ROW)} < {rows.stop}"
             source = f"SELECT {inner} FROM {self.table.relation} WHERE {within} AND {self._where}"  # noqa: S608
             arrays = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
             values = {base: _floats(arrays[f"w{k}"]) for k, base in enumerate(bases)}
             ones = np.ones(len(arrays["r"]))
-            weights = {m: m.of(values[m.base]) if m.base else ones for m in counted}
+            by_weight = {m: m.of(values[m.base]) if m.base else ones for m in weights}
             yield (
                 rows,
-                BlockRows(np.asarray(arrays["r"]), np.asarray(arrays["id"], dtype=np.int64), weights),
+                BlockRows(np.asarray(arrays["r"]), np.asarray(arrays["id"], dtype=np.int64), by_weight),
             )
 
     def _join(self) -> None:
-        """Number the strata in a table that blocks are joined with."""
+        """Make a table of the strata and their numbers, with which blocks are joined."""
         if not self._parts:
             return
         parts = ", ".join(f"{part} AS {_part(place)}" for place, part in enumerate(self._parts))
@@ -156,12 +156,12 @@ class Strata:
         try:
             return self._connection.execute(text).fetchall()
         except duckdb.Error as error:
-            raise QueryError(f"the database refused it: {str(error).splitlines()[0]}") from None
+            raise QueryError(f"the database refused the query: {str(error).splitlines()[0]}") from None
 
 
 def _part(place: int) -> str:
-    """What a key or a condition is called: a name that no column of a table can have."""
-    return quoted(f"#part{place}")
+    """The column of a key or a condition: a name that no column of a table can have."""
+    return quote_name(f"#part{place}")
 
 
 def _floats(column: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""What a way of reporting must offer for its tables to be asked: sums over people, predicted and measured."""
+"""The interface that a reporting method implements so that its tables can be queried: sums over people."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from hubbub.query.joint import JointEstimate
 from hubbub.query.monomials import Floats
 from hubbub.query.strata import Strata
 
-Wanted = tuple[int, Formula]
-"""The place of a stratum, and what must hold for its people."""
+GroupPart = tuple[int, Formula]
+"""The index of a stratum, and the formula over private columns that selects its people."""
 
 
 class SumsMethod(ABC):
-    """Sums over people for whom formulas hold, by one way of reporting.
+    """Estimates sums of public weights over the people for whom a formula holds, for one reporting method.
 
-    `measure` and `predict` return something for each wanted sum that only the same method's `joint` reads.
+    `measure` and `predict` return one object for each part. Its type belongs to the method; only `joint` reads it.
     """
 
     @abstractmethod
-    def measure(self, strata: Strata, wanted: Sequence[Wanted]) -> list[Any]:
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[Any]:
         """Estimate, from the reports, the sums of `strata.weights` over the people of each stratum and formula."""
 
     @abstractmethod
-    def predict(self, strata: Strata, wanted: Sequence[Wanted]) -> list[Any]:
-        """The same without reading a report, as if people were spread evenly over all values."""
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[Any]:
+        """Predict the same without reading a report, as if people were spread evenly over all values."""
 
     @abstractmethod
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
-        """Sums of several strata, each with the matrix that makes them (rows) of the weights (columns)."""
+        """Add up measured parts. Each comes with the matrix that maps its weights (columns) to the sums (rows)."""
 
     @abstractmethod
-    def describe(self, strata: Strata, wanted: Wanted) -> list[str]:
-        """Lines that say how the sums of a stratum and a formula are made."""
+    def describe(self, strata: Strata, part: GroupPart) -> list[str]:
+        """Lines of EXPLAIN: how the sums of one part are estimated."""
 
     @property
     @abstractmethod
-    def repeats(self) -> int:
-        """How often the reports were read so far."""
+    def passes(self) -> int:
+        """How many times the reports were read so far."""

@@ -1,4 +1,4 @@
-"""Supports of cells, weighed and by stratum, counted block by block and kept for later queries."""
+"""Counts, block by block, the weighted support of cells in each stratum, and caches the counts for later queries."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from hubbub.query.strata import BlockRows, Strata
 from hubbub.query.time_limit import check_time
 
 Needs = Mapping[int, Mapping[Level, Codes]]
-"""For the place of each stratum, the cells of each level that are needed."""
+"""For the index of each stratum, the cells of each level that must be counted."""
 MOST_HASHES = 1 << 28
 """The query's time is checked each time that so many pairs of a report and a cell were looked at (under a second)."""
-Wanting = tuple[int, Level, Monomial]
-"""The place of a stratum, a level, and a weight: what cells are counted for."""
+CountKey = tuple[int, Level, Monomial]
+"""The index of a stratum, a level, and a weight."""
 
 
 class SupportCounts:
-    """How much of each weight supports a cell, among the people of a stratum who reported on its level.
+    """The total weight of the reports that support a cell, among the people of a stratum who reported on its level.
 
-    What was counted serves later queries; what is new is counted in one pass over the table, a block at a time.
+    Counts are cached. Those that are missing for a query are made in one pass over the table, a block at a time.
 
     Parameters
     ----------
     table
-        Whose reports are counted.
+        The table with the reports.
     mechanism
-        How they were made.
+        The mechanism that made them.
     most
-        How many cells are kept.
+        For how many cells counts are cached.
 
     Example:
         >>> from hubbub.query.example_table import example_table
@@ -57,11 +57,11 @@ class SupportCounts:
         self._mechanism = mechanism
         self.supports = Supports(most)
         self.passes = 0
-        """How often the reports were read."""
+        """How many times the reports were read."""
 
     def count(self, strata: Strata, needs: Needs, monomials: Sequence[Monomial]) -> None:
-        """See to it that `of` knows these cells."""
-        missing: dict[Wanting, Codes] = {}
+        """Count the cells that are not cached yet, so that `of` can be asked for them."""
+        missing: dict[CountKey, Codes] = {}
         for place, levels in needs.items():
             for level, cells in levels.items():
                 for monomial in monomials:
@@ -71,9 +71,9 @@ class SupportCounts:
         if missing:
             self._pass(strata, missing)
 
-    def _pass(self, strata: Strata, missing: dict[Wanting, Codes]) -> None:
+    def _pass(self, strata: Strata, missing: dict[CountKey, Codes]) -> None:
         self.passes += 1
-        sums = {wanting: (np.zeros((2, cells.size)), np.zeros(2)) for wanting, cells in missing.items()}
+        sums = {key: (np.zeros((2, cells.size)), np.zeros(2)) for key, cells in missing.items()}
         levels = sorted({level for _, level, _ in missing})
         for rows, block in strata.blocks(sorted({monomial for _, _, monomial in missing})):
             for level in levels:
@@ -86,25 +86,25 @@ class SupportCounts:
 
     def _add(
         self,
-        sums: dict[Wanting, tuple[Floats, Floats]],
-        missing: dict[Wanting, Codes],
+        sums: dict[CountKey, tuple[Floats, Floats]],
+        missing: dict[CountKey, Codes],
         level: Level,
         group: LevelReports,
         block: BlockRows,
     ) -> None:
-        """Add what the reports of a level and a block support."""
+        """Add the supports from the reports of a level and a block."""
         spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
-        asked = np.flatnonzero(block.rows[spots] == group.rows)
-        spots = spots[asked]
+        selected = np.flatnonzero(block.rows[spots] == group.rows)
+        spots = spots[selected]
         order = np.argsort(block.strata[spots], kind="stable")
         places, starts = np.unique(block.strata[spots][order], return_index=True)
         oracle = self._mechanism.oracle(level)
         for place, own in zip(places.tolist(), np.split(order, starts[1:]), strict=True):
-            wanted = [monomial for monomial in block.weights if (place, level, monomial) in missing]
-            if not wanted:
+            monomials = [monomial for monomial in block.weights if (place, level, monomial) in missing]
+            if not monomials:
                 continue
-            reports = LevelReports(group.rows[asked[own]], group.reports[asked[own]])
-            for monomial in wanted:
+            reports = LevelReports(group.rows[selected[own]], group.reports[selected[own]])
+            for monomial in monomials:
                 cells = missing[place, level, monomial]
                 weights = block.weights[monomial][spots[own]] if monomial.base else None
                 counts, totals = sums[place, level, monomial]
@@ -122,7 +122,7 @@ class SupportCounts:
 
     @staticmethod
     def _key(strata: Strata, place: int, monomial: Monomial, level: Level) -> object:
-        return strata.every[place].name, monomial, level
+        return strata.strata[place].name, monomial, level
 
 
 def _supports(

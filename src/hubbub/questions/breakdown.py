@@ -6,15 +6,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hubbub.collection.finding import Finding
-from hubbub.collection.joint import Axis, CellAxis, CodeAxis, GridAxis
+from hubbub.collection.joint import Axis, GridAxis
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Family, Terms
-from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.domain import Domain, Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
@@ -23,6 +22,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.questions.group_numbers import GroupNumbers
+from hubbub.questions.group_parts import best_parts, group_axis, group_names, parts_error, parts_of
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed
@@ -71,13 +71,13 @@ class BreakdownQuestion(StatisticQuestion):
     def parts(self, setting: Setting) -> tuple[GroupNumbers, ...]:
         """What each part of the devices is asked: one part for all fields together, or one for each grouping field."""
         value = setting.domains[self.field]
-        groups = tuple(_group_axis(setting.domains[name], name) for name in self.by)
-        labels = tuple(_names(setting.domains[name]) for name in self.by)
+        groups = tuple(group_axis(setting.domains[name], name) for name in self.by)
+        labels = tuple(group_names(setting.domains[name]) for name in self.by)
         names = self.value_names(value)
         if max(axis.size for axis in groups) * len(names) > MOST_NUMBERS:
             raise InvalidValue("by", self.by, f"groups and values that make at most {MOST_NUMBERS:,} numbers")
         axes = self.value_axes(value)
-        return _best(groups, axes, (*labels, names), self.mechanism, setting.hash, units_of(self.epsilon))
+        return best_parts(groups, axes, (*labels, names), self.mechanism, setting.hash, units_of(self.epsilon))
 
     def statistic(self, setting: Setting) -> Statistic:
         return self.parts(setting)[0]
@@ -112,11 +112,11 @@ class BreakdownQuestion(StatisticQuestion):
 
     def groups(self, setting: Setting) -> dict[str, tuple[str, ...]]:
         """The names of the groups of each field."""
-        return {name: _names(setting.domains[name]) for name in self.by}
+        return {name: group_names(setting.domains[name]) for name in self.by}
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
         values = self.value_names(setting.domains[self.field])
-        groups = _names(setting.domains[self.by[0]])
+        groups = group_names(setting.domains[self.by[0]])
         return tuple(f"{group}: {value}" if len(values) > 1 else group for group in groups for value in values)
 
     def shape(self, setting: Setting) -> Shape:
@@ -187,7 +187,7 @@ class BreakdownQuestion(StatisticQuestion):
         """The standard error of a typical number with 10,000 devices, as it is asked and the other way."""
         parts, units = self.parts(setting), units_of(self.epsilon)
         first = parts[0]
-        other = _parts_of(
+        other = parts_of(
             tuple(axis for part in parts for axis in part.by),
             first.value,
             (*(labels for part in parts for labels in part.labels[:-1]), first.labels[-1]),
@@ -195,7 +195,7 @@ class BreakdownQuestion(StatisticQuestion):
             setting.hash,
             together=len(parts) > 1,
         )
-        return math.sqrt(_error(parts, units) / 10_000), math.sqrt(_error(other, units) / 10_000)
+        return math.sqrt(parts_error(parts, units) / 10_000), math.sqrt(parts_error(other, units) / 10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +203,7 @@ class SharesByGroup(BreakdownQuestion):
     """How common each value of a field is in each group.
 
     Example:
+        >>> from hubbub import Categorical
         >>> question = SharesByGroup(field="crashed", by="os", epsilon=1.0)
         >>> domains = {"crashed": Categorical(["no", "yes"]), "os": Categorical(["13", "14"])}
         >>> question.labels(Setting("crashes", domains, 3600))[:2], question.by
@@ -212,10 +213,10 @@ class SharesByGroup(BreakdownQuestion):
     kind: ClassVar[str] = "histogram"
 
     def value_axes(self, domain: Domain) -> tuple[Axis, ...]:
-        return (_group_axis(domain, self.field, "field"),)
+        return (group_axis(domain, self.field, "field"),)
 
     def value_names(self, domain: Domain) -> tuple[str, ...]:
-        return _names(domain, "field")
+        return group_names(domain, "field")
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: how common is each value, by {listed(list(self.by))}?"
@@ -226,6 +227,7 @@ class MeansByGroup(BreakdownQuestion):
     """What the mean of a numeric field is in each group, among those who have a number.
 
     Example:
+        >>> from hubbub import Categorical
         >>> question = MeansByGroup(field="load", by="os", epsilon=1.0)
         >>> domains = {"load": Numeric(0, 100, cells=10), "os": Categorical(["13", "14"])}
         >>> question.labels(Setting("load", domains, 3600)), question.value_names(domains["load"])
@@ -244,60 +246,3 @@ class MeansByGroup(BreakdownQuestion):
 
     def default_title(self, setting: Setting) -> str:
         return f"Of {self.field}: what is its mean, by {listed(list(self.by))}?"
-
-
-def _group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
-    """A field as groups: its values, or its cells, and one for those who recorded nothing."""
-    if isinstance(domain, Numeric):
-        return CellAxis(name, domain.low, domain.high, domain.cells)
-    if isinstance(domain, Categorical | Ordinal):
-        return CodeAxis(name, domain.symbols().size)
-    raise InvalidValue(key, name, "a categorical, ordinal or numeric field")
-
-
-def _names(domain: Domain, key: str = "by") -> tuple[str, ...]:
-    labels = domain.symbol_labels()
-    if labels is None:
-        raise InvalidValue(key, domain.describe(), "a field with few enough values to be named")
-    return (*labels, NONE) if isinstance(domain, Numeric) else labels
-
-
-@lru_cache(maxsize=256)
-def _best(
-    groups: tuple[Axis, ...],
-    values: tuple[Axis, ...],
-    labels: tuple[tuple[str, ...], ...],
-    oracle: str | None,
-    hash: str,
-    units: int,
-) -> tuple[GroupNumbers, ...]:
-    """The way of asking whose numbers err least: in one report or in parts, and on which grid."""
-    ways = [
-        _parts_of(groups, value, labels, oracle, hash, together=together)
-        for value in values
-        for together in ((True, False) if len(groups) > 1 else (True,))
-    ]
-    return min(ways, key=lambda parts: float(f"{_error(parts, units):.9g}"))
-
-
-def _parts_of(
-    groups: tuple[Axis, ...],
-    value: Axis,
-    labels: tuple[tuple[str, ...], ...],
-    oracle: str | None,
-    hash: str,
-    *,
-    together: bool,
-) -> tuple[GroupNumbers, ...]:
-    options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
-    if together:
-        return (GroupNumbers(groups, value, labels, **options),)
-    return tuple(
-        GroupNumbers((axis,), value, (names, labels[-1]), asked_share=1 / len(groups), **options)
-        for axis, names in zip(groups, labels[:-1], strict=True)
-    )
-
-
-def _error(parts: tuple[GroupNumbers, ...], units: int) -> float:
-    """The mean variance of a typical number with one device."""
-    return sum(part.error_with(part.mechanism(units), 1 / len(parts)) for part in parts) / len(parts)

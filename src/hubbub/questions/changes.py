@@ -1,4 +1,4 @@
-"""Questions about values that change rarely: a standing stream over a horizon, for one epsilon in all."""
+"""Questions about values that change rarely: one epsilon pays for a whole horizon of steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import duration_text, every, span
+from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
@@ -33,26 +33,26 @@ from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
 
 MOST_ENTRIES = 1 << 10
-"""How many shares a stream of changes may follow: a report has as many bytes."""
+"""How many shares a stream of changes may have: a report has as many bytes."""
 
 
 @dataclass(frozen=True)
-class Moves(Statistic):
-    """The share of people at each value, at every step, of values that change at most a few times a horizon.
+class ChangingShares(Statistic):
+    """The share of people with each value, at every step, where a value changes at most a few times in a horizon.
 
-    A field of two ordinal values is one bit, whose share of 1 is told; a categorical or ordinal field is the value last
-    recorded (of those who recorded none, nothing is told); of sets, every item is a bit.
+    A field of two ordinal values is one bit, and the share of 1 is estimated. Of another categorical or ordinal field,
+    the last recorded value counts, and those who recorded none are not estimated. Of sets, every item is a bit.
 
     Parameters
     ----------
     domain
         The field's values.
     steps, changes
-        The horizon, and how many changes of bits a device may tell of in it; a move from one category to another
-        changes two, the first value one.
+        The horizon, and how many changes of bits a device may report in it. A change from one category to another
+        changes two bits, the first value one.
 
     Example:
-        >>> statistic = Moves(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
+        >>> statistic = ChangingShares(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
         >>> statistic.size, type(statistic.mechanism(10**12)).__name__
         (3, 'ChangeStream')
     """
@@ -78,7 +78,7 @@ class Moves(Statistic):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many shares are told."""
+        """How many shares are estimated."""
         if self._bit:
             return 1
         size = self.domain.items.size if isinstance(self.domain, Sets) else self.domain.size
@@ -96,7 +96,7 @@ class Moves(Statistic):
         """A name for each share.
 
         Example:
-            >>> Moves(Ordinal(2), steps=24, changes=5).labels("awake")
+            >>> ChangingShares(Ordinal(2), steps=24, changes=5).labels("awake")
             ('awake',)
         """
         if self._bit:
@@ -140,10 +140,10 @@ class ChangesQuestion(StatisticQuestion):
     steps: int
     changes: int
 
-    def statistic(self, setting: Setting) -> Moves:
+    def statistic(self, setting: Setting) -> ChangingShares:
         if self.mechanism not in (None, "ExSub"):
             raise InvalidValue("mechanism", self.mechanism, "ExSub: the only one that reports changes as they come")
-        return Moves(setting.domain, self.steps, self.changes)
+        return ChangingShares(setting.domain, self.steps, self.changes)
 
     def cost(self, setting: Setting) -> Cost:
         return Cost(self.mechanism_for(setting).event().spent, self.steps, once=True)
@@ -183,21 +183,22 @@ class ChangesQuestion(StatisticQuestion):
         return "a forger can choose the level that the fewest devices are on, and can send signs without enrolling"
 
     def sentence(self, setting: Setting) -> str:
-        mechanism, lasts = self.mechanism_for(setting), span(self.steps * setting.step_seconds)
+        mechanism, length = self.mechanism_for(setting), duration_text(self.steps * setting.step_seconds)
         levels, step = len(mechanism.lengths), every(setting.step_seconds)
         return (
-            f"For each {lasts} the device picks one of {levels} levels at random, without looking at its value, and "
-            f"reports at the end of each of that level's intervals, at most once {step}. It reports changes, at most "
-            f"{self.changes} of them; a value that changes more often is reported as if it had stayed where it was. "
-            f"If all that happens in one {lasts} is taken as one value, all reports of that {lasts} together are "
-            f"{odds_text(mechanism.effective_epsilon)}. After that the device begins again, and spends as much again."
+            f"Time is divided into periods of {length}. For each period the device picks one of {levels} levels at "
+            "random, without looking at its value, and reports at the end of each of that level's intervals, at most "
+            f"once {step}. It reports changes, at most {self.changes} in a period; a value that changes more often is "
+            "reported as if it had stayed where it was. If everything that happens in a period is taken as one value, "
+            f"all reports of the period together are {odds_text(mechanism.effective_epsilon)}. In the next period the "
+            "device begins again, and spends as much again."
         )
 
     def linked(self, setting: Setting) -> str:
-        levels, lasts = len(self.mechanism_for(setting).lengths), span(self.steps * setting.step_seconds)
+        levels, length = len(self.mechanism_for(setting).lengths), duration_text(self.steps * setting.step_seconds)
         return (
             f"The reports of {setting.name} carry the level that the device picked, one of {levels}, which is the same "
-            f"for a whole {lasts}. It was picked without looking at any value, and reveals none."
+            f"for a whole period of {length}. It was picked without looking at any value, and reveals none."
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:

@@ -30,11 +30,11 @@ from hubbub.questions.statistic import StatisticQuestion
 
 
 @dataclass(frozen=True)
-class Words(Statistic):
+class TextShares(Statistic):
     """The share of each candidate among any text, by RAPPOR's Bloom filters; its error has no formula.
 
     Example:
-        >>> Words(Strings(16), candidates=("yes", "no")).mechanism(10**12).bits
+        >>> TextShares(Strings(16), candidates=("yes", "no")).mechanism(10**12).bits
         128
     """
 
@@ -112,7 +112,7 @@ class HistogramQuestion(StatisticQuestion):
         if bool(self.candidates) != isinstance(domain, Strings):
             raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
         if isinstance(domain, Strings):
-            return self._words(domain, setting.hash)
+            return self._text_shares(domain, setting.hash)
         if self._of_items(domain):
             return ItemShares(domain, named=self.mechanism, hash=setting.hash)
         codes, view = shares_read(domain, self.kind, self.of)
@@ -122,7 +122,7 @@ class HistogramQuestion(StatisticQuestion):
         """Whether it asks which items of a set people hold."""
         return isinstance(domain, Sets) and self.of is None
 
-    def _words(self, domain: Strings, hash: str) -> Words:
+    def _text_shares(self, domain: Strings, hash: str) -> TextShares:
         if self.of is not None:
             raise InvalidValue("of", self.of, "nothing, for a field of kind strings")
         if self.mechanism not in (None, "Rappor"):
@@ -133,7 +133,7 @@ class HistogramQuestion(StatisticQuestion):
             raise InvalidValue("candidates", error.value, error.allowed) from None
         if len(set(codes.tolist())) < len(self.candidates):
             raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
-        return Words(domain, self.candidates, hash=hash)
+        return TextShares(domain, self.candidates, hash=hash)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.steady import steady

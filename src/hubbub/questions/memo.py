@@ -37,17 +37,17 @@ MOST_MEMO_BITS = 512
 
 
 @dataclass(frozen=True)
-class Persistent(Statistic):
-    """The share of each value that persists: a permanent answer for good, randomised again for every report.
+class PersistentShares(Statistic):
+    """The shares of values that persist: a device draws a permanent answer, and randomises it again for every report.
 
-    `mechanism` spends at most so many units a report; what all reports of one value tell is at most `permanent`. Small
-    domains are asked by basic RAPPOR, large ones by LOLOHA, unless either is named.
+    One report spends at most the units of `mechanism`; all reports of one value together spend at most `permanent`.
+    Small domains are asked by basic RAPPOR, large ones by LOLOHA, unless either is named.
 
     Example:
-        >>> rappor = Persistent(8, permanent=2.0).mechanism(10**12)
+        >>> rappor = PersistentShares(8, permanent=2.0).mechanism(10**12)
         >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
         (2.0, 1.0)
-        >>> type(Persistent(5000, permanent=2.0).mechanism(10**12)).__name__
+        >>> type(PersistentShares(5000, permanent=2.0).mechanism(10**12)).__name__
         'Loloha'
     """
 
@@ -103,9 +103,9 @@ class MemoQuestion(StatisticQuestion):
         super().__post_init__()
         check_epsilon("permanent", self.permanent)
 
-    def statistic(self, setting: Setting) -> Persistent:
+    def statistic(self, setting: Setting) -> PersistentShares:
         codes, view = shares_read(setting.domain, self.kind, self.of)
-        return Persistent(codes, permanent=self.permanent, memo=self.mechanism, view=view)
+        return PersistentShares(codes, permanent=self.permanent, memo=self.mechanism, view=view)
 
     def cost(self, setting: Setting) -> Cost:
         mechanism = self.mechanism_for(setting)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from hubbub.collection.beside import Beside, PublicNumber
@@ -15,13 +14,10 @@ from hubbub.collection.joint import Axis, CellAxis, CodeAxis, Joint
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Family, Terms
-from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.influence import Influence
-from hubbub.mechanisms.frequency.grr import GRR
-from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.measured import MOST_MEASURES, Measured
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.budget import MOST_UNITS
@@ -36,6 +32,14 @@ from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.table_stream import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
 from hubbub.questions.base import Question
 from hubbub.questions.shapes import Shape
+from hubbub.questions.table_levels import (
+    MOST_COUNTED,
+    column_size,
+    column_values,
+    device_oracle,
+    half_of,
+    interval_name,
+)
 from hubbub.questions.words import listed, odds_text
 
 if TYPE_CHECKING:
@@ -45,12 +49,8 @@ MOST_LEVELS = 256
 """Devices are divided into as many parts as there are levels."""
 MANY_LEVELS = 40
 """More levels than this leave few devices for each."""
-MOST_COUNTED = 1 << 12
-"""How many cells of a single column are counted as reports come."""
 MOST_SHOWN = 100
 """How many shares of a column a release has; of a column with more values, it has the shares of intervals."""
-_MOST_NAMED = 12
-"""How many names of a column the page lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class TableQuestion(Question):
     def _dimension(self, name: str, domain: Domain) -> Dimension:
         if not isinstance(domain, Categorical | Ordinal | Numeric):
             raise InvalidValue("columns", name, "categorical, ordinal or numeric fields")
-        size = _symbols(domain)
+        size = column_size(domain)
         ordered = domain.in_order and size > 2
         return Dimension.ordinal(size, fanout=self.fanout) if ordered else Dimension.categorical(size)
 
@@ -134,7 +134,7 @@ class TableQuestion(Question):
         for level in hio.levels:
             view = Joint(tuple(self._axis(setting, place, depth) for place, depth in enumerate(level)))
             alone = sum(depth > 0 for depth in level) == 1
-            oracle = _device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level), listed=alone)
+            oracle = device_oracle(hio.level_epsilon, cells_of(hio.dimensions, level), listed=alone)
             parts.append(self._beside(setting, view, oracle))
         return tuple(parts)
 
@@ -157,7 +157,7 @@ class TableQuestion(Question):
         width = self._dimension(name, domain).widths[depth]
         if isinstance(domain, Numeric):
             return CellAxis(name, domain.low, domain.high, domain.cells, width)
-        return CodeAxis(name, _symbols(domain), width)
+        return CodeAxis(name, column_size(domain), width)
 
     def terms(self, setting: Setting) -> Terms:
         parts, units = self.parts(setting), units_of(self.epsilon)
@@ -219,7 +219,7 @@ class TableQuestion(Question):
     def _cells(self, setting: Setting, name: str, dimension: Dimension, depth: int) -> tuple[str, ...]:
         domain, width = setting.domains[name], dimension.widths[depth]
         firsts = range(0, dimension.size, width)
-        return tuple(_interval(domain, first, min(first + width, dimension.size) - 1) for first in firsts)
+        return tuple(interval_name(domain, first, min(first + width, dimension.size) - 1) for first in firsts)
 
     # -- what it tells ----------------------------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class TableQuestion(Question):
             form="table",
             size=len(self.labels(setting)),
             everyone=False,
-            columns={name: _described(setting.domains[name]) for name in self.reads()},
+            columns={name: column_values(setting.domains[name]) for name in self.reads()},
         )
 
     def labels(self, setting: Setting) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ class TableQuestion(Question):
         if n < len(hio.levels):
             return None
         box = [None] * len(hio.dimensions)
-        return expected_stderr(hio, RangeQuery([_half(hio.dimensions[0]), *box[1:]]), n) / n
+        return expected_stderr(hio, RangeQuery([half_of(hio.dimensions[0]), *box[1:]]), n) / n
 
     def assumes(self, setting: Setting) -> str:
         return f"the part of all devices in half of {self.columns[0]}, whatever else they have"
@@ -301,51 +301,3 @@ class TableQuestion(Question):
 def _plain(measures: tuple[str, ...]) -> str:
     """The sentences of the promise about values that are not protected."""
     return "".join(f" The value of {name} is sent as it is, without protection." for name in measures)
-
-
-def _symbols(domain: Domain) -> int:
-    """How many codes a column has: its values, and one for nothing recorded."""
-    assert domain.size is not None
-    return domain.size + 1
-
-
-def _interval(domain: Domain, first: int, last: int) -> str:
-    """What an interval of codes is called."""
-    assert domain.size is not None
-    beyond = f" or {NONE}" if last >= domain.size else ""
-    if first >= domain.size:
-        return NONE
-    last = min(last, domain.size - 1)
-    if isinstance(domain, Numeric):
-        return f"{domain.edges[first]:g} to {domain.edges[last + 1]:g}{beyond}"
-    names = domain.labels
-    ends = [str(code) if names is None else names[code] for code in (first, last)]
-    return (ends[0] if first == last else f"{ends[0]} to {ends[1]}") + beyond
-
-
-def _half(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
-    quarter = dimension.size // 4
-    if dimension.levels == 2:
-        return frozenset(range(max(dimension.size // 2, 1)))
-    return quarter, dimension.size - 1 - quarter
-
-
-@lru_cache(maxsize=4096)
-def _device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOracle:
-    """The oracle of a level as devices run it: direct answers where cells are few, else hashes.
-
-    Only what a release lists is counted as reports come: cells of other levels are strings of bits, and those that a
-    query needs are counted among the kept reports.
-    """
-    if cells < 3 * math.exp(min(epsilon, 50.0)) + 2:
-        return GRR(epsilon=epsilon, domain=cells)
-    if listed and cells <= MOST_COUNTED:
-        return OLH(epsilon=epsilon, domain=cells)
-    return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))
-
-
-def _described(domain: Domain) -> str:
-    """What a query can compare a column with: the names themselves, where they are few."""
-    if isinstance(domain, Categorical) and len(domain.names) <= _MOST_NAMED:
-        return ", ".join(domain.names)
-    return domain.describe()

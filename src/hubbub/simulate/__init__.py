@@ -1,6 +1,6 @@
-"""Simulated populations, whose truth is known.
+"""Simulated populations, whose true values are known.
 
-This is the only part of hubbub, with what stands on it, that holds a true value beside its estimate.
+Only this package, and the packages that import it, hold true values beside their estimates.
 """
 
 from hubbub.simulate.collect import collect

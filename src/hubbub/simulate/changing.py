@@ -1,4 +1,4 @@
-"""The stream of changes over simulated devices whose values change rarely, beside the truth."""
+"""Running a stream of changes over simulated devices, and comparing its releases with the truth."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from hubbub.simulate.fleet import Fleet, Present
 from hubbub.simulate.ledgers import Ledgers
 from hubbub.simulate.runs import Run
 
-CHUNK = 1 << 24  # entries looked at together
+CHUNK = 1 << 24  # entries that are read at a time
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ChangingRun(Run):
-    """What was released of every step; of a plan that answers at the end, what it says then.
+    """The releases of all steps of a stream of changes, beside the truth.
 
     Parameters
     ----------
     answers
-        What was heard: it answers sums over steps too.
+        The counts of all reports, from which sums over steps can be estimated too.
     spent
-        What the device that spent most has spent, in units of 1e-12 epsilon.
+        The most that any device has spent, in units of 1e-12 epsilon.
     """
 
     answers: Answers
@@ -42,18 +42,18 @@ class ChangingRun(Run):
 
 
 def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None) -> ChangingRun:
-    """Run a stream of changes over one horizon, every device with a ledger that allows it epsilon for life.
+    """Run a stream of changes over one horizon, with a ledger for each device that allows epsilon for life.
 
     Parameters
     ----------
     changes
-        What is asked.
+        The mechanism of the stream.
     stream
-        What devices hold: codes, or rows of 0 and 1; numbers 0 and 1 where there is one entry.
+        The values of the devices: codes, or rows of 0 and 1; the numbers 0 and 1 if there is one entry.
     rng
-        Their randomness.
+        The randomness of the devices.
     present
-        Which devices are there at a step; all of them unless given.
+        Which devices are present at a step; all of them unless given.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
@@ -66,14 +66,14 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
         raise InvalidValue("steps", changes.steps, f"at most the {stream.steps} steps of the stream")
     ledgers = Ledgers.of_window(stream.n, epsilon=changes.epsilon, w=0, strict=True)
     fleet, answers = Fleet(stream, rng, ledgers=ledgers, present=present), Answers(changes.plan)
-    talk = Conversation(change_protocol(changes, answers=answers))
+    conversation = Conversation(change_protocol(changes, answers=answers))
     estimates: list[Estimate] = []
     while len(estimates) < changes.steps:
         if estimates:
-            talk.listen()  # not after the last release: the next horizon forgets this one
-        talk.reply_all([fleet.answer(ask) for ask in talk.asks])
-        assert isinstance(talk.message, Release)
-        estimates.append(talk.message.estimate)
+            conversation.listen()  # not after the last release: the next horizon would clear the answers
+        conversation.reply_all([fleet.answer(ask) for ask in conversation.asks])
+        assert isinstance(conversation.message, Release)
+        estimates.append(conversation.message.estimate)
     return ChangingRun(
         values=np.array([estimate.value for estimate in estimates]),
         variances=np.array([estimate.variance for estimate in estimates]),
@@ -84,27 +84,27 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
 
 
 def true_means(stream: Stream, steps: int, dimension: int) -> Floats:
-    """The share of the devices whose entry is 1, a row a step.
+    """The true share of the devices whose entry is 1: a row for each step, a column for each entry.
 
     Example:
         >>> from hubbub.simulate.devices import ArrayStream
         >>> true_means(ArrayStream(np.array([[0, 1, 1, -1]])), 1, 3).tolist()
         [[0.25, 0.5, 0.0]]
     """
-    means, some = np.zeros((steps, dimension)), max(1, CHUNK // dimension)
+    means, chunk = np.zeros((steps, dimension)), max(1, CHUNK // dimension)
     for step in range(1, steps + 1):
-        for start in range(0, stream.n, some):
-            values = stream.values(step, start, min(start + some, stream.n))
+        for start in range(0, stream.n, chunk):
+            values = stream.values(step, start, min(start + chunk, stream.n))
             if values.ndim == 1 and dimension > 1:
-                held = values[(values >= 0) & (values < dimension)]
-                means[step - 1] += np.bincount(held, minlength=dimension)
+                codes = values[(values >= 0) & (values < dimension)]
+                means[step - 1] += np.bincount(codes, minlength=dimension)
             else:
                 means[step - 1] += bits_of(values, dimension).sum(axis=0)
     return means / stream.n
 
 
 def bits_of(values: NDArray[Any], dimension: int) -> NDArray[Any]:
-    """Vectors as they are; codes of categories, of which one outside stands for none, become vectors.
+    """Values as 0/1 vectors: vectors stay as they are, codes become vectors; a code out of range becomes all zeros.
 
     Example:
         >>> bits_of(np.array([1, -1]), 2).tolist()

@@ -1,4 +1,4 @@
-"""A whole population answers: randomise everyone, fold the reports, keep only the sketch."""
+"""The sketch of a whole population: randomise every value, and fold the reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.base import Mechanism
 
-_MOST_BYTES = 1 << 26  # of reports held at a time: a histogram of noisy counts is kilobytes a person
+_MOST_BYTES = 1 << 26  # of reports in memory at a time: some mechanisms have reports of kilobytes
 
 
 def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 << 18, shards: int = 1) -> Sketch:
@@ -18,15 +18,15 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
     Parameters
     ----------
     mechanism
-        What each person runs.
+        The mechanism of every report.
     values
-        One value a person.
+        The value of each person.
     rng
-        Everyone's randomness. With several shards each has a stream of its own, derived from this one.
+        The randomness of all reports. With several shards, each has its own stream, derived from this one.
     chunk
-        The most people whose reports are held at a time; fewer where reports are large (64 MiB in all).
+        The most reports in memory at a time; fewer if reports are large (64 MiB in all).
     shards
-        How many servers share the work: each folds its own part, then the sketches are merged.
+        How many servers share the work: each folds its part, then the sketches are merged.
 
     Example:
         >>> from hubbub import OLH
@@ -35,17 +35,17 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
         >>> sketch.n, olh.estimate(sketch).top(2).tolist()
         (1000, [3, 5])
     """
-    for field, given in (("chunk", chunk), ("shards", shards)):
-        check_integer(field, given, 1)
+    check_integer("chunk", chunk, 1)
+    check_integer("shards", shards, 1)
     step = max(1, min(chunk, _MOST_BYTES // mechanism.report_bytes))
-    whole = mechanism.empty()
+    sketch = mechanism.empty()
     if shards == 1:
         parts = [(values, rng)]
     else:
-        tag = rng.bytes(16).hex()  # drawn, so that the next call's shards have other streams
+        tag = rng.bytes(16).hex()  # drawn, so that the shards of the next call have other streams
         cuts = [len(values) * shard // shards for shard in range(shards + 1)]
         parts = [(values[cuts[i] : cuts[i + 1]], rng.child("shard", tag, i)) for i in range(shards)]
     for part, stream in parts:
         for start in range(0, len(part), step):
-            whole = whole + mechanism.accumulate(mechanism.randomize(part[start : start + step], stream))
-    return whole
+            sketch = sketch + mechanism.accumulate(mechanism.randomize(part[start : start + step], stream))
+    return sketch

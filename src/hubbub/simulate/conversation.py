@@ -1,8 +1,9 @@
-"""Running a protocol against a fleet of simulated devices, beside the truth."""
+"""Running a protocol over a fleet of simulated devices, and comparing its releases with the truth."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from hubbub.simulate.runs import Run
 
 @dataclass(frozen=True)
 class StreamRun(Run):
-    """What a protocol released over a stream, beside the truth, and what it took.
+    """The releases of a protocol over a stream, beside the truth, with what they spent and the traffic.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream
@@ -40,23 +41,21 @@ class StreamRun(Run):
     centres: NDArray[np.float64]
 
     def coverage(self, level: float = 0.95) -> float:
-        """How often the intervals hold the truth, of those that are known."""
-        from statistics import NormalDist
-
+        """The share of the finite intervals that hold the truth."""
         reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
         low, high = np.minimum(self.values, self.centres - reach), np.maximum(self.values, self.centres + reach)
         return float(np.mean(((low <= self.truth) & (self.truth <= high))[np.isfinite(self.variances)]))
 
     @property
     def bits_per_device_and_step(self) -> float:
-        """Communication both ways."""
+        """The communication in both directions."""
         return self.traffic.per_device_and_step(self.n, len(self.values))
 
 
 def run_stream(
     protocol: Protocol, stream: Stream, rng: Random, *, steps: int | None = None, ledgers: Ledgers | None = None
 ) -> StreamRun:
-    """Run a protocol over a stream, to its end or for so many steps.
+    """Run a protocol over a stream, to its end or for a number of steps.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies, window_stream
@@ -93,7 +92,7 @@ def _centre(estimate: Estimate) -> NDArray[np.float64]:
 def run_window(
     method: str, question: Statistic, stream: Stream, rng: Random, *, epsilon: float, w: int, **options: Any
 ) -> StreamRun:
-    """Run a window stream over a whole stream, every device's ledger charged; what cannot work is refused first.
+    """Run a window stream over a whole stream, with a ledger for every device.
 
     Example:
         >>> from hubbub.protocols.window import Frequencies

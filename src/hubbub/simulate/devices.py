@@ -1,4 +1,4 @@
-"""Simulated devices that hold a value a step: the only place where a stream's truth is known."""
+"""Streams of values of simulated devices, and their true shares or means."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from hubbub.core.errors import InvalidValue
 
 
 class Stream(ABC):
-    """n devices and their values over time, in whatever order; which is which does not matter, so it stays fixed."""
+    """The values of n devices over time. The order of the devices is fixed; similar ones must not be side by side."""
 
     n: int
     steps: int | None
-    """How many steps there are; None without end."""
+    """How many steps there are; None for a stream without end."""
 
     @abstractmethod
     def values(self, step: int, start: int, stop: int) -> Any:
-        """The values that the devices start to stop-1 hold at a step, counted from 1: an array, or `ItemSets`."""
+        """The values of the devices start to stop-1 at a step, counted from 1: an array, or `ItemSets`."""
 
     @abstractmethod
     def truth(self, step: int) -> NDArray[np.float64]:
-        """The population's shares, or its mean, at a step."""
+        """The true shares, or the true mean, of the population at a step."""
 
 
 class ArrayStream(Stream):
-    """A stream held in an array of steps by devices; a memory-mapped one is read as it is needed.
+    """A stream from an array of steps by devices; a memory-mapped array is read as it is needed.
 
     Parameters
     ----------
     table
-        One row a step, one column a device: codes from 0 to domain-1, or numbers where `domain` is None.
+        A row for each step, a column for each device: codes from 0 to domain-1, or numbers if `domain` is None.
     domain
         How many codes there are.
 
@@ -45,7 +45,7 @@ class ArrayStream(Stream):
 
     def __init__(self, table: NDArray[Any], domain: int | None = None) -> None:
         if table.ndim != 2 or 0 in table.shape:
-            raise InvalidValue("table", table.shape, "one row a step, one column a device")
+            raise InvalidValue("table", table.shape, "a row for each step, a column for each device")
         self.table, self.domain = table, domain
         self.steps, self.n = table.shape
 

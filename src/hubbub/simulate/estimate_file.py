@@ -1,4 +1,4 @@
-"""A rehearsal: what a private collection of one column of a file would have seen, beside what is in the file."""
+"""A rehearsal on a file: the estimates that a private collection of one column would give, beside the truth."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from hubbub.simulate.columns import read_column
 
 @dataclass(frozen=True, eq=False)
 class ColumnResult:
-    """What was collected, and the truth it can be held against.
+    """The estimated shares of a column's values, beside the true shares.
 
     Parameters
     ----------
     column
         The column's name.
     labels
-        Its distinct values: numbers by size, words by the alphabet, "(missing)" last where a row has none.
+        The distinct values: numbers by size, then words alphabetically, then "(missing)" if a row has no value.
     truth
         The true share of each label.
     estimate
-        The shares as estimated from the randomised rows.
+        The shares estimated from the randomised rows.
     mechanism
-        What each row was randomised by.
+        The mechanism that randomised each row.
     n
         How many rows there are.
     missing
-        How many of them have no value.
+        How many rows have no value.
     """
 
     column: str
@@ -70,11 +70,11 @@ def collect_column(
     path
         A .csv, .tsv, .jsonl, .ndjson or .parquet file; a row is a person.
     column
-        Its name. Values are taken as labels, numbers too; at most a million different ones.
+        The name of the column. Values are labels, even if they are numbers; there may be a million different ones.
     epsilon
         What each row may spend.
     mechanism
-        The name of a frequency oracle; the one of smallest variance unless given (`hubbub.adaptive`).
+        The name of a frequency oracle; unless given, the one with the smallest variance (`hubbub.adaptive`).
     seed
         For a repeatable result; new randomness unless given.
     progress
@@ -90,21 +90,21 @@ def collect_column(
         (('no', 'yes'), [0.3, 0.7], [0.3, 0.7])
     """
 
-    def tell(done: int, label: str) -> None:
+    def show(done: int, label: str) -> None:
         if progress is not None:
             progress(done, 3, label)
 
-    tell(0, f"reading {column}")
+    show(0, f"reading {column}")
     labels, codes, missing = read_column(Path(path), column)
     if len(labels) < 2:
         raise InvalidValue("column", column, f"a column of different values: every row holds {labels[0]!r}")
     oracle = _oracle(mechanism, epsilon, labels)
-    tell(1, f"randomising {codes.size:,} rows")
+    show(1, f"randomising {codes.size:,} rows")
     names: NDArray[Any] = np.array(labels, dtype=object)
     sketch = collect(oracle, names[codes], Random(seed=seed))
-    tell(2, f"estimating {len(labels):,} shares")
+    show(2, f"estimating {len(labels):,} shares")
     estimate = oracle.estimate(sketch)
-    tell(3, "done")
+    show(3, "done")
     truth = np.bincount(codes, minlength=len(labels)) / codes.size
     return ColumnResult(column, labels, truth, estimate, oracle, codes.size, missing)
 

@@ -1,4 +1,4 @@
-"""Streams of events: who had which event in which step, and nothing most of the time."""
+"""Streams of events: at most steps a device has no event."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from hubbub.core.random import Random
 from hubbub.simulate.devices import Stream
 
 NONE = "none"
-"""What a device without an event holds."""
+"""The value of a device without an event."""
 
 RESAMPLED = 100_000
 
 
 class EventStream(Stream):
-    """A table of steps by devices, read through an index: who of the table is which device.
+    """A stream from a table of steps by devices of the source, and an index of the table's columns.
 
-    The order of the devices is random: neighbours on the circle, and so a cohort, must not be alike.
+    The order of the devices is random: devices of a cohort are neighbours on the circle, and must not be similar.
 
     Parameters
     ----------
     table
-        One row a step, one column a device of the source: codes of `labels`, or numbers where there are none.
+        A row for each step, a column for each device of the source: codes of `labels`, or numbers if there are none.
     labels
-        What the codes mean; code 0 is "none".
+        The meaning of the codes; code 0 is "none".
     data
-        What it is, in words, for a note beside the results.
+        A description of the data, for a note beside the results.
     dropped, repeated
-        Events of the source without a device; events of a device after which it had another in the same step, and
-        which the later one replaced.
+        How many events of the source have no device; and how many were replaced by a later event of the same device in
+        the same step.
     index
-        A column for each device; every column once, in a fixed random order, unless given.
+        The column of each device; unless given, every column once, in a fixed random order.
 
     Example:
         >>> stream = EventStream(np.array([[0, 1, 1, 2]], dtype=np.uint8), ["none", "a", "b"], "a toy")
@@ -62,7 +62,7 @@ class EventStream(Stream):
 
     @property
     def domain(self) -> int | None:
-        """How many symbols there are; None for numbers."""
+        """How many codes there are; None for numbers."""
         return len(self.labels) or None
 
     def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
@@ -78,20 +78,20 @@ class EventStream(Stream):
         return np.asarray(self.table[step - 1])
 
     def resampled(self, n: int = RESAMPLED) -> EventStream:
-        """A population of n, drawn with replacement from this one by a fixed draw."""
+        """A population of n, drawn with replacement from this one with a fixed seed."""
         if n < 1:
             raise InvalidValue("n", n, "an integer of at least 1")
         drawn = self.index[Random(seed="resampled devices").below(self.n, n)]
         return self._with(drawn, f"{self.data}, resampled to {n:,} devices")
 
     def shuffled(self, rng: Random, n: int | None = None) -> EventStream:
-        """The devices in a new random order, and so in new cohorts; the first n of them."""
+        """The devices in a new random order, and so in other cohorts; only the first n if given."""
         if n is not None and not 1 <= n <= self.n:
             raise InvalidValue("n", n, f"an integer from 1 to {self.n}")
         return self._with(self.index[rng.permutation(self.n)[:n]], self.data)
 
     def first(self, steps: int, *, after: int = 0) -> EventStream:
-        """Only the first so many steps, if there are more; of those after so many others."""
+        """At most so many steps, from step `after` + 1 on."""
         if steps < 1:
             raise InvalidValue("steps", steps, "an integer of at least 1")
         if not 0 <= after < len(self.table):
@@ -100,7 +100,7 @@ class EventStream(Stream):
         return self._with(self.index, data, self.table[after : after + steps])
 
     def busy(self) -> EventStream:
-        """Whether a device has an event at all: two symbols."""
+        """The stream with two codes: whether a device has any event or none."""
         binary = (np.asarray(self.table) != 0).view(np.uint8)
         return self._with(self.index, f"{self.data}, any event or none", binary, (NONE, "any"))
 
@@ -125,10 +125,10 @@ def event_table(
     shape: tuple[int, int],
     step: NDArray[np.int64],
     device: NDArray[np.int64],
-    held: NDArray[np.int64],
+    value: NDArray[np.int64],
     dtype: type[np.unsignedinteger[Any]],
 ) -> tuple[NDArray[Any], int]:
-    """Events in the order of time as a table of steps by devices, and how many a later one in the same cell replaced.
+    """Events, in order of time, as a table of steps by devices; and how many a later event of the cell replaced.
 
     Example:
         >>> event_table((2, 2), np.array([0, 0, 1]), np.array([1, 1, 0]), np.array([7, 8, 9]), np.uint8)
@@ -138,5 +138,5 @@ def event_table(
     cell = step * shape[1] + device
     table = np.zeros(shape, dtype=dtype)
     last = cell.size - 1 - np.unique(cell[::-1], return_index=True)[1]
-    table.ravel()[cell[last]] = held[last]
+    table.ravel()[cell[last]] = value[last]
     return table, cell.size - last.size

@@ -1,4 +1,4 @@
-"""Mining a batch of sets, as a study of people who each hold one of them would."""
+"""Mining a batch of sets, one of each person, by the protocol of a study."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from hubbub.simulate.set_stream import SetStream
 def find_itemsets(
     sets: Any, *, k: int, epsilon: float, rng: Random, itemsets: bool = True, domain: Sets | None = None
 ) -> Findings:
-    """The k most frequent itemsets, or items, of a batch of sets of which each is held by a person.
+    """Find the k most frequent itemsets, or items, of a batch of sets, one of each person.
 
-    Everyone answers once, with a report that spends epsilon: what is found is what a study of the same people finds.
+    Each person answers once, with a report that spends epsilon, as in a study of the same people.
 
     Parameters
     ----------
     sets
-        `ItemSets`, or a list of sets; in any order: people are put on the circle at random.
+        `ItemSets`, or a list of sets, in any order: people are put on the circle at random.
     k
-        How many are wanted.
+        How many itemsets or items to find.
     epsilon
         What each person spends.
     rng
-        Everyone's randomness.
+        The randomness of all reports.
     itemsets
-        Whether sets of several items are looked for (SVSM), or items alone (SVIM).
+        Whether to search for sets of several items (SVSM), or for single items only (SVIM).
     domain
-        What the sets are of; needed unless `ItemSets` are given.
+        The domain of the sets; needed unless `ItemSets` are given.
 
     Example:
         >>> from hubbub import Random
@@ -50,26 +50,26 @@ def find_itemsets(
     """
     if domain is None:
         if not isinstance(sets, ItemSets):
-            raise InvalidValue("domain", None, "given, where the sets are a list")
+            raise InvalidValue("domain", None, "given, if the sets are a list")
         domain = Sets(Ordinal(sets.domain), sets.domain)
     people = as_item_sets(sets, domain)
     if not len(people):
         raise InvalidValue("sets", [], "at least one")
     fleet = Fleet(SetStream(people[rng.permutation(len(people))]), rng)
-    findings: list[Findings] = []
+    results: list[Findings] = []
 
     def study() -> Protocol:
-        found = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets)
-        findings.append(found)
-        yield found.release()
+        findings = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets)
+        results.append(findings)
+        yield findings.release()
 
     for _release in converse(study(), fleet.answer):
         pass
-    return findings[0]
+    return results[0]
 
 
 def true_shares(people: ItemSets, sets: tuple[tuple[int, ...], ...]) -> NDArray[np.float64]:
-    """The share of the people who hold each of some itemsets.
+    """The true share of the people who have each of some itemsets.
 
     Example:
         >>> true_shares(ItemSets([0, 2, 3], [4, 0, 4], domain=5), ((0, 4), (4,))).tolist()

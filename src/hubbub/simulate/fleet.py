@@ -1,4 +1,4 @@
-"""The fleet: simulated devices, each with its place on the circle, its ledger and what it remembers, answer asks."""
+"""The fleet: simulated devices, each with a place on the circle, a ledger and stored states, that answer asks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from hubbub.simulate.ledgers import ACCOUNT, Ledgers, Rows, StudyPayments
 CHUNK = 1 << 17
 
 Present = Callable[[int], NDArray[np.bool_]]
-"""Which of all devices are there at a step."""
+"""Whether each of the devices is present at a step."""
 
 
 @dataclass
 class Traffic:
-    """What was said, both ways: messages and bits. A standing ask is published once and needs no further word."""
+    """The messages and bits in both directions. A standing ask is published once and needs no further instruction."""
 
     reports: int = 0
     report_bits: int = 0
@@ -37,7 +37,7 @@ class Traffic:
     instruction_bits: int = 0
 
     def count(self, ask: Ask, reports: int) -> None:
-        """Add the reports of an ask, and the word that asked each of them."""
+        """Add the reports of an ask, and the instruction to each device that reports."""
         self.reports += reports
         self.report_bits += reports * ask.mechanism.report_bits
         if not ask.standing:
@@ -45,7 +45,7 @@ class Traffic:
             self.instruction_bits += reports
 
     def per_device_and_step(self, n: int, steps: int) -> float:
-        """Bits both ways, for each device and step.
+        """Bits in both directions, for each device and step.
 
         Example:
             >>> Traffic(report_bits=10, instruction_bits=10).per_device_and_step(5, 2)
@@ -55,26 +55,26 @@ class Traffic:
 
 
 class Fleet:
-    """Devices that answer asks from a stream of values, each as a client would: once, and if its ledger allows it.
+    """Devices that answer asks from a stream of values as clients would: once, and only if the ledger allows it.
 
-    Devices are in the order of their places on the circle: a stream must not have those that are alike side by side.
-    Chunks of devices are randomised and folded one after another, so that a population larger than memory can pass
-    through. To a `Stateful` mechanism devices bring what they remember; to any other they make a fresh report.
+    Devices are in the order of their places on the circle, so that similar devices must not be side by side in the
+    stream. Chunks of devices are randomised and folded one after another: a population may be larger than memory. For a
+    `Stateful` mechanism the fleet keeps the states of the devices; for any other, devices make fresh reports.
 
     Parameters
     ----------
     stream
-        What they hold.
+        The values of the devices.
     rng
-        Their randomness, and their places.
+        The randomness of the devices, and of their places.
     ledgers
-        What they may spend; without ledgers they answer everything.
+        The ledgers of the devices; without ledgers they answer everything.
     first
-        The step of the collection that the asks' step 1 is; 1 where asks name the collection's own steps.
+        The step of the collection that is step 1 of the asks; 1 if asks have the collection's own steps.
     present
-        Which devices are there at a step of the stream; all of them unless given.
+        Which devices are present at a step of the stream; all of them unless given.
     study
-        How devices pay for a study. Then all asks are of that study, and about what devices hold at step 1.
+        How devices pay for a study. If given, all asks are of that study, and about the values at step 1.
 
     Example:
         >>> from hubbub import GRR, BasicRappor
@@ -85,7 +85,7 @@ class Fleet:
         >>> stream = ArrayStream(np.array([[0, 1, 1, 1], [0, 0, 1, 1]]), domain=2)
         >>> fleet = Fleet(stream, Random(seed=1), ledgers=Ledgers.of_window(4, epsilon=5.0, w=0))
         >>> rappor = BasicRappor(epsilon=2.0, domain=2)
-        >>> [fleet.answer(Ask(mechanism=rappor, step=step)).n for step in (1, 2)]  # who cannot pay goes on as before
+        >>> [fleet.answer(Ask(mechanism=rappor, step=step)).n for step in (1, 2)]  # unpaid memos are used again
         [4, 4]
     """
 
@@ -103,24 +103,24 @@ class Fleet:
         self.places: NDArray[np.uint32] = np.sort(rng.uint32(stream.n))
         self.traffic = Traffic()
         self._first, self._present, self._study = first, present, study
-        self._kept: dict[str, list[Reports]] = {}
-        self._remembered: dict[tuple[str, str, int], tuple[str, States]] = {}
+        self._kept_reports: dict[str, list[Reports]] = {}
+        self._states: dict[tuple[str, str, int], tuple[str, States]] = {}
 
     def answer(self, ask: Ask, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT) -> Sketch:
-        """Everyone on the arc who is there answers, as of `reports`; the sketch of it."""
-        sketch, kept = ask.mechanism.empty(), []
-        for who in self.on_arc(ask.cohort):
-            for reports in self.reports(ask, who, now=now, account=account, question=question):
+        """The sketch of the reports of all devices on the arc; parameters as of `reports`."""
+        sketch, batches = ask.mechanism.empty(), []
+        for devices in self.on_arc(ask.cohort):
+            for reports in self.reports(ask, devices, now=now, account=account, question=question):
                 sketch = sketch + ask.mechanism.accumulate(reports)
                 if ask.kept:
-                    kept.append(reports)
+                    batches.append(reports)
         if ask.kept:
-            self._kept[ask.ask_id] = kept
+            self._kept_reports[ask.ask_id] = batches
         self.traffic.count(ask, sketch.n)
         return sketch
 
     def count(self, count: Count) -> CountResult:
-        """The support of candidates among the reports kept of the latest ask that equals the one named.
+        """The support of candidates among the reports kept of an ask, the last time that it was asked.
 
         Example:
             >>> from hubbub import OLH
@@ -128,37 +128,37 @@ class Fleet:
             >>> fleet = Fleet(ArrayStream(np.zeros((1, 500), dtype=int), domain=9), Random(seed=1))
             >>> ask = Ask(mechanism=OLH(epsilon=4.0, domain=9), step=1, kept=True)
             >>> _ = fleet.answer(ask)
-            >>> counted = fleet.count(Count(ask, (0, 8)))
-            >>> counted.n, bool(counted.support[0] > counted.support[1])
+            >>> result = fleet.count(Count(ask, (0, 8)))
+            >>> result.n, bool(result.support[0] > result.support[1])
             (500, True)
         """
-        batches = self._kept.get(count.ask.ask_id)
+        batches = self._kept_reports.get(count.ask.ask_id)
         if batches is None:
             raise InvalidValue("ask", count.ask.ask_id, "an ask that was answered")
         return count.among(lambda: batches)
 
     def reports(
-        self, ask: Ask, who: Rows, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT
+        self, ask: Ask, devices: Rows, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT
     ) -> Iterator[Reports]:
-        """What some devices send, in batches: a report of each that is there, can pay, and has something to say.
+        """The reports of some devices, in batches: of those that are present, can pay, and have something to report.
 
         Parameters
         ----------
         ask
-            The ask, which none of them has answered.
-        who
+            The ask, which none of the devices has answered.
+        devices
             The devices, as a slice or by their numbers in ascending order.
         now
-            The time by their clocks; the collection's step unless given.
+            The time by the devices' clocks; the collection's step unless given.
         account, question
-            What pays, and for what.
+            The account that pays, and the question that is paid for.
         """
         step = self._first + ask.step - 1
         payment = (step if now is None else now, account, question)
         if self._present is not None:
-            there = np.flatnonzero(self._present(ask.step))
-            who = np.intersect1d(there, np.arange(self.stream.n)[who], assume_unique=True)
-        for chunk in _chunks(who):
+            present = np.flatnonzero(self._present(ask.step))
+            devices = np.intersect1d(present, np.arange(self.stream.n)[devices], assume_unique=True)
+        for chunk in _chunks(devices):
             if isinstance(ask.mechanism, Stateful):
                 yield self._step(ask, ask.mechanism, step, chunk, payment)
             else:
@@ -168,62 +168,65 @@ class Fleet:
                 yield ask.mechanism.randomize(ask.view.look(values if paid.all() else values[paid], self.rng), self.rng)
 
     def on_arc(self, arc: Arc) -> Iterator[slice]:
-        """The devices of an arc, in one or two runs."""
+        """The devices of an arc, as one or two slices."""
         for edges in arc.pieces():
             yield slice(*(self.stream.n if edge == CIRCLE else self._before(edge) for edge in edges))
 
-    def _step(self, ask: Ask, mechanism: Stateful, step: int, who: Rows, payment: tuple[int, str, str]) -> Reports:
-        """Devices of one chunk take a step with what they remember."""
-        rows = np.arange(who.start, who.stop) if isinstance(who, slice) else who
+    def _step(self, ask: Ask, mechanism: Stateful, step: int, devices: Rows, payment: tuple[int, str, str]) -> Reports:
+        """Let the devices of one chunk take a step with their stored states."""
+        rows = np.arange(devices.start, devices.stop) if isinstance(devices, slice) else devices
         number = int(rows[0]) // CHUNK
         start, size = number * CHUNK, min(CHUNK, self.stream.n - number * CHUNK)
         place = (payment[2], mechanism.spec_id, number)
-        key, states = self._remembered.get(place, (None, None))
-        if states is None or key != mechanism.state_key(step):
-            states = mechanism.enroll(size, self.rng)
-        own = states if rows.size == size else states.take(rows - start)
-        seen = ask.view.look(self._values(ask, who), self.rng)
-        price = mechanism.price(own, step, seen)
+        key, chunk_states = self._states.get(place, (None, None))
+        if chunk_states is None or key != mechanism.state_key(step):
+            chunk_states = mechanism.enroll(size, self.rng)
+        states = chunk_states if rows.size == size else chunk_states.take(rows - start)
+        values = ask.view.look(self._values(ask, devices), self.rng)
+        price = mechanism.price(states, step, values)
         new = price > 0
         new[new] = self._pay(price[new], rows[new], payment)
-        own, reports, speaks = mechanism.step(own, step, seen, self.rng, new)
-        states = own if rows.size == size else _put(states, rows - start, own)
-        self._remembered[place] = mechanism.state_key(step), states
-        return mechanism.with_enrolment(own, reports, speaks, new)[0]
+        states, reports, speaks = mechanism.step(states, step, values, self.rng, new)
+        chunk_states = states if rows.size == size else _replace_rows(chunk_states, rows - start, states)
+        self._states[place] = mechanism.state_key(step), chunk_states
+        return mechanism.with_enrolment(states, reports, speaks, new)[0]
 
-    def _pay(self, units: int | NDArray[np.int64], who: Rows, payment: tuple[int, str, str]) -> NDArray[np.bool_]:
+    def _pay(self, units: int | NDArray[np.int64], devices: Rows, payment: tuple[int, str, str]) -> NDArray[np.bool_]:
         now, account, question = payment
         if self._study is not None:
-            return self._study.pay(now, units, who, account=account, question=question)
+            return self._study.pay(now, units, devices, account=account, question=question)
         if self.ledgers is None:
-            return np.ones(who.stop - who.start if isinstance(who, slice) else who.size, dtype=bool)
-        return self.ledgers.spend(now, units, who, account=account, question=question)
+            return np.ones(devices.stop - devices.start if isinstance(devices, slice) else devices.size, dtype=bool)
+        return self.ledgers.spend(now, units, devices, account=account, question=question)
 
-    def _values(self, ask: Ask, who: Rows) -> Any:
+    def _values(self, ask: Ask, devices: Rows) -> Any:
         step = ask.step if self._study is None else 1
-        if isinstance(who, slice):
-            return self.stream.values(step, who.start, who.stop)
-        start, stop = (int(who[0]), int(who[-1]) + 1) if who.size else (0, 0)
-        return self.stream.values(step, start, stop)[who - start]
+        if isinstance(devices, slice):
+            return self.stream.values(step, devices.start, devices.stop)
+        start, stop = (int(devices[0]), int(devices[-1]) + 1) if devices.size else (0, 0)
+        return self.stream.values(step, start, stop)[devices - start]
 
     def _before(self, edge: int) -> int:
         return int(np.searchsorted(self.places, np.uint32(edge)))
 
 
-def _chunks(who: Rows) -> Iterator[Rows]:
+def _chunks(devices: Rows) -> Iterator[Rows]:
     """The same devices, in parts that do not cross a multiple of CHUNK."""
-    first, last = (who.start, who.stop) if isinstance(who, slice) else (who.min(initial=0), who.max(initial=-1) + 1)
-    for start in range(first - first % CHUNK, last, CHUNK):
-        if isinstance(who, slice):
-            yield slice(max(start, first), min(start + CHUNK, last))
+    if isinstance(devices, slice):
+        first, stop = devices.start, devices.stop
+    else:
+        first, stop = devices.min(initial=0), devices.max(initial=-1) + 1
+    for start in range(first - first % CHUNK, stop, CHUNK):
+        if isinstance(devices, slice):
+            yield slice(max(start, first), min(start + CHUNK, stop))
         else:
-            rows = who[np.searchsorted(who, start) : np.searchsorted(who, start + CHUNK)]
+            rows = devices[np.searchsorted(devices, start) : np.searchsorted(devices, start + CHUNK)]
             if rows.size:
                 yield rows
 
 
-def _put(states: States, rows: NDArray[np.int64], stepped: States) -> States:
-    """The states, with those of some rows replaced."""
+def _replace_rows(states: States, rows: NDArray[np.int64], new: States) -> States:
+    """The states, with those of some rows replaced by new ones."""
     others = np.delete(np.arange(len(states)), rows)
     order = np.argsort(np.concatenate([others, rows]))
-    return States.concat([states.take(others), stepped]).take(order)
+    return States.concat([states.take(others), new]).take(order)

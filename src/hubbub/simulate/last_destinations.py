@@ -1,4 +1,4 @@
-"""Where each aircraft went last: a category that changes now and then, day by day."""
+"""A stream of categories that change rarely: the last destination of each aircraft, day by day."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NOTHING_YET = -1
 
 
 class CategoryStream(Stream):
-    """A category for each device and step, -1 before its first, from a table of devices that may stand for several.
+    """A category for each device and step, -1 before the first, from a table and an index of its columns.
 
     Parameters
     ----------
     table
-        One row a step, one column a device of the source.
+        A row for each step, a column for each device of the source.
     labels
-        What the categories are.
+        The names of the categories.
     data
-        What it is, in words.
+        A description of the data.
     index
         The column of each device; every column once unless given.
 
@@ -49,18 +49,18 @@ class CategoryStream(Stream):
         return np.asarray(self.table[step - 1][self.index[start:stop]])
 
     def truth(self, step: int) -> NDArray[np.float64]:
-        held = self.values(step, 0, self.n)
-        return np.bincount(held[held >= 0], minlength=len(self.labels)) / self.n
+        codes = self.values(step, 0, self.n)
+        return np.bincount(codes[codes >= 0], minlength=len(self.labels)) / self.n
 
     def resampled(self, n: int) -> CategoryStream:
-        """A population of n, drawn with replacement from this one by a fixed draw."""
+        """A population of n, drawn with replacement from this one with a fixed seed."""
         if n < 1:
             raise InvalidValue("n", n, "an integer of at least 1")
         drawn = self.index[Random(seed="resampled devices").below(self.n, n)]
         return CategoryStream(self.table, self.labels, f"{self.data}, resampled to {n:,} devices", drawn)
 
     def moves(self) -> NDArray[np.int64]:
-        """How often the category of each device changes, its first one included."""
+        """How often the category of each device changes, including its first category."""
         changed = np.diff(self.table, axis=0, prepend=np.full((1, self.table.shape[1]), NOTHING_YET, self.table.dtype))
         return np.asarray(np.count_nonzero(changed, axis=0))[self.index]
 
@@ -73,8 +73,8 @@ def last_destinations(*, days: int = 32, busiest: int = 15, cache: Cache = None)
     days
         How many days, up to 365.
     busiest
-        How many destinations have a category of their own, those with the most departures in the year; all others are
-        "other", the last category.
+        How many destinations have their own category: those with the most departures in the year. The last category,
+        "other", is for the rest.
     cache
         As of `hubbub.data.fetch`.
     """
@@ -88,12 +88,12 @@ def last_destinations(*, days: int = 32, busiest: int = 15, cache: Cache = None)
     category = np.full(len(year.labels), busiest, dtype=np.int8)
     category[most] = np.arange(busiest)
     category[0] = NOTHING_YET
-    held = np.full((days, table.shape[1]), NOTHING_YET, dtype=np.int8)
-    last = held[0].copy()
-    for day, row in enumerate(held):
+    destinations = np.full((days, table.shape[1]), NOTHING_YET, dtype=np.int8)
+    last = destinations[0].copy()
+    for day, row in enumerate(destinations):
         for hour in table[day * len(OPEN) : (day + 1) * len(OPEN)]:
             last = np.where(hour, category[hour], last)
         row[:] = last
     labels = [*(year.labels[code] for code in most), "other"]
-    what = f"4,043 aircraft, last destination from New York at the end of a day, {days} days of 2013"
-    return CategoryStream(held, labels, what)
+    data = f"4,043 aircraft, last destination from New York at the end of a day, {days} days of 2013"
+    return CategoryStream(destinations, labels, data)

@@ -1,4 +1,4 @@
-"""The ledgers of simulated devices, all at once and in memory, under the rules of the device's own (`Book`)."""
+"""The ledgers of all simulated devices, vectorised and in memory, with the rules of a device's own ledger (`Book`)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.promise import WHOLE, Promise
 
 ACCOUNT = "asks"
-"""The account, and the question, of what is spent where nothing else is said."""
+"""The default account and question of a debit."""
 
 Units = int | NDArray[np.int64]
 Rows = slice | NDArray[np.int64]
 
 
 class Ledgers:
-    """A ledger for each of n devices with the same promises. Their clocks agree, and never go back.
+    """A ledger for each of n devices with the same promises. All devices have the same clock, which never goes back.
 
     Parameters
     ----------
     n
         How many devices there are.
     promises
-        What each of them keeps; as with `Book`, those that others imply are left out.
+        The promises that each device keeps; as in `Book`, promises that others imply are left out.
     strict
-        Whether a device that cannot pay stops it all with `BudgetExceeded`: for protocols that never ask too much.
+        Whether to raise `BudgetExceeded` if a device cannot pay: for protocols that never ask too much.
 
     Example:
         >>> ledgers = Ledgers.of_window(3, epsilon=1.0, w=2)
@@ -44,17 +44,17 @@ class Ledgers:
     """
 
     def __init__(self, n: int, promises: Iterable[Promise], *, strict: bool = False) -> None:
-        kept: list[Promise] = []
+        in_force: list[Promise] = []
         for promise in promises:
-            if not any(other.implies(promise) for other in kept):
-                kept = [other for other in kept if not promise.replaces(other)] + [promise]
-        self.n, self.promises, self.strict = n, tuple(kept), strict
+            if not any(other.implies(promise) for other in in_force):
+                in_force = [other for other in in_force if not promise.replaces(other)] + [promise]
+        self.n, self.promises, self.strict = n, tuple(in_force), strict
         self._now: int | None = None
         self._tallies: dict[tuple[int, str], _Tally] = {}
 
     @classmethod
     def of_window(cls, n: int, *, epsilon: float, w: int, strict: bool = False) -> Self:
-        """Ledgers that allow so much in any w consecutive steps, 0 steps meaning for life.
+        """Ledgers that allow epsilon in any w consecutive steps; if w is 0, for life.
 
         Example:
             >>> Ledgers.of_window(3, epsilon=1.0, w=0).promises[0].unit
@@ -65,39 +65,39 @@ class Ledgers:
 
     @property
     def most(self) -> int:
-        """What counts now of the device and the promise of which most does."""
+        """The largest amount that counts now for any device and promise."""
         return max((int(tally.spent.max(initial=0)) for tally in self._tallies.values()), default=0)
 
     def spend(
         self,
         now: int,
         units: Units,
-        who: Rows,
+        devices: Rows,
         *,
         account: str = ACCOUNT,
         question: str = ACCOUNT,
         until: int | None = None,
     ) -> NDArray[np.bool_]:
-        """Debit the devices that can pay, and say which they are. The others' ledgers are not changed.
+        """Debit the devices that can pay, and return which can. The ledgers of the others are not changed.
 
         Parameters
         ----------
         now
             The time, in the ticks of the promises' grids.
         units
-            What it costs each of them, in units of 1e-12 epsilon: one number, or one a device.
-        who
+            The cost for each device, in units of 1e-12 epsilon: one number for all, or one for each.
+        devices
             The devices, as a slice or by their numbers, each once.
         account, question
-            What is paid from, and for.
+            The account that pays, and the question that is paid for.
         until
-            It pays for all answers up to this time, and counts as if spent then; now unless given.
+            The time up to which the debit pays for answers: it counts as spent then; `now` unless given.
         """
         if self._now is not None and now < self._now:
-            raise InvalidValue("now", now, f"a time from {self._now} on: these clocks do not go back")
+            raise InvalidValue("now", now, f"a time from {self._now} on: the clock does not go back")
         self._now = now
-        asked = np.asarray(units, dtype=np.int64)
-        able = np.ones(len(range(self.n)[who]) if isinstance(who, slice) else who.size, dtype=bool)
+        cost = np.asarray(units, dtype=np.int64)
+        able = np.ones(len(range(self.n)[devices]) if isinstance(devices, slice) else devices.size, dtype=bool)
         tallies = []
         for number, promise in enumerate(self.promises):
             limit = promise.limit_for(account, question)
@@ -106,19 +106,19 @@ class Ledgers:
             tally = self._tally(number, account)
             tallies.append(tally)
             tally.forget(now)
-            spent = tally.spent[who]
-            able &= spent + asked <= limit
+            spent = tally.spent[devices]
+            able &= spent + cost <= limit
             if self.strict and not able.all():
-                raise BudgetExceeded(promise.unit, int(spent.max()), int(asked.max()), limit)
+                raise BudgetExceeded(promise.unit, int(spent.max()), int(cost.max()), limit)
         if not able.all():
-            who = (np.arange(self.n)[who] if isinstance(who, slice) else who)[able]
-            asked = asked[able] if asked.ndim else asked
+            devices = (np.arange(self.n)[devices] if isinstance(devices, slice) else devices)[able]
+            cost = cost[able] if cost.ndim else cost
         for tally in tallies:
-            tally.add(now if until is None else max(now, until), who, asked)
+            tally.add(now if until is None else max(now, until), devices, cost)
         return able
 
     def _tally(self, number: int, account: str) -> _Tally:
-        """What counts toward a promise: of the whole, of each account by itself."""
+        """The tally of a promise; a promise about the whole has one for each account."""
         promise = self.promises[number]
         key = (number, account if promise.scope == WHOLE else "")
         if key not in self._tallies:
@@ -127,7 +127,7 @@ class Ledgers:
 
 
 class _Tally:
-    """What each device has spent as far as a promise counts it, and when each debit stops counting."""
+    """What each device has spent that still counts for a promise, and the debits by date."""
 
     def __init__(self, n: int, promise: Promise) -> None:
         self.spent: NDArray[np.int64] = np.zeros(n, dtype=np.int64)
@@ -139,33 +139,33 @@ class _Tally:
         # Where clocks are honest, what has left the window by the wall clock has left it in trusted time too.
         since = self._promise.since(now, now)
         while since is not None and self._debits and self._debits[0][0] < since.wall:
-            _, _, who, units = heappop(self._debits)
-            self.spent[who] -= units
+            _, _, devices, units = heappop(self._debits)
+            self.spent[devices] -= units
 
-    def add(self, date: int, who: Rows, units: NDArray[np.int64]) -> None:
-        self.spent[who] += units
+    def add(self, date: int, devices: Rows, units: NDArray[np.int64]) -> None:
+        self.spent[devices] += units
         if self._promise.steps:
             self._number += 1
-            heappush(self._debits, (date, self._number, who, units))
+            heappush(self._debits, (date, self._number, devices, units))
 
 
 class StudyPayments:
-    """How devices pay for one run of a study: all of it with the first answer, whatever they are asked then.
+    """How devices pay for one run of a study: the whole cost with the first answer, whatever is asked later.
 
     Parameters
     ----------
     ledgers
         The devices' ledgers.
     limit
-        What the run may cost a device, in units of 1e-12 epsilon: the asks that it answers declare no more together.
+        The cost of the run for a device, in units of 1e-12 epsilon; the asks that it answers may sum to no more.
     ends
-        The last tick of the run's last round: until then, and the window after, it counts.
+        The last tick of the run's last round: the debit counts until then, and for the window after it.
 
     Example:
         >>> study = StudyPayments(ledgers := Ledgers.of_window(2, epsilon=3.0, w=2), limit=2 * 10**12, ends=5)
         >>> study.pay(1, 10**12, slice(0, 1)).tolist(), study.pay(2, 10**12, slice(0, 2)).tolist()
         ([True], [True, True])
-        >>> study.pay(3, 10**12, slice(0, 2)).tolist(), ledgers.most  # the first has answered for its 2 epsilon
+        >>> study.pay(3, 10**12, slice(0, 2)).tolist(), ledgers.most  # the first device has used up its 2 epsilon
         ([False, True], 2000000000000)
         >>> [ledgers.spend(now, 2 * 10**12, slice(0, 2)).any().item() for now in (5, 6, 7)]
         [False, False, True]
@@ -177,10 +177,10 @@ class StudyPayments:
         self._declared = np.zeros(ledgers.n, dtype=np.int64)
 
     def pay(
-        self, now: int, units: Units, who: Rows, *, account: str = ACCOUNT, question: str = ACCOUNT
+        self, now: int, units: Units, devices: Rows, *, account: str = ACCOUNT, question: str = ACCOUNT
     ) -> NDArray[np.bool_]:
-        """Which devices go on with the study, or begin it, for an ask that declares so much."""
-        rows = np.arange(self._ledgers.n)[who] if isinstance(who, slice) else who
+        """Whether each device answers an ask of this cost: it begins the study and pays for it, or goes on with it."""
+        rows = np.arange(self._ledgers.n)[devices] if isinstance(devices, slice) else devices
         able = self._declared[rows] + units <= self._limit
         new = able & ~self._begun[rows]
         able[new] = self._ledgers.spend(

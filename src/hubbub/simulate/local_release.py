@@ -1,4 +1,4 @@
-"""A stream of a file or a pipe as its devices would tell it: each value is one device's, and is reported once."""
+"""A stream of values from a file or a pipe, reported as by devices: each value is of one device and reported once."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hubbub.curator.stream import checked_values
 from hubbub.protocols.topl.server import ToPLServer
 
 
-def tell(server: ToPLServer, values: NDArray[np.float64], rng: Random) -> list[Step]:
-    """Let the devices that hold these values report, one after another, and return the steps that they complete.
+def report_values(server: ToPLServer, values: NDArray[np.float64], rng: Random) -> list[Step]:
+    """Report these values to the server, one after another, and return the steps that they complete.
 
-    A value that no device could hold is refused before any reports.
+    If a value is not allowed, all are refused and nothing is reported.
 
     Example:
         >>> from hubbub.protocols.topl.server import ToPL
         >>> server = ToPLServer(ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000))
-        >>> steps = tell(server, np.full(9000, 20.0), Random(seed=1))
+        >>> steps = report_values(server, np.full(9000, 20.0), Random(seed=1))
         >>> [(step.step, step.first, round(step.value)) for step in steps], server.position
         ([(0, 4000, 20), (1, 6000, 20)], 9000)
     """

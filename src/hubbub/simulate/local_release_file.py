@@ -1,4 +1,4 @@
-"""The file that a local release is resumed from: what the server heard, and the steps it told. No value is in it."""
+"""The file from which a local release is resumed: the server's state and the released steps, but no value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.core.random import Random
 from hubbub.curator.steps import Step
 from hubbub.privacy.counted_file import CountedFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
-from hubbub.simulate.local_release import tell
+from hubbub.simulate.local_release import report_values
 
 FORMAT = Format("local_release_format", 1)
 """The version of a local release's file."""
@@ -28,20 +28,21 @@ _TABLES = (
 
 
 class LocalReleaseFile:
-    """A server of ToPL and its state on disk: every device reports once, whatever is interrupted.
+    """A server of ToPL with its state on disk: every device reports once, even if the process is interrupted.
 
-    Reports are on disk, as sums, before a step that they complete is returned; where a process stops before that they
-    were never sent. All steps stay in the file: to show them again costs nothing. Whether rows that have reported are
-    still the same cannot be told, as nothing of the values is kept: rows are added behind them.
+    Reports are stored, as sums, before the steps that they complete are returned; if the process stops before that,
+    they were never sent. All steps stay in the file, so that showing them again costs nothing. New values must be
+    appended to the source: the file cannot tell whether rows that have reported were changed, as it holds nothing of
+    their values.
 
     Parameters
     ----------
     path
-        The file; a new one can be read by its owner only.
+        The file; a new file can be read by its owner only.
     settings
-        What is asked; a file that was begun with other settings is refused.
+        The settings of ToPL; a file that was begun with other settings is refused.
     source
-        What is released, such as a column's name; a file that was begun for another is refused.
+        The name of the source, such as a column; a file that was begun for another source is refused.
 
     Example:
         >>> import tempfile
@@ -49,7 +50,7 @@ class LocalReleaseFile:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for _ in range(2):
         ...         with LocalReleaseFile(f"{folder}/state", settings) as release:
-        ...             _ = release.tell(np.full(3500, 20.0), Random(seed=1))
+        ...             _ = release.report(np.full(3500, 20.0), Random(seed=1))
         >>> release.server.position, [step.first for step in release.steps]
         (7000, [4000])
     """
@@ -68,11 +69,11 @@ class LocalReleaseFile:
         if not rows:
             file.run("INSERT INTO server VALUES (0, ?)", msgspec.msgpack.encode(self.server.state))
 
-    def tell(self, values: NDArray[np.float64], rng: Random) -> list[Step]:
-        """Let the next devices report: the steps they complete, which are on disk."""
+    def report(self, values: NDArray[np.float64], rng: Random) -> list[Step]:
+        """Report the next values; return the steps that they complete, which are then on disk."""
         before = self.server.state
         try:
-            steps = tell(self.server, values, rng)
+            steps = report_values(self.server, values, rng)
             with self._file.transaction():
                 state = msgspec.msgpack.encode(self.server.state)
                 self._file.run("UPDATE server SET number = ?, state = ?", self._number + 1, state)
@@ -87,7 +88,7 @@ class LocalReleaseFile:
         return steps
 
     def close(self) -> None:
-        """Let other processes have the file."""
+        """Close the file, so that other processes can open it."""
         self._file.close()
 
     def __enter__(self) -> Self:

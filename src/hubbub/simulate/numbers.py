@@ -1,4 +1,4 @@
-"""Which way to ask for the distribution of a number: square waves, cells or a hierarchy, measured on a crowd."""
+"""The measured errors of three ways to estimate the distribution of a number: square waves, cells, or a hierarchy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 
 Floats = NDArray[np.float64]
 Way = Callable[[Floats, float, Random], tuple[Floats, Floats]]
-"""From numbers between 0 and 1 to borders, and the share that is estimated to lie below each."""
+"""Takes numbers between 0 and 1, epsilon and randomness; returns borders and the estimated share below each."""
 
 GOALS: Mapping[str, str] = {
     "distribution": "the mean distance of the distribution functions (Wasserstein)",
@@ -33,7 +33,7 @@ RUNS = 5
 
 @dataclass(frozen=True)
 class NumberRow:
-    """One way at one setting: its error, as a part of the range, and the size of a report."""
+    """One way to estimate the distribution: its error, as a part of the range, and the size of a report."""
 
     way: str
     error: float
@@ -50,10 +50,10 @@ class NumberRow:
 
 
 def compare_numbers(*, epsilon: float, n: int, goal: str = "distribution", runs: int = RUNS) -> list[NumberRow]:
-    """Every way with its root mean squared error over some runs, the best first: measured, and seeded.
+    """The root mean squared error of every way over some runs, measured with fixed seeds; the best way first.
 
-    The crowd is skewed, as fares and durations are: half of it in the lowest tenth of the range, few near the end. Of
-    more than 200,000 people, 200,000 are simulated.
+    The simulated numbers are skewed, as fares and durations are: half of them are in the lowest tenth of the range, few
+    are near its end. At most 200,000 people are simulated.
 
     Example:
         >>> compare_numbers(epsilon=1.0, n=20_000, runs=2)[0].way
@@ -66,19 +66,19 @@ def compare_numbers(*, epsilon: float, n: int, goal: str = "distribution", runs:
     errors: dict[str, list[float]] = {way: [] for way in _WAYS}
     for run in range(runs):
         rng = Random(seed=f"numbers {run}")
-        values = _crowd(min(n, MOST_PEOPLE), rng)
+        values = _skewed_numbers(min(n, MOST_PEOPLE), rng)
         for name, (way, _) in _WAYS.items():
             errors[name].append(_error(goal, values, *way(values, epsilon, rng)))
     rows = [
-        NumberRow(name, math.sqrt(float(np.mean(np.square(found)))), _WAYS[name][1](epsilon))
-        for name, found in errors.items()
+        NumberRow(name, math.sqrt(float(np.mean(np.square(run_errors)))), _WAYS[name][1](epsilon))
+        for name, run_errors in errors.items()
     ]
     return sorted(rows, key=lambda row: row.error)
 
 
-def _crowd(n: int, rng: Random) -> Floats:
-    even = (rng.uint64(n, 2) + 0.5) / 2.0**64
-    normal = np.sqrt(-2 * np.log(even[:, 0])) * np.cos(2 * np.pi * even[:, 1])
+def _skewed_numbers(n: int, rng: Random) -> Floats:
+    uniform = (rng.uint64(n, 2) + 0.5) / 2.0**64
+    normal = np.sqrt(-2 * np.log(uniform[:, 0])) * np.cos(2 * np.pi * uniform[:, 1])
     return np.asarray(np.minimum(np.exp(-2.3 + 0.7 * normal), 1.0))
 
 
@@ -89,8 +89,8 @@ def _error(goal: str, values: Floats, borders: Floats, below: Floats) -> float:
         truth = np.searchsorted(np.sort(values), places, side="right") / len(values)
         return float(np.abs(np.interp(places, borders, rising) - truth).mean())
     p = 0.5 if goal == "median" else 0.95
-    found = np.interp(p, rising + np.arange(len(rising)) * 1e-12, borders)
-    return float(abs(found - np.quantile(values, p)))
+    quantile = np.interp(p, rising + np.arange(len(rising)) * 1e-12, borders)
+    return float(abs(quantile - np.quantile(values, p)))
 
 
 def _waves(values: Floats, epsilon: float, rng: Random) -> tuple[Floats, Floats]:
@@ -108,17 +108,17 @@ def _cells(values: Floats, epsilon: float, rng: Random, *, cells: int) -> tuple[
 
 
 def _tree(values: Floats, epsilon: float, rng: Random, *, fanout: int, depth: int) -> tuple[Floats, Floats]:
-    """Everyone reports one level, chosen without looking at the value."""
+    """Each person reports their node on one random level."""
     leaves = fanout**depth
     codes = np.minimum((values * leaves).astype(np.int64), leaves - 1)
     level = rng.permutation(len(values)) % depth
     levels, variances = [], []
     for h in range(depth):
         oracle = OLH(epsilon=epsilon, domain=fanout ** (h + 1))
-        seen = codes[level == h] // fanout ** (depth - h - 1)
-        estimate = oracle.estimate(oracle.accumulate(oracle.randomize(seen, rng)))
+        nodes = codes[level == h] // fanout ** (depth - h - 1)
+        estimate = oracle.estimate(oracle.accumulate(oracle.randomize(nodes, rng)))
         levels.append(estimate.value)
-        variances.append(float(oracle.variance(len(seen), 0.0)))
+        variances.append(float(oracle.variance(len(nodes), 0.0)))
     shares = consistent_leaves(levels, variances, fanout=fanout)
     return np.linspace(0.0, 1.0, leaves + 1), np.concatenate([[0.0], np.cumsum(shares)])
 

@@ -1,4 +1,4 @@
-"""A question of a collection, simulated as it is deployed: its own protocol, its signed terms, everyone's ledger."""
+"""Simulating a question of a collection as it is deployed: with its protocol, its signed terms and all ledgers."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def run_question(
 ) -> Iterator[Release]:
     """Ask a fleet a question of a collection, and yield its releases.
 
-    Devices keep the signed promises, those of other questions too, and an ask that they would refuse is an error.
-    Releases that a server would withhold, for too few reports, are not withheld here.
+    Devices keep all signed promises, also those of other questions; an ask that devices would refuse is an error.
+    Releases that a server would withhold because of too few reports are not withheld here.
 
     Parameters
     ----------
     collection, name
-        The collection, with its questions, and which one is asked.
+        The collection, and the name of the question.
     stream
-        What devices hold: at step 1 what they hold in the collection's step `first`; of a study, all that counts.
+        The values of the devices: step 1 is the collection's step `first`; a study uses only step 1.
     rng
-        Their randomness.
+        The randomness of the devices.
     steps
         How many releases; all of them unless given.
     first
-        The step of the collection that it begins with.
+        The step of the collection at which the question begins.
     present
-        Which devices are there at a step of the stream; all of them unless given.
+        Which devices are present at a step of the stream; all of them unless given.
 
     Example:
         >>> import numpy as np
@@ -57,30 +57,32 @@ def run_question(
         [[0.8, 0.2], [0.8, 0.2]]
     """
     terms = collection.terms[name]
-    promises = [*collection.promises, *(promise for each in collection.terms.values() for promise in each.promises)]
+    promises = [*collection.promises, *(promise for other in collection.terms.values() for promise in other.promises)]
     ledgers, study = Ledgers(stream.n, promises), None
     if terms.study is not None:
         ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
         study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
     fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, study=study)
-    talk = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
+    conversation = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
     done = 0
-    while (steps is None or done < steps) and (message := talk.listen()) is not None:
+    while (steps is None or done < steps) and (message := conversation.listen()) is not None:
         if isinstance(message, Release):
             done += 1
             yield message
         elif isinstance(message, Count):
-            talk.reply_count(fleet.count(message))
+            conversation.reply_count(fleet.count(message))
         else:
-            _admitted(collection, name, talk.asks, talk.round)
-            step = 0 if study is not None else first + talk.asks[0].step - 1
-            now = int(collection.round_times(name, 0, step, talk.round)[0])
-            talk.reply_all([fleet.answer(ask, now=now, account=terms.account, question=name) for ask in talk.asks])
+            asks = conversation.asks
+            _check_admitted(collection, name, asks, conversation.round)
+            step = 0 if study is not None else first + asks[0].step - 1
+            now = int(collection.round_times(name, 0, step, conversation.round)[0])
+            conversation.reply_all([fleet.answer(ask, now=now, account=terms.account, question=name) for ask in asks])
 
 
-def _admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:
+def _check_admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:
+    """Raise an error if the signed terms do not admit the asks."""
     terms, least = collection.terms[name], collection.minimum_arc
-    refused = [admits(terms, ask, round=round, minimum_arc=least) for ask in asks]
-    why = next(filter(None, [admits_parts(terms, asks, minimum_arc=least), *refused]), None)
-    if why is not None:
-        raise InvalidValue(why, asks, f"what the terms of {name} admit")
+    refusals = [admits(terms, ask, round=round, minimum_arc=least) for ask in asks]
+    refusal = next(filter(None, [admits_parts(terms, asks, minimum_arc=least), *refusals]), None)
+    if refusal is not None:
+        raise InvalidValue(refusal, asks, f"what the terms of {name} admit")

@@ -1,4 +1,4 @@
-"""Sets of a file: a line, a cell or all rows of a person."""
+"""Reading sets of items from a file: a set is a line, a cell, or all rows of a person."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES = (".dat", ".txt")
 
 
 class NamedSets(NamedTuple):
-    """What each person holds, as codes, and the names of the items."""
+    """The set of each person, as codes of items, and the names of the items."""
 
     labels: tuple[str, ...]
     people: ItemSets
@@ -28,18 +28,18 @@ class NamedSets(NamedTuple):
 def read_sets(
     path: Path, *, column: str | None = None, person: str | None = None, separator: str | None = None
 ) -> NamedSets:
-    """Read sets of items: items that are named twice in one count once, and names are compared in NFC.
+    """Read sets of items. An item that is named twice in a set counts once; names are compared in NFC.
 
     Parameters
     ----------
     path
         A .dat or .txt file, in which each line is a person's set; or a .csv, .tsv, .jsonl, .ndjson or .parquet file.
     column
-        Of those: the column whose cells name items.
+        The column whose cells name items, except for .dat and .txt files.
     person
-        The column that says whose a row is, where a row names one item; a row is a person unless given.
+        The column that names the person of a row, if a row names one item; unless given, a row is a person.
     separator
-        What stands between the items of a line or a cell; white space unless given.
+        The separator of the items of a line or a cell; white space unless given.
 
     Example:
         >>> import tempfile
@@ -62,16 +62,16 @@ def read_sets(
         parts = list(_split(texts, separator))
         return _coded([parts[code] for code in cells.codes])
     if separator is not None:
-        raise InvalidValue("separator", separator, "nothing, where each row names one item")
-    who = read_column(path, person)
-    if who.missing:
-        raise InvalidValue(person, MISSING, "whose each row is, in every row")
-    named = np.array([label != MISSING for label in cells.labels])
-    labels = tuple(dict.fromkeys(_normal(label) for label in cells.labels if label != MISSING))  # which is the last
+        raise InvalidValue("separator", separator, "nothing, if each row names one item")
+    people = read_column(path, person)
+    if people.missing:
+        raise InvalidValue(person, MISSING, "a person in every row")
+    has_item = np.array([label != MISSING for label in cells.labels])
+    labels = tuple(dict.fromkeys(_normal(label) for label in cells.labels if label != MISSING))
     code = {label: number for number, label in enumerate(labels)}
     items = np.array([code.get(_normal(label), -1) for label in cells.labels])[cells.codes]
-    pairs = np.unique(np.stack([who.codes, items], axis=1)[named[cells.codes]], axis=0)
-    return NamedSets(labels, _item_sets(len(who.labels), pairs, len(labels)))
+    pairs = np.unique(np.stack([people.codes, items], axis=1)[has_item[cells.codes]], axis=0)
+    return NamedSets(labels, _item_sets(len(people.labels), pairs, len(labels)))
 
 
 def _lines(path: Path) -> list[str]:
@@ -104,7 +104,7 @@ def _coded(sets: Sequence[Sequence[str]]) -> NamedSets:
 
 
 def _item_sets(n: int, pairs: NDArray[np.int64], items: int) -> ItemSets:
-    """The sets of rows of (person, item), sorted, none twice."""
+    """The sets from sorted and distinct rows of (person, item)."""
     if items < 2:
         raise InvalidValue("path", f"{items} different items", "a file of at least two")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(pairs[:, 0], minlength=n))])

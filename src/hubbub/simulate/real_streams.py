@@ -1,10 +1,11 @@
-"""Real events as streams, a step an hour: aircraft, taxi trips, and flights.
+"""Streams of real events, with a step for each hour: aircraft, taxi trips, and flights.
 
-Where the data names its devices they are the devices. Where it does not, the events are dealt to so many *synthetic
-devices* by a fixed keyed draw, and the stream says so. A device without an event in a step holds "none", or 0.
+Where the data names devices, these are the devices of the stream. Otherwise the events are assigned to *synthetic
+devices* at random with a fixed seed, and the stream's description says so. A device without an event in a step has the
+value "none", or 0.
 
-These streams stand in for the Taxi, Foursquare, Taobao and Taobao-Price of LDP-IDS (section 7.1.2), which no package
-carries: results on them are results on other data.
+These streams replace the Taxi, Foursquare, Taobao and Taobao-Price of LDP-IDS (section 7.1.2), which are in no package:
+results on them are results on other data.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from hubbub.data.records import flights
 from hubbub.data.table import Table
 from hubbub.data.trips import flights3m, taxi
 from hubbub.simulate.event_stream import NONE, EventStream, event_table
-from hubbub.simulate.stream_cache import Made, kept
+from hubbub.simulate.stream_cache import CachedTable, cached_table
 
 OPEN = range(5, 24)
 """The hours in which flights leave New York: 19 steps a day."""
 CENTRE = (-8_235_700.0, 4_976_100.0)
-"""Where the four quarters of the taxi stream meet, in Web-Mercator metres: about the median pickup."""
+"""The point where the four quarters of the taxi stream meet, in Web-Mercator metres: about the median pickup."""
 QUARTERS = ("south-west", "south-east", "north-west", "north-east")
 BUSIEST = 20
-"""How many airports of the flights of 2001 have a symbol of their own."""
+"""How many airports of the flights of 2001 have their own code."""
 _HOUR = np.timedelta64(1, "h")
-_FORM = 1  # of the tables: a change here has them made again
+_FORM = 1  # the version of the tables: if it changes, they are made again
 Cache = str | os.PathLike[str] | None
 Codes = tuple[NDArray[np.int64], list[str]]
 
 
 def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42, cache: Cache = None) -> EventStream:
-    """The 4,043 aircraft that were to leave New York City in 2013: what each one's departure planned in an hour says.
+    """The carrier or destination of the departure from New York City planned in an hour, for 4,043 aircraft in 2013.
 
     A day has 19 steps, 5 to 23 o'clock local time; 42 days are 798 steps, from 1 January. The table covers the year.
     `dropped` counts the year's 2,512 flights without a tail number. A cancelled flight counts as planned.
@@ -48,7 +49,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
     Parameters
     ----------
     by
-        What of the flight: its carrier, one of 16, or its destination, one of 104 (a flight to the 105th has no tail
+        Whether the value is the carrier, one of 16, or the destination, one of 104 (flights to the 105th have no tail
         number).
     days
         How many days, up to 365.
@@ -59,7 +60,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
         raise InvalidValue("by", by, "carrier or dest")
     check_integer("days", days, 1, 365)
 
-    def make() -> Made:
+    def make() -> CachedTable:
         year = flights(cache=cache)
         known = year["tailnum"] != "NA"
         # The local day of the year: time_hour is UTC.
@@ -73,7 +74,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
         table, repeated = event_table((365 * len(OPEN), aircraft.size), step, device, codes + 1, np.uint8)
         return table, {"labels": [NONE, *names.tolist()], "dropped": int((~known).sum()), "repeated": repeated}
 
-    table, facts = kept(f"flights-{CATALOG['flights'].version}-{by}-{_FORM}", make, cache=cache)
+    table, facts = cached_table(f"flights-{CATALOG['flights'].version}-{by}-{_FORM}", make, cache=cache)
     what = "carrier" if by == "carrier" else "destination"
     data = f"4,043 aircraft, {what} of the departure from New York planned in an hour, {days} days of 2013"
     return EventStream(table[: days * len(OPEN)], data=data, **facts)
@@ -82,7 +83,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
 def taxi_stream(n_devices: int = 2_000, *, cache: Cache = None) -> EventStream:
     """The quarter of New York City in which each synthetic device was picked up in an hour of January 2015: 744 steps.
 
-    50,000 trips are dealt to the devices: 25 in the month to each of 2,000.
+    50,000 trips are assigned to the devices: 25 in the month to each of 2,000.
     """
 
     def quarters(trips: Table) -> Codes:
@@ -112,7 +113,7 @@ def flights3m_stream(n_devices: int = 20_000, *, days: int = 33, cache: Cache = 
     Parameters
     ----------
     n_devices
-        To how many the flights are dealt.
+        How many devices the flights are assigned to.
     days
         How many days, up to 181.
     cache
@@ -134,14 +135,14 @@ def flights3m_delays(
 ) -> EventStream:
     """The minutes by which each synthetic device of `flights3m_stream` was late: 0 if early or without a flight.
 
-    A long tail: the largest is 1,688 minutes, 98% of the flights are less than 104 late.
+    The tail is long: the largest delay is 1,688 minutes, and 98% of the flights are less than 104 minutes late.
 
     Parameters
     ----------
     n_devices, days, cache
         As of `flights3m_stream`.
     latest
-        Whether a device without a flight holds the number of its latest one, and 0 only before its first.
+        Whether a device without a flight keeps the delay of its latest flight; it is 0 only before the first flight.
     """
 
     def minutes(flown: Table) -> Codes:
@@ -154,18 +155,18 @@ def flights3m_delays(
 def _taxi(what: str, read: Callable[[Table], Codes], n: int, dtype: Any, cache: Cache) -> EventStream:
     check_integer("n_devices", n, 1)
 
-    def make() -> Made:
+    def make() -> CachedTable:
         trips = taxi(cache=cache)
-        held, labels = read(trips)
+        values, labels = read(trips)
         pickup = trips["tpep_pickup_datetime"]
         order = np.argsort(pickup, kind="stable")
         hour = (pickup - np.datetime64("2015-01-01T00:00:00")) // _HOUR
         device = Random(seed="synthetic devices of taxi").below(n, trips.n)
-        table, repeated = event_table((31 * 24, n), hour[order], device[order], held[order], dtype)
+        table, repeated = event_table((31 * 24, n), hour[order], device[order], values[order], dtype)
         return table, {"labels": labels, "repeated": repeated}
 
     name = f"taxi-{CATALOG['taxi'].version}-{what.split()[0]}-{n}-{_FORM}"
-    table, facts = kept(name, make, cache=cache)
+    table, facts = cached_table(name, make, cache=cache)
     return EventStream(table, data=f"50,000 taxi trips of January 2015, {what}, {n:,} synthetic devices", **facts)
 
 
@@ -175,14 +176,14 @@ def _flights3m(
     check_integer("n_devices", n, 1)
     check_integer("days", days, 1, 181)
 
-    def make() -> Made:
+    def make() -> CachedTable:
         flown = flights3m(cache=cache)
-        held, labels = read(flown)
+        values, labels = read(flown)
         hour = (flown["date"] - np.datetime64("2001-01-01T00:00")) // _HOUR
         device = Random(seed="synthetic devices of flights3m").below(n, flown.n)
-        now = hour < days * 24
-        # One more than is held, so that an event of 0 is not taken for none.
-        table, repeated = event_table((days * 24, n), hour[now], device[now], held[now] + latest, dtype)
+        wanted = hour < days * 24
+        # With `latest`, values are one larger at first, so that a delay of 0 is not taken for no flight.
+        table, repeated = event_table((days * 24, n), hour[wanted], device[wanted], values[wanted] + latest, dtype)
         if latest:
             for before, row in pairwise(table):
                 np.copyto(row, before, where=row == 0)
@@ -191,6 +192,6 @@ def _flights3m(
 
     kind = f"{what.split()[0]}-latest" if latest else what.split()[0]
     name = f"flights3m-{CATALOG['flights3m'].version}-{kind}-{n}-{days}-{_FORM}"
-    table, facts = kept(name, make, cache=cache)
+    table, facts = cached_table(name, make, cache=cache)
     data = f"flights in the United States, {what}, {days} days of 2001, {n:,} synthetic devices"
     return EventStream(table, data=data, **facts)

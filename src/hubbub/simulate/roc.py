@@ -1,4 +1,4 @@
-"""How well a released number tells the steps that are above a threshold from the others."""
+"""ROC curves: how well released values detect the steps whose true value is above a threshold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def event_threshold(truth: ArrayLike) -> float:
-    """Three quarters of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
+    """The threshold three quarters of the way from the smallest to the largest truth (LDP-IDS, section 7.2.2).
 
     Example:
         >>> event_threshold([0.0, 0.2, 0.4])
@@ -22,27 +22,26 @@ def event_threshold(truth: ArrayLike) -> float:
 
 
 def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, Floats]:
-    """The rates of false and of true alarms, for every place where the alarm on the released values may be put.
+    """The false and the true positive rates, for every threshold on the released values.
 
-    A step is an event where the truth is above `threshold`. The alarm goes off where the released value reaches a bar
-    that comes down from above all values to the least: the rates start at 0 and end at 1. Steps of equal value pass
-    together.
+    A step is an event if its truth is above `threshold`. It is detected if its released value reaches a threshold that
+    falls from above all values to the smallest: the rates rise from 0 to 1. Steps of equal value are detected together.
 
     Parameters
     ----------
     values, truth
         The released and the true number of each step.
     threshold
-        Above which a truth is an event; there must be events and steps without one.
+        A truth above it is an event; there must be events and other steps.
 
     Example:
         >>> false, true = roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5)
         >>> false.tolist(), true.tolist()
         ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
     """
-    scores, numbers = (np.asarray(given, dtype=np.float64) for given in (values, truth))
+    scores, numbers = np.asarray(values, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if scores.ndim != 1 or scores.shape != numbers.shape:
-        raise InvalidValue("values", scores.shape, f"one number a step, as the truth has: {numbers.shape}")
+        raise InvalidValue("values", scores.shape, f"a number for each step, as the truth has: {numbers.shape}")
     if not (np.isfinite(scores).all() and np.isfinite(numbers).all()):
         raise InvalidValue("values", "NaN or infinite", "finite numbers")
     event = numbers > threshold
@@ -55,7 +54,7 @@ def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, 
 
 
 def auc(false: ArrayLike, true: ArrayLike) -> float:
-    """The area under the curve: how often an event has a larger value than another step, ties counting half.
+    """The area under the curve: the probability that an event has a larger value than another step; ties count half.
 
     Example:
         >>> auc(*roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5))

@@ -1,4 +1,4 @@
-"""What was released over a stream, beside the truth."""
+"""The releases of a stream beside the truth, and their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Run:
-    """The releases of a stream and the truth, a row a step.
+    """The released values and variances of a stream, and the truth: a row for each step.
 
     Example:
         >>> run = Run(values=np.zeros((2, 1)), variances=np.ones((2, 1)), truth=np.full((2, 1), 0.5))
@@ -45,6 +45,6 @@ class Run:
         return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
 
     def coverage(self, level: float = 0.95) -> float:
-        """How often the intervals hold the truth."""
+        """The share of the intervals that hold the truth."""
         reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
         return float(np.mean(np.abs(self.values - self.truth) <= reach))

@@ -1,4 +1,4 @@
-"""Simulated devices that each hold a set."""
+"""A stream of sets: each simulated device has a set of items, the same at every step."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hubbub.simulate.devices import Stream
 
 
 class SetStream(Stream):
-    """People and the set that each holds, the same at every step.
+    """The set of each person, the same at every step.
 
     Parameters
     ----------
     people
-        Their sets; not those who are alike side by side.
+        The sets; similar people must not be side by side.
 
     Example:
         >>> stream = SetStream(ItemSets([0, 2, 2, 3], [4, 0, 4], domain=5))

@@ -1,4 +1,4 @@
-"""Tables of steps by devices, made once and kept beside the data they were made of."""
+"""A cache of tables of steps by devices, beside the data that they are made from."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from hubbub.data.archive import digest
 from hubbub.data.fetch import cache_folder
 
 Facts = dict[str, Any]
-"""What is known of a table, as JSON."""
+"""Facts about a table, as JSON."""
 
-Made = tuple[NDArray[Any], Facts]
+CachedTable = tuple[NDArray[Any], Facts]
 
 
-def kept(name: str, make: Callable[[], Made], *, cache: str | os.PathLike[str] | None = None) -> Made:
-    """The table of this name and what is known of it, mapped from its file; made and written if it is not there.
+def cached_table(
+    name: str, make: Callable[[], CachedTable], *, cache: str | os.PathLike[str] | None = None
+) -> CachedTable:
+    """The table of this name and facts about it, memory-mapped from its file; made and written if there is no file.
 
-    A record beside the file holds its sha256: a file that has changed is made again. Where the cache cannot be written,
-    the table stays in memory.
+    A record beside the file has its sha256: a file that has changed is made again. If the cache cannot be written, the
+    table stays in memory.
 
     Parameters
     ----------
     name
-        Everything that determines the table: the source and its version, and how it was read.
+        A name with everything that determines the table: the source and its version, and how it was read.
     make
-        Makes it.
+        Makes the table.
     cache
         As of `hubbub.data.fetch`.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     table, facts = kept("toy-1", lambda: (np.eye(2, dtype=np.uint8), {"dropped": 3}), cache=folder)
-        ...     again, _ = kept("toy-1", lambda: 1 / 0, cache=folder)
+        ...     table, facts = cached_table("toy-1", lambda: (np.eye(2, dtype=np.uint8), {"dropped": 3}), cache=folder)
+        ...     again, _ = cached_table("toy-1", lambda: 1 / 0, cache=folder)
         ...     again.tolist(), facts["dropped"], type(again).__name__
         ([[1, 0], [0, 1]], 3, 'memmap')
     """
@@ -56,7 +58,7 @@ def kept(name: str, make: Callable[[], Made], *, cache: str | os.PathLike[str] |
             np.save(fresh, table, allow_pickle=False)
             stated = Path(work, record.name)
             stated.write_text(json.dumps({"sha256": digest(fresh), "facts": facts}) + "\n", encoding="utf-8")
-            # Whoever makes it at the same moment writes the same bytes; between the two names it counts as changed.
+            # A process that makes it at the same time writes the same bytes; between the two it counts as changed.
             fresh.replace(path)
             stated.replace(record)
     except OSError:
@@ -64,7 +66,7 @@ def kept(name: str, make: Callable[[], Made], *, cache: str | os.PathLike[str] |
     return _read(path, record) or (table, facts)
 
 
-def _read(path: Path, record: Path) -> Made | None:
+def _read(path: Path, record: Path) -> CachedTable | None:
     try:
         stated = json.loads(record.read_text(encoding="utf-8"))
         if stated["sha256"] != digest(path):

@@ -1,4 +1,4 @@
-"""Streams made of a process: at each step so many of the devices, chosen anew, hold a 1."""
+"""Streams of devices whose values follow a process: shares of ones, or means of normal numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hubbub.simulate.devices import ArrayStream
 
 
 def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStream:
-    """At step t exactly round(p_t n) of n devices, drawn at random, hold 1 and the others 0.
+    """At step t exactly round(p_t n) of n devices, drawn anew at random, have the value 1 and the others 0.
 
     Example:
         >>> stream = binary_stream(np.array([0.25, 0.5]), 8, Random(seed=1))
@@ -20,15 +20,15 @@ def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStr
     """
     table = np.zeros((len(process), n), dtype=np.uint8)
     for row, p in zip(table, process, strict=True):
-        held = round(float(p) * n)
-        if held:
+        ones = round(float(p) * n)
+        if ones:
             keys = rng.uint64(n)
-            row[np.argpartition(keys, held - 1)[:held]] = 1
+            row[np.argpartition(keys, ones - 1)[:ones]] = 1
     return ArrayStream(table, domain=2)
 
 
 def normal_stream(process: NDArray[np.float64], n: int, rng: Random, *, deviation: float = 10.0) -> ArrayStream:
-    """At step t every device holds a normal number of mean p_t.
+    """At step t every device has a normally distributed number of mean p_t.
 
     Example:
         >>> stream = normal_stream(np.array([0.25, 0.5]), 5000, Random(seed=1))

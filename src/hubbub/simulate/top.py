@@ -1,4 +1,4 @@
-"""Finding the most common of some people's values, as a study would: each of them answers once."""
+"""Finding the most common of some people's values by the protocol of a study: each person answers once."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from hubbub.protocols.release import Release
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found, and what it could find.
+class TopValues:
+    """The values that a search found, and the limits of the search.
 
     Parameters
     ----------
     plan
-        The search.
+        The plan of the search.
     release
-        What it released; without estimates where it was stopped.
+        Its release; without estimates if the search was stopped.
     """
 
     plan: PrefixPlan
@@ -40,12 +40,12 @@ class Found:
 
     @property
     def estimate(self) -> Estimate:
-        """The shares of the values that were found, the largest first, with intervals given that they were found."""
+        """The shares of the values, largest first, with intervals that allow for the selection."""
         return self.release.estimate
 
     @property
     def values(self) -> list[str] | list[int]:
-        """The values that were found: texts, or integers."""
+        """The values: texts, or integers."""
         labels = list(self.estimate.labels or ())
         return labels if isinstance(self.plan.encoding, Texts) else [int(label) for label in labels]
 
@@ -56,17 +56,17 @@ class Found:
 
     @property
     def smallest_share(self) -> float:
-        """The share that one candidate whom nobody holds is expected to pass by chance: Psi of the last group."""
+        """The share above which one candidate that nobody has is expected by chance: Psi of the last group."""
         return self._number(REACH, PSI)
 
     @property
     def false_positives(self) -> float:
-        """How many of what was found are expected to be chance."""
+        """The expected number of values that were found by chance."""
         return self._number(SEARCH, FALSE_POSITIVES)
 
-    def _number(self, of: str, name: str) -> float:
-        told = self.release.estimates.get(of)
-        return float("nan") if told is None else float(told.value[told.names().index(name)])
+    def _number(self, estimate_name: str, label: str) -> float:
+        estimate = self.release.estimates.get(estimate_name)
+        return float("nan") if estimate is None else float(estimate.value[estimate.names().index(label)])
 
 
 def find_top(
@@ -78,21 +78,21 @@ def find_top(
     bits: int | None = None,
     longest: int | None = None,
     **options: Any,
-) -> Found:
-    """The k most common of some values that nobody listed, one of each person, by the prefix extending method.
+) -> TopValues:
+    """Find the k most common of some values, one of each person, by the prefix extending method.
 
     Parameters
     ----------
     values
-        A value of each person: texts, or integers of at least 0.
+        The value of each person: texts, or integers of at least 0.
     k, epsilon
-        How many are looked for, and what each person's one report spends.
+        How many values to find, and what the report of a person spends.
     rng
-        The people's randomness: which group they are in, and their reports.
+        The randomness of the people: of their groups and of their reports.
     bits
-        Of integers, how many bits they have; at most 64.
+        For integers: how many bits they have, at most 64.
     longest
-        Of texts, how many UTF-8 bytes they may have: a longer one counts as none that can be found.
+        For texts: how many UTF-8 bytes a value may have; longer values cannot be found.
     options
         `query_limit`, `branching`, `groups` and `threshold`, as of `PrefixPlan`.
 
@@ -113,8 +113,8 @@ def find_top(
     return run_plan(plan, table, rng)
 
 
-def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> Found:
-    """Ask people a plan, each of whom is somewhere on the circle, and search.
+def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> TopValues:
+    """Run a plan with these people, who are put on the circle at random.
 
     Example:
         >>> plan = PrefixPlan(encoding=Integers(20), k=1, epsilon=5.0, query_limit=1 << 11)
@@ -122,15 +122,15 @@ def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> Found:
         [77777]
     """
     places = rng.uint32(len(values))
-    kept: dict[str, Reports] = {}
+    reports: dict[str, Reports] = {}
 
     def answer(ask: Ask) -> Sketch:
-        seen = ask.view(values[ask.cohort.holds(places)])
-        kept[ask.ask_id] = plan.oracle.randomize(seen, rng)
-        return plan.oracle.accumulate(kept[ask.ask_id])
+        prefixes = ask.view(values[ask.cohort.holds(places)])
+        reports[ask.ask_id] = plan.oracle.randomize(prefixes, rng)
+        return plan.oracle.accumulate(reports[ask.ask_id])
 
     def count(message: Count) -> CountResult:
-        return message.among(lambda: [kept[message.ask.ask_id]])
+        return message.among(lambda: [reports[message.ask.ask_id]])
 
     (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(plan.lengths))
-    return Found(plan, release)
+    return TopValues(plan, release)

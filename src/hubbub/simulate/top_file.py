@@ -1,4 +1,4 @@
-"""A rehearsal: which values of a column of a file a private study would have found, beside what is in the file."""
+"""A rehearsal on a file: the most common values of a column that a private study would find, beside the truth."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import numpy as np
 
 from hubbub.core.random import Random
 from hubbub.simulate.columns import MISSING, read_column
-from hubbub.simulate.top import Found, find_top
+from hubbub.simulate.top import TopValues, find_top
 
 
 @dataclass(frozen=True, eq=False)
-class FoundInColumn:
-    """What was found in a column, and the truth it can be held against.
+class TopInColumn:
+    """The values that were found in a column, beside the true shares.
 
     Parameters
     ----------
     found
-        What the study found.
+        The result of the study.
     truth
         The true share of every value, in its NFC form.
     n
         How many rows there are.
     missing
-        How many of them have no value: they answer all the same.
+        How many rows have no value; they answer too.
     """
 
-    found: Found
+    found: TopValues
     truth: dict[str, float]
     n: int
     missing: int
@@ -48,8 +48,8 @@ def find_top_in_column(
     threshold: float | None = None,
     query_limit: int = 1 << 20,
     progress: Callable[[int, int, str], None] | None = None,
-) -> FoundInColumn:
-    """The k most common values of a column by the prefix extending method; each row is a person who answers once.
+) -> TopInColumn:
+    """Find the k most common values of a column by the prefix extending method; each row is a person who answers once.
 
     Parameters
     ----------
@@ -65,28 +65,28 @@ def find_top_in_column(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "words.csv"
         ...     _ = path.write_text("word\\n" + "hub\\n" * 7000 + "and\\n" * 3000)
-        ...     seen = find_top_in_column(
+        ...     top = find_top_in_column(
         ...         path, "word", k=2, epsilon=4.0, longest=6, query_limit=1 << 14, rng=Random(seed=1)
         ...     )
-        >>> seen.found.values, seen.truth
+        >>> top.found.values, top.truth
         (['hub', 'and'], {'and': 0.3, 'hub': 0.7})
     """
 
-    def tell(done: int, label: str) -> None:
+    def show(done: int, label: str) -> None:
         if progress is not None:
             progress(done, 2, label)
 
-    tell(0, f"reading {column}")
+    show(0, f"reading {column}")
     labels, codes, missing = read_column(Path(path), column, any_bytes=True)
-    tell(1, f"asking {codes.size:,} people")
+    show(1, f"asking {codes.size:,} people")
     names = np.array(["" if label == MISSING and missing else label for label in labels], dtype=object)
     found = find_top(
         names[codes], k=k, epsilon=epsilon, longest=longest, threshold=threshold, query_limit=query_limit, rng=rng
     )
-    tell(2, "done")
+    show(2, "done")
     truth: dict[str, float] = {}
     for name, count in zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True):
         if name:
             normal = unicodedata.normalize("NFC", name)
             truth[normal] = truth.get(normal, 0.0) + count / codes.size
-    return FoundInColumn(found, truth, codes.size, missing)
+    return TopInColumn(found, truth, codes.size, missing)

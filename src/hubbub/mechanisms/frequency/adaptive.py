@@ -1,4 +1,4 @@
-"""The chapter's rule for which oracle to use."""
+"""The rule of section 3.4.1 for choosing an oracle: GRR, OUE or OLH."""
 
 from __future__ import annotations
 

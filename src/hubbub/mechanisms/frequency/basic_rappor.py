@@ -1,4 +1,4 @@
-"""Basic RAPPOR: a unary encoding randomised twice, once for good and once a report."""
+"""Basic RAPPOR: a unary encoding randomised twice, once for all reports of a value and once for each report."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class BasicRappor(SUE, Memoised):
 
     The permanent answer is a symmetric unary encoding (`one`, `zero`), made once a value; each report flips its bits
     again: 1 stays 1 with probability `keep`, 0 becomes 1 with probability `lift`. `epsilon` bounds what all reports of
-    one value tell together; `effective_epsilon` is what a single one tells, which is less. `randomize` makes both
-    layers anew; a device that keeps its permanent answers has a state, and uses `enroll` and `step`.
+    one value reveal together; a single report reveals less, `effective_epsilon`. `randomize` draws both layers anew; a
+    device that keeps its permanent answers has a state, and uses `enroll` and `step`.
 
     Parameters
     ----------
@@ -103,10 +103,10 @@ class BasicRappor(SUE, Memoised):
         packed = np.empty_like(answers)
         step = max(1, _CHUNK // (self.size * self.width // 8))
         for start in range(0, len(answers), step):
-            kept = answers[start : start + step]
-            draws = (rng.uint16 if self.width == 16 else rng.uint32)(len(kept), self.size)
+            permanent = answers[start : start + step]
+            draws = (rng.uint16 if self.width == 16 else rng.uint32)(len(permanent), self.size)
             threshold = draws.dtype.type
-            ones = unpack(kept, self.size) == 1
+            ones = unpack(permanent, self.size) == 1
             packed[start : start + step] = pack(draws < np.where(ones, threshold(self.keep), threshold(self.lift)))
         return {"bits": packed}
 

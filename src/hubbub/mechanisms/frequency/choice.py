@@ -25,7 +25,7 @@ def other_weight(epsilon: float, options: int) -> int:
 
 
 def truth_weight(other: int, options: int) -> int:
-    """What is left for the truth, so that the shares add up to 2^64 exactly.
+    """The share of the truth: what the other options leave of 2^64.
 
     Example:
         >>> truth_weight(2**62, 3) == 2**63

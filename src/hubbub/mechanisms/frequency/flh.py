@@ -31,10 +31,10 @@ class FLH(OLH):
     """Shares of a large domain, by local hashing with a public list of hash functions.
 
     The server keeps how often each (function, bucket) was reported, and hashes the domain once a function instead of
-    once a report. Privacy is that of OLH. Accuracy is a heuristic: two values that fall together under more of these
-    functions than chance would have it are confused for good, a bias that no number of reports removes. Over the values
-    of a domain its mean square is (sum of f^2 - f_i^2)/(functions (buckets - 1)), which the stated variance includes:
-    so that of all values, though not of each over and over, 95% lie in their intervals.
+    once a report. Privacy is that of OLH. Accuracy is a heuristic: two values that collide under more functions than
+    expected are confused, a bias that no number of reports removes. Over the values of a domain its mean square is
+    (sum of f^2 - f_i^2)/(functions (buckets - 1)), and the stated variance includes that. So 95% of all values lie in
+    their intervals; but one value may lie outside again and again.
 
     Parameters
     ----------
@@ -96,19 +96,19 @@ class FLH(OLH):
         return 1 / (self.functions * (self.buckets - 1))
 
     def noise(self, n: int) -> Noise:
-        """The variance of shares where no value is confused with another; three values may fall together more often."""
+        """The variance of shares without confusion. No covariance: it depends on how often three values collide."""
         return replace(super().noise(n), pairs=False)
 
-    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+    def _with_sketch_noise(self, sketch: Sketch, estimate: Estimate) -> Estimate:
         from hubbub.mechanisms.frequency.table_noise import TableNoise
 
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
-        seen = sketch.counts / sketch.n
+        frequencies = sketch.counts / sketch.n
         confusion = -estimate.noise.square
         squares = (estimate.noise.floor - self.noise(sketch.n).floor) / confusion if confusion else 0.0
-        known = TableNoise(estimate.noise, sketch.n, self._cell_weights, lambda shares: seen, (p, q), squares)
-        return replace(estimate, noise=known)
+        noise = TableNoise(estimate.noise, sketch.n, self._cell_weights, lambda shares: frequencies, (p, q), squares)
+        return replace(estimate, noise=noise)
 
     def _cell_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """For every function and bucket, the total weight of the values that fall in it."""
@@ -117,11 +117,11 @@ class FLH(OLH):
         weights_of_cells = np.zeros(self.functions * self.buckets)
         step = max(1, _CHUNK // self.functions)
         for start in range(0, values.size, step):
-            some = values[start : start + step]
-            cells = bucket(hash32(seeds, some.astype(np.uint64), self.hash), self.buckets)
+            chunk = values[start : start + step]
+            cells = bucket(hash32(seeds, chunk.astype(np.uint64), self.hash), self.buckets)
             cells += self.buckets * np.arange(self.functions)[:, None]
-            again = np.broadcast_to(weights[some], cells.shape)
-            weights_of_cells += np.bincount(cells.ravel(), weights=again.ravel(), minlength=weights_of_cells.size)
+            repeated = np.broadcast_to(weights[chunk], cells.shape)
+            weights_of_cells += np.bincount(cells.ravel(), weights=repeated.ravel(), minlength=weights_of_cells.size)
         return weights_of_cells.reshape(self.sketch_shape)
 
     @property

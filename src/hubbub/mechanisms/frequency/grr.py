@@ -1,4 +1,4 @@
-"""Generalised randomised response: say the truth, or any other value."""
+"""Generalised randomised response: a report is the true value, or one of the others."""
 
 from __future__ import annotations
 

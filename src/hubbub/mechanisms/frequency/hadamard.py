@@ -1,4 +1,4 @@
-"""Hadamard response: one random row of a Hadamard matrix, one bit of it."""
+"""Hadamard response: a report is a random row of a Hadamard matrix, and one noisy sign of that row."""
 
 from __future__ import annotations
 
@@ -143,5 +143,5 @@ class Hadamard(FrequencyOracle):
 
 
 def _sign(row: NDArray[np.uint64], code: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether the Hadamard matrix is -1 there: the parity of the bits that row and column share."""
+    """Whether the Hadamard matrix is -1 at a row and a column: the parity of the bits that both have."""
     return np.asarray(np.bitwise_count(row & code.astype(np.uint64)) & 1, dtype=bool)

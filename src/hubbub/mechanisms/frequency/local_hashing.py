@@ -1,4 +1,4 @@
-"""Local hashing: each report brings its own hash function, and says which bucket the value falls in. BLH and OLH."""
+"""Local hashing: a report is a random hash function, and a noisy bucket of the value under it. BLH and OLH."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LocalHashing(FrequencyOracle):
 
     @abstractmethod
     def _default_buckets(self) -> int:
-        """How many buckets serve best."""
+        """The number of buckets with the smallest variance."""
 
     def _resolve(self) -> None:
         self._one_of("hash", HASHES)
@@ -60,7 +60,7 @@ class LocalHashing(FrequencyOracle):
         return choice_rates(self.other, self.buckets)[0], Fraction(1, self.buckets)
 
     def pair_covariance(self) -> tuple[float, float]:
-        return 0.0, 0.0  # under a random hash two values fall together as often as chance says
+        return 0.0, 0.0  # under a random hash, whether two values collide is independent of the report
 
     def ratio(self) -> Fraction:
         truth, other = choice_rates(self.other, self.buckets)
@@ -69,7 +69,7 @@ class LocalHashing(FrequencyOracle):
     def blanket(self) -> Blanket:
         from hubbub.core.blanket import Blanket  # a device amplifies nothing
 
-        # Two values that fall together prefer the same bucket, but no hash promises how often: 0 is the worst case.
+        # Two values that collide prefer the same bucket, but no hash promises how often they do: 0 is the worst case.
         return Blanket(self.buckets * choice_rates(self.other, self.buckets)[1], self.ratio(), both=Fraction(0))
 
     @property

@@ -1,4 +1,4 @@
-"""Reports with measures: a frequency oracle's report, and beside it numbers that are sent as they are."""
+"""Reports with measures: a frequency oracle's report, together with public numbers that are sent as they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # a device estimates nothing
 
 MOST_MEASURES = 64
 MEASURES = "measures"
-"""The public column that holds them."""
+"""The name of the public column that holds the numbers."""
 _NONE = np.float64(np.nan).view(np.uint64)
 
 
@@ -35,16 +35,16 @@ _NONE = np.float64(np.nan).view(np.uint64)
 class Measured(Mechanism):
     """Shares of a domain's values by any oracle, whose reports carry public numbers.
 
-    A value is a code and so many numbers. The oracle randomises the code, and what a report spends is what it spends;
-    the numbers are sent as they are, and are not protected at all: they are for what the server may know, such as the
-    price of what was bought from it. A number that is not there is NaN.
+    A value is a code and `measures` numbers. The oracle randomises the code, and a report spends what the oracle does.
+    The numbers are sent as they are and are not protected at all: they are for what the server may know, such as the
+    price of what was bought from it. A missing number is NaN.
 
     Parameters
     ----------
     epsilon
         What a report may spend on the code.
     domain
-        What the code is of.
+        The domain of the code.
     oracle
         The oracle over the domain, or its spec; an empty name chooses direct answers or local hashing by variance.
     measures
@@ -104,11 +104,11 @@ class Measured(Mechanism):
             raise InvalidValue("values", values, f"codes, each with {self.measures} numbers") from None
         if np.isinf(table).any():
             raise InvalidValue("values", float(table[np.isinf(table)][0]), "finite numbers, or NaN for none")
-        table[np.isnan(table)] = np.nan  # one spelling of it
+        table[np.isnan(table)] = np.nan  # every NaN with the same bits
         read = self.inner.encode(codes)
-        made = np.empty(len(read), dtype=[("code", read.dtype), ("measures", "f8", (self.measures,))])
-        made["code"], made["measures"] = read, table
-        return made
+        encoded = np.empty(len(read), dtype=[("code", read.dtype), ("measures", "f8", (self.measures,))])
+        encoded["code"], encoded["measures"] = read, table
+        return encoded
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         bits = np.ascontiguousarray(codes["measures"]).view(np.uint64)
@@ -125,12 +125,12 @@ class Measured(Mechanism):
         """
         return np.ascontiguousarray(reports.public[MEASURES]).view(np.float64)
 
-    def inside(self, reports: Reports) -> Reports:
+    def inner_reports(self, reports: Reports) -> Reports:
         """The oracle's own reports.
 
         Example:
             >>> measured = Measured(epsilon=4.0, domain=3, measures=1)
-            >>> len(measured.inside(measured.randomize([(0, [2.5])], Random(seed=1))).public)
+            >>> len(measured.inner_reports(measured.randomize([(0, [2.5])], Random(seed=1))).public)
             0
         """
         public = {name: column for name, column in reports.public.items() if name != MEASURES}
@@ -141,21 +141,21 @@ class Measured(Mechanism):
         bits = reports.public[MEASURES]
         if (~np.isfinite(self.numbers(reports)) & (bits != _NONE)).any():
             raise InvalidValue(MEASURES, "bits of no number", "finite numbers, or NaN for none")
-        self.inner.check(self.inside(reports))
+        self.inner.check(self.inner_reports(reports))
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        return self.inner.prob(self.inside(reports), self._codes_of(values))
+        return self.inner.prob(self.inner_reports(reports), self._codes_of(values))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        return self.inner.log_prob(self.inside(reports), self._codes_of(values))
+        return self.inner.log_prob(self.inner_reports(reports), self._codes_of(values))
 
     def _codes_of(self, values: Any) -> Any:
         return [code for code, _ in values] if isinstance(values, list) else self.encode(values)["code"]
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        given = dict(public or {})
-        bits = given.pop(MEASURES, np.zeros((1, self.measures), dtype=np.uint64))
-        every = self.inner.outputs(given or None)
+        inner_public = dict(public or {})
+        bits = inner_public.pop(MEASURES, np.zeros((1, self.measures), dtype=np.uint64))
+        every = self.inner.outputs(inner_public or None)
         if every is None:
             return None
         beside = np.repeat(np.asarray(bits, dtype=np.uint64).reshape(1, -1), len(every), axis=0)
@@ -166,7 +166,7 @@ class Measured(Mechanism):
         return self.inner.sketch_shape
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        return self.inner._fold(self.inside(reports))
+        return self.inner._fold(self.inner_reports(reports))
 
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)

@@ -1,4 +1,4 @@
-"""Several questions: ask each person one of them, rather than all of them with a part of the budget."""
+"""Several questions at once: each person answers one of them with the whole budget, not all of them with a part."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Questions:
 
     Example:
         >>> from hubbub import GRR
-        >>> asked = Questions({"sex": GRR(epsilon=1.0, domain=2), "age": GRR(epsilon=1.0, domain=5)})
+        >>> questions = Questions({"sex": GRR(epsilon=1.0, domain=2), "age": GRR(epsilon=1.0, domain=5)})
         >>> values = {"sex": [0, 1] * 500, "age": [0, 4] * 500}
-        >>> reports = asked.randomize(values, Random(seed=1))
-        >>> sketches = asked.accumulate(reports)
-        >>> len(asked.estimate(sketches)["age"]), sum(sketch.n for sketch in sketches.values())
+        >>> reports = questions.randomize(values, Random(seed=1))
+        >>> sketches = questions.accumulate(reports)
+        >>> len(questions.estimate(sketches)["age"]), sum(sketch.n for sketch in sketches.values())
         (5, 1000)
 
     References
@@ -58,9 +58,9 @@ class Questions:
         lengths = {len(column) for column in codes.values()}
         if len(lengths) != 1:
             raise InvalidValue("values", sorted(lengths), "columns of one length")
-        asked = rng.below(len(self.oracles), lengths.pop())
+        question = rng.below(len(self.oracles), lengths.pop())
         return {
-            name: oracle.randomize(np.asarray(values[name])[asked == index], rng)
+            name: oracle.randomize(np.asarray(values[name])[question == index], rng)
             for index, (name, oracle) in enumerate(self.oracles.items())
         }
 
@@ -69,7 +69,7 @@ class Questions:
         return {name: oracle.accumulate(reports[name]) for name, oracle in self.oracles.items()}
 
     def estimate(self, sketches: Mapping[str, Sketch]) -> dict[str, Estimate]:
-        """The shares in the whole population: the error of the randomisation, and of having asked a part."""
+        """The shares in the whole population; their errors include that only a part of it answered each question."""
         everyone = sum(sketch.n for sketch in sketches.values())
         return {name: oracle.estimate(sketches[name]).of_population(everyone) for name, oracle in self.oracles.items()}
 
@@ -78,8 +78,8 @@ class Questions:
 
         Example:
             >>> from hubbub import OLH
-            >>> one, half = OLH(epsilon=2.0, domain=64), OLH(epsilon=1.0, domain=64)
-            >>> Questions({"a": one, "b": one}).variance(1000)["a"] < half.variance(1000)
+            >>> whole, half = OLH(epsilon=2.0, domain=64), OLH(epsilon=1.0, domain=64)
+            >>> Questions({"a": whole, "b": whole}).variance(1000)["a"] < half.variance(1000)
             True
         """
         part = n / len(self.oracles)

@@ -36,9 +36,9 @@ class Rappor(Mechanism):
 
     A value sets up to `hashes` of `bits` bits, by hash functions of its sender's cohort; each bit is then flipped with
     probability zero/2^32. Epsilon is 2 hashes ln((1-q)/q), attained by two values without a common bit. The protocol
-    is not pure: values share bits, and candidates of a list are told apart by least squares, beside those that LASSO
-    selects in the other half of the cohorts (`rappor_decode`). That what is not selected lies on bits at random is no
-    theorem, so that the estimates' bias is "heuristic"; intervals hold for candidates selected or not.
+    is not pure: values share bits. The shares of a list of candidates are estimated by least squares, together with
+    those that LASSO selects in the other half of the cohorts (`rappor_decode`). That assumes that all other values set
+    bits at random, which is no theorem: the bias is "heuristic". Intervals hold for candidates selected or not.
 
     Parameters
     ----------
@@ -159,9 +159,9 @@ class Rappor(Mechanism):
         counts = np.zeros(self.sketch_shape, dtype=np.int64)
         cohort = reports.public["cohort"]
         for c in np.unique(cohort):
-            mine = reports.private["bits"][cohort == c]
-            counts[c, :-1] = column_sums(mine)[: self.bits]
-            counts[c, -1] = len(mine)
+            bits = reports.private["bits"][cohort == c]
+            counts[c, :-1] = column_sums(bits)[: self.bits]
+            counts[c, -1] = len(bits)
         return counts
 
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:

@@ -1,4 +1,4 @@
-"""Decoding RAPPOR: LASSO over half of the cohorts says which candidates to account for in the other half."""
+"""Decoding RAPPOR: LASSO over half of the cohorts selects candidates, least squares over the other half estimates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CHUNK = 1 << 12
 
 
 class _Equations(NamedTuple):
-    """What some cohorts say: the rows that each candidate is part of; one over the noise of each row; its value."""
+    """The equations of some cohorts: each candidate's rows, one over the noise of each row, the scaled right side."""
 
     rows: Ints
     scale: Floats
@@ -32,7 +32,7 @@ class _Equations(NamedTuple):
         return np.asarray(np.where(self.rows >= 0, self.scale[self.rows] ** 2, 0.0).sum(axis=1))
 
     def column(self, candidate: Any) -> Floats:
-        """What a candidate adds to each row, for a share of 1."""
+        """The coefficients of a candidate in every row."""
         column = np.zeros_like(self.scale)
         hit = self.rows[candidate][self.rows[candidate] >= 0]
         column[hit] = self.scale[hit]
@@ -47,9 +47,9 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     by which it is divided. There are too many candidates to solve for all. So a LASSO over half of the cohorts selects
     those that matter, and in the other half every candidate, selected or not, is estimated by least squares beside the
     selected ones and the background; then the other way round, and the two estimates are pooled. The noise that led to
-    the selection is not the noise of the estimate, which is therefore unbiased (and may be negative), and its interval
-    knows of the selection. What was not selected, and what nobody listed, lies on bits at random: the residuals tell
-    how much that is, and widen all intervals.
+    the selection is not the noise of the estimate. So the estimate is unbiased (and may be negative), and its interval
+    allows for the selection. Values that were not selected, or not listed, set bits at random: the residuals tell how
+    many there are, and widen all intervals.
 
     Example:
         >>> from hubbub import Random, Rappor
@@ -58,17 +58,17 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
         >>> np.abs(decode(rappor, sketch, np.arange(3))[0]).round(1).tolist()
         [0.5, 0.5, 0.0]
     """
-    heard = np.flatnonzero(sketch.counts[:, -1])
-    halves = [_equations(rappor, sketch, codes, heard[first::2]) for first in (0, 1)]
+    cohorts = np.flatnonzero(sketch.counts[:, -1])
+    halves = [_equations(rappor, sketch, codes, cohorts[first::2]) for first in (0, 1)]
     precision, total, spread = np.zeros(len(codes)), np.zeros(len(codes)), np.zeros(len(codes))
     for half, other in zip(halves, halves[::-1], strict=True):
         if half.target.size:
             selected = _select(other) if other.target.size else np.empty(0, dtype=np.int64)
-            own, value, noise = _beside(half, selected)
+            own, value, noise = _least_squares(half, selected)
             precision, total, spread = precision + own, total + own * value, spread + own * noise
-    known = precision > 0
-    safe = np.where(known, precision, 1.0)
-    return np.where(known, total / safe, 0.0), np.where(known, spread / safe**2, np.inf)
+    estimable = precision > 0
+    safe = np.where(estimable, precision, 1.0)
+    return np.where(estimable, total / safe, 0.0), np.where(estimable, spread / safe**2, np.inf)
 
 
 def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Ints) -> _Equations:
@@ -82,12 +82,12 @@ def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Int
     return _Equations(rows.reshape(len(codes), -1), scale, share.reshape(-1) * scale)
 
 
-def _beside(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
+def _least_squares(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
     """Each candidate's precision and coefficient beside the selected ones and the background; and the noise."""
     basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(candidate) for candidate in selected)]))
     apart = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()
     if not apart.all():  # two candidates of the same bits: the first stands for both
-        return _beside(half, selected[apart[1:]])
+        return _least_squares(half, selected[apart[1:]])
     fitted = basis.T @ half.target
     rest = half.target - basis @ fitted
     noise = max(1.0, float(rest @ rest) / max(half.target.size - basis.shape[1], 1))
@@ -107,10 +107,10 @@ def _beside(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
 
 
 def _select(half: _Equations) -> Ints:
-    """The candidates that the LASSO keeps; they and the background are fitted to what the other leaves, in turn.
+    """The candidates that the LASSO selects. They and the background are fitted in turn, each to the rest of the other.
 
     The penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a column. Without the background,
-    rare values that nobody can tell apart would be laid to candidates by chance.
+    rare values that cannot be told apart would be attributed to some candidates by chance.
     """
     from hubbub.kernels.lasso import nonnegative_lasso
 
@@ -118,8 +118,8 @@ def _select(half: _Equations) -> Ints:
     background = 0.0
     for _ in range(ROUNDS):
         share = nonnegative_lasso(half.rows, half.scale, half.target - background * half.scale, penalty)
-        kept = np.flatnonzero(share)
-        fitted = sum((share[candidate] * half.column(candidate) for candidate in kept), np.zeros_like(half.target))
+        selected = np.flatnonzero(share)
+        fitted = sum((share[candidate] * half.column(candidate) for candidate in selected), np.zeros_like(half.target))
         background = max(float(np.mean((half.target - fitted) / half.scale)), 0.0)
     most = half.target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
-    return np.sort(kept[np.argsort(-share[kept], kind="stable")[:most]])
+    return np.sort(selected[np.argsort(-share[selected], kind="stable")[:most]])

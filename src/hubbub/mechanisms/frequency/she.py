@@ -1,4 +1,4 @@
-"""Summation with histogram encoding: Laplace noise on every count."""
+"""Summation with histogram encoding: a report is a histogram of one value with Laplace noise on every count."""
 
 from __future__ import annotations
 

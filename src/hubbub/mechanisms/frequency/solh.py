@@ -23,8 +23,8 @@ class SOLH(LocalHashing):
 
     Local hashing with more buckets than `OLH` would take: once reports are shuffled, a larger local epsilon costs
     little, and then more buckets serve better (`choose_shuffled` finds how many). A report has 64 bits, of which the
-    bucket takes as many as it needs and the seed the rest. So every number below 2^64 is a report, a fake one can be
-    drawn as such, and secret shares of it add up to another one.
+    bucket takes as many as it needs and the seed the rest. So every number below 2^64 is a report: a fake report is a
+    uniform number, and so is each secret share of a report.
 
     Parameters
     ----------

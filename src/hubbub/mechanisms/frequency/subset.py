@@ -1,4 +1,4 @@
-"""Subset selection: name k values, the true one more often among them."""
+"""Subset selection: a report is a set of k values, more often one that holds the true value."""
 
 from __future__ import annotations
 
@@ -79,21 +79,21 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         return p, (p * (k - 1) + (1 - p) * k) / (self.size - 1)
 
     @cached_property
-    def _each(self) -> tuple[Fraction, Fraction]:
+    def _set_chances(self) -> tuple[Fraction, Fraction]:
         """The probability of one set that does not hold the truth, and of one that does."""
         p, d, k = self.rates[0], self.size, self.subset
         return (1 - p) / math.comb(d - 1, k), p / math.comb(d - 1, k - 1)
 
     def ratio(self) -> Fraction:
         p, d, k = self.rates[0], self.size, self.subset
-        gain = p / (1 - p) * Fraction(d - k, k)  # of a set that holds the truth over one that does not
+        gain = p / (1 - p) * Fraction(d - k, k)  # the ratio of a set that holds the truth to one that does not
         return max(gain, 1 / gain)
 
     def blanket(self) -> Blanket:
         from hubbub.core.blanket import Blanket  # a device amplifies nothing
 
         d, k = self.size, self.subset
-        return Blanket(math.comb(d, k) * self._each[0], self.ratio(), both=Fraction(k * (k - 1), d * (d - 1)))
+        return Blanket(math.comb(d, k) * self._set_chances[0], self.ratio(), both=Fraction(k * (k - 1), d * (d - 1)))
 
     def _supported(self, values: int) -> tuple[int, int]:
         return max(0, self.subset - (self.size - values)), min(self.subset, values)
@@ -124,7 +124,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         keys[rows, codes] = np.where(held, 0, 1 << 63)
         ordered = np.partition(keys, (k - 1, k), axis=1)
         chosen = keys <= ordered[:, k - 1 : k]
-        tied = np.flatnonzero(ordered[:, k - 1] == ordered[:, k])  # too many would be chosen: draw these keys again
+        tied = np.flatnonzero(ordered[:, k - 1] == ordered[:, k])  # more than k would be chosen: draw these keys again
         if tied.size:
             chosen[tied] = self._sets(codes[tied], held[tied], rng.uint64(tied.size, self.size), rng)
         return chosen
@@ -137,7 +137,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
         bits = unpack(reports.private["bits"], self.size)
-        return self._each, bits[:, self.encode(values)].astype(np.int64)
+        return self._set_chances, bits[:, self.encode(values)].astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if math.comb(self.size, self.subset) > _ENUMERABLE:

@@ -1,4 +1,4 @@
-"""Reports that support values: how many hold each. The pure-protocol estimator and its variance are here, once."""
+"""Mechanisms whose reports support values, and the estimator of pure protocols: the share of people with each value."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class SupportMechanism(Mechanism):
     domain: DomainLike
     support_range: ClassVar[tuple[int, int]] = (0, 1)
     server_work: ClassVar[str] = "d operations"
-    """What folding in one report takes, in words."""
+    """The work of folding in one report, in words."""
     takes_open: ClassVar[bool] = False
-    """Whether the domain may be open: `BitStrings`. Then a sketch says n alone, and candidates are asked of reports."""
+    """Whether the domain may be open (`BitStrings`). A sketch then holds n alone: `support` counts candidates."""
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -73,7 +73,7 @@ class SupportMechanism(Mechanism):
     def _support_sums(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
     ) -> NDArray[np.int64]:
-        """For each candidate, the weight of the reports that support it, and of all; with 2 powers, of squares too."""
+        """The weight of the reports that support each candidate, then of all; for 2 powers, the same of squares."""
         columns = [weights**power for power in range(1, powers + 1)]
         return np.array([np.append(self._support(reports, candidates, row), row.sum()) for row in columns])
 
@@ -95,7 +95,7 @@ class SupportMechanism(Mechanism):
 
     @property
     def is_open(self) -> bool:
-        """Whether the values are too many to list: estimates are of candidates, from single reports.
+        """Whether the values are too many to list: then only candidates are estimated, by `support`.
 
         Example:
             >>> from hubbub import OLH
@@ -117,9 +117,9 @@ class SupportMechanism(Mechanism):
 
     @abstractmethod
     def pair_covariance(self) -> tuple[float, float] | None:
-        """The covariance of one report's supports of two values, from a holder of one of them and of neither.
+        """The covariance of one report's supports of two values, if its sender holds one of them, and if neither.
 
-        None where it depends on how many hold both, which no count tells.
+        None where it depends on how many people hold both, which no count tells.
         """
 
     def noise(self, n: int) -> Noise:
@@ -139,7 +139,7 @@ class SupportMechanism(Mechanism):
         )
 
     def server_operations(self, n: int) -> float:
-        """The elementary operations of folding in one of n reports, with its part of what is done once for all."""
+        """The elementary operations of folding in one of n reports, with its part of the work done once for all."""
         return float(self.size)
 
     @property
@@ -168,16 +168,16 @@ class SupportMechanism(Mechanism):
         return float(self.noise(n).variance(np.array([share]))[0])
 
     def threshold(self, n: int, alpha: float = 0.05) -> float:
-        """The share above which an estimate is significant (Eq 3.13): chance passes it alpha times in d values."""
+        """The share above which an estimate is significant (Eq 3.13): of d absent values, alpha exceed it by chance."""
         if not 0 < alpha < self.size:
             raise InvalidValue("alpha", alpha, f"a number between 0 and {self.size}")
         return -NormalDist().inv_cdf(alpha / self.size) * math.sqrt(self.variance(n))
 
     def influence(self, values: int = 1) -> Influence:
-        """What one forged report can say of a value's share, or of the shares of so many chosen values together.
+        """The numbers that one forged report can stand for in a value's share, or in the sum of several chosen shares.
 
-        With support s of a value, a report stands for (s - q)/(p - q). It is attained for one value; for several, the
-        most that local hashing can support is a bound: a forger looks for a seed that puts all of them in one bucket.
+        A report with support s of a value stands for (s - q)/(p - q). For one value the numbers are attained. For
+        several they are a bound under local hashing: a forger looks for a seed that puts all of them in one bucket.
         """
         from hubbub.core.influence import Influence
 
@@ -192,7 +192,7 @@ class SupportMechanism(Mechanism):
         return self.rates
 
     def _supported(self, values: int) -> tuple[int, int]:
-        """The least and the most support that an accepted report can give to so many chosen values together."""
+        """The least and the most support that an accepted report can give to this number of chosen values together."""
         low, high = self.support_range
         return low * values, high * values
 
@@ -204,12 +204,12 @@ class SupportMechanism(Mechanism):
     def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
         if candidates is None and self.is_open:
             raise InvalidValue(
-                "candidates", None, "given, with their support: the values of an open domain are not listed"
+                "candidates", None, "a list of candidates, and a sketch of their support: the domain is open"
             )
         if candidates is None:
             self._check_sketch(sketch, self.spec_id, self.sketch_shape)
             estimate = self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
-            return self._known_from(sketch, estimate)
+            return self._with_sketch_noise(sketch, estimate)
         codes = self._codes(candidates)
         labels = tuple(map(str, candidates))
         if sketch.counts.ndim == 1:
@@ -222,8 +222,8 @@ class SupportMechanism(Mechanism):
         """The support of every value of the domain, from the sketch."""
         return sketch.counts
 
-    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
-        """The estimate with what more the sketch tells of its errors."""
+    def _with_sketch_noise(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+        """The estimate with the covariances that only the whole sketch tells; the same, unless overridden."""
         return estimate
 
     def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
@@ -243,8 +243,8 @@ class SupportMechanism(Mechanism):
     def support(self, reports: Reports, candidates: Any, weights: ArrayLike | None = None) -> Sketch:
         """Count supports of some candidates only, each report counting as its integer weight.
 
-        The sketch's id covers the candidates, so that only like is merged with like. With weights (fixed-point
-        numbers), the counts hold a row for the weights and one for their squares, and the totals at the end.
+        The sketch's id covers the candidates, so that sketches of different candidates do not merge. With weights
+        (fixed-point numbers), the counts have a row for weights and one for squared weights, each with its total last.
         """
         self.check(reports)
         codes = self._codes(candidates)
@@ -253,7 +253,7 @@ class SupportMechanism(Mechanism):
         return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
 
     def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many of the reports support each of some codes, which may repeat: `support` for millions of them.
+        """How many reports support each code; codes may repeat. The fast form of `support` for millions of candidates.
 
         Example:
             >>> from hubbub import OLH, Random
@@ -267,7 +267,7 @@ class SupportMechanism(Mechanism):
         return self._support(reports, codes, None)
 
     def weighted_supports(self, reports: Reports, codes: NDArray[np.uint64], weights: ArrayLike) -> NDArray[np.int64]:
-        """The weight of the reports that support each of some codes, and of all; in the second row, of squared weights.
+        """The weight of the reports that support each code, then of all reports; in the second row, of squared weights.
 
         Example:
             >>> from hubbub import GRR, Random
@@ -279,7 +279,7 @@ class SupportMechanism(Mechanism):
         return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
 
     def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
-        """What `support` gave of n reports, with weights or without, from its counts alone."""
+        """The sketch that `support` returned for n reports, with or without weights, rebuilt from its counts."""
         codes = self._codes(candidates)
         array = np.asarray(counts, dtype=np.int64)
         if array.shape not in ((codes.size,), (2, codes.size + 1)):
@@ -324,8 +324,10 @@ class SupportMechanism(Mechanism):
         gap = moments.true_mean - moments.false_mean
         (supported, squares), (total, total_squares) = sketch.counts[:, :-1], sketch.counts[:, -1]
         value = (supported - moments.false_mean * total) / gap
-        held = (squares - moments.false_mean * total_squares) / gap  # the holders' squared weights, estimated likewise
-        variance = moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * held
+        of_holders = (squares - moments.false_mean * total_squares) / gap  # the squared weights, estimated likewise
+        variance = (
+            moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * of_holders
+        )
         variance = variance / gap**2
         variance = np.maximum(variance, 0.0)
         estimate = Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", labels=labels)

@@ -1,4 +1,4 @@
-"""The second moments of oracles with a short public list of hash functions, whose cells can all be looked at."""
+"""The second moments of oracles with a short public list of hash functions, computed from every cell of their table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Floats = NDArray[np.float64]
 class TableNoise(Noise):
     """Variances of shares from a formula; variances of their sums from the functions themselves.
 
-    Under a short list of hash functions three values do not fall together as often as chance has it, even where any two
-    do. So a sum of shares is looked at cell by cell. With T the weight of all values in a report's bucket, and W that
-    of all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the mean of Z over all
-    reports; its variance, given the population, is (mean of Z^2 - sum of f_x w_x^2)/n under any functions.
+    Under a short list of hash functions, three values do not collide as often as under random ones, even where any two
+    do. So the variance of a sum of shares is computed cell by cell. With T the weight of all values in a report's
+    bucket, and W that of all values, Z = (T - q W)/(p - q) has the mean w_x for a holder of x. The estimated sum is the
+    mean of Z over all reports. Its variance, given the population, is (mean of Z^2 - sum of f_x w_x^2)/n, whatever the
+    functions.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class TableNoise(Noise):
     cells
         From the weights of the values, the weight of all values in each cell: of a function (row), a bucket (column).
     likely
-        From the shares, how likely a report is of each cell.
+        From the shares, the probability that a report is of each cell.
     rates
         p and q.
     squares
@@ -37,9 +38,9 @@ class TableNoise(Noise):
         of a sum has the mean square -square times (sum of w^2)(sum of f^2) + (sum of w f)^2 - 2 (sum of w^2 f^2).
 
     Example:
-        >>> seen = np.array([[30, 10], [10, 30]]) / 80  # two functions, two buckets: value 0 falls in 0, then in 1
+        >>> frequencies = np.array([[30, 10], [10, 30]]) / 80  # two functions, two buckets
         >>> cells = lambda weights: np.array([weights, weights[::-1]])
-        >>> noise = TableNoise(Noise(0.01, 0.0), 80, cells, lambda shares: seen, (0.75, 0.5))
+        >>> noise = TableNoise(Noise(0.01, 0.0), 80, cells, lambda shares: frequencies, (0.75, 0.5))
         >>> noise.cross_terms(np.array([1.0, 0.0]), np.array([[1.0, 1.0]])).round(4).tolist()  # the sum is certain
         [-0.02]
     """
@@ -66,11 +67,11 @@ class TableNoise(Noise):
 
     @property
     def knows_pairs(self) -> bool:
-        """As long as the functions are at hand: what is stored of this noise (`pairs`) does not."""
+        """True while the functions are in memory; stored noise has `pairs` alone, which is false."""
         return True
 
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:
-        """What the variance of each row's weighted sum exceeds the sum of variances by."""
+        """The variance of each row's weighted sum, less the weighted sum of the variances."""
         (p, q), likely = self.rates, self.likely(share)
         terms = np.empty(len(weights))
         for k, row in enumerate(weights):

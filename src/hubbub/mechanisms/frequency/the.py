@@ -1,4 +1,4 @@
-"""Thresholding with histogram encoding: say only which noisy counts passed a threshold."""
+"""Thresholding with histogram encoding: a report says which noisy counts passed a threshold."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class THE(Unary):
     """Shares of a domain of moderate size, by Laplace noise on a histogram, cut at a threshold.
 
     A count passes theta with probability p = 1 - e^(eps (theta-1)/2)/2 where the value is held and
-    q = e^(-eps theta/2)/2 where it is not. The device does the cutting, so its report is a unary encoding with these
-    rates, and spends less than the noise was paid for: `effective_epsilon` says how much.
+    q = e^(-eps theta/2)/2 where it is not. The device applies the threshold. So its report is a unary encoding with
+    these rates, and spends less than the noisy histogram would: `effective_epsilon` says how much.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Unary encodings: one bit a value, each flipped at random. SUE, OUE and THE differ only in how often."""
+"""Unary encodings: a bit for every value, each flipped at random. SUE, OUE and THE differ in the probabilities."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 
 
 @dataclass(frozen=True, kw_only=True)
 class Unary(PackedBits, FrequencyOracle):
-    """A report is d bits: the sender's own is 1 with probability p, every other with probability q.
+    """A report is d bits: that of the sender's value is 1 with probability p, every other with probability q.
 
     Epsilon is ln(p (1-q) / ((1-p) q)), Eq 3.6. A bit is 1 where a random integer of `width` bits is below a stored
-    threshold: `one` for the sender's own, `zero` for the others.
+    threshold: `one` for the sender's value, `zero` for the others.
     """
 
     width: int = 0
@@ -83,7 +83,7 @@ class Unary(PackedBits, FrequencyOracle):
     def blanket(self) -> Blanket:
         from hubbub.core.blanket import Blanket  # a device amplifies nothing
 
-        p, q = self.rates  # every value leaves (1-p)/(1-q) of the chance that noise alone gives a row of bits
+        p, q = self.rates  # under any value, bits have at least (1-p)/(1-q) of their chance under noise alone
         return Blanket((1 - p) / (1 - q), self.ratio(), both=q * q)
 
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
@@ -178,8 +178,7 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
     """Packed random bits: 1 below `one` at each row's positions `ones`, below `zero` elsewhere.
 
     Each row takes one block from `rng`, whatever its positions: an integer of `width` bits for each of `size` bits, and
-    for those that fill the last byte, which stay 0. Whole bytes make every pass run over one flat array. A position of
-    -1 stands for none.
+    for the bits that fill up the last byte, which stay 0. A position of -1 stands for none.
 
     Example:
         >>> flip_bits(np.array([[2]]), 4, 16, one=65535, zero=1, rng=Random(seed=1)).tolist()

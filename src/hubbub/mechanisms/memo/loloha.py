@@ -1,4 +1,4 @@
-"""LOLOHA: longitudinal local hashing, for values that are asked for again and again and come from large domains."""
+"""LOLOHA: longitudinal local hashing, for values of large domains that are reported again and again."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _MOST_BUCKETS = 1 << 8
 class Loloha(FrequencyOracle, Memoised):
     """Shares of a large domain, for values that are reported again and again.
 
-    A device draws one hash function for life. The bucket of its value is randomised for good (the truth with
-    probability P, each other with Q), and once more for each report (kept with K, each other with S). A report is the
+    A device draws one hash function for life. The bucket of its value is randomised once (the truth with probability P,
+    each other with Q), and once more for each report (kept with K, each other with S). A report is the
     value's own bucket with p = P K + (g-1) Q S, any given other one with (1-p)/(g-1), and supports every value in its
     bucket, so q = 1/g. `epsilon` bounds what all reports of one bucket tell together, `effective_epsilon` is what one
     tells. A device meets at most g buckets: whatever its values do, its permanent answers never spend more than g
@@ -104,17 +104,17 @@ class Loloha(FrequencyOracle, Memoised):
             )
 
     def _resolve_report_epsilon(self) -> None:
-        given = self.report_epsilon
-        if isinstance(given, bool) or not isinstance(given, int | float | np.floating | np.integer):
-            raise InvalidValue("report_epsilon", given, "a number above 0, less than epsilon")
-        if given == 0:
-            given = self.epsilon / 2
-        if not 0 < given < self.epsilon:  # equal would mean bare permanent answers: fingerprints
-            raise InvalidValue("report_epsilon", given, f"a number above 0, less than epsilon = {self.epsilon}")
-        self._set("report_epsilon", float(given))
+        epsilon = self.report_epsilon
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.floating | np.integer):
+            raise InvalidValue("report_epsilon", epsilon, "a number above 0, less than epsilon")
+        if epsilon == 0:
+            epsilon = self.epsilon / 2
+        if not 0 < epsilon < self.epsilon:  # equal would mean bare permanent answers: fingerprints
+            raise InvalidValue("report_epsilon", epsilon, f"a number above 0, less than epsilon = {self.epsilon}")
+        self._set("report_epsilon", float(epsilon))
 
     def _least_swap(self) -> int:
-        """The smallest share that keeps p, which is P - (g-1)(P-Q)S, at what `report_epsilon` allows."""
+        """The smallest S for which p = P - (g-1)(P-Q)S is no larger than `report_epsilon` allows."""
         power, rest = exp_floor(self.report_epsilon), self.buckets - 1
         truth, other = choice_rates(self.other, self.buckets)
         excess = truth - power / (power + rest)
@@ -139,8 +139,8 @@ class Loloha(FrequencyOracle, Memoised):
     def bucket_rates(self) -> tuple[Fraction, Fraction]:
         """The chance that a report is the value's own bucket, and that it is a given other one."""
         truth, other = choice_rates(self.other, self.buckets)
-        kept, swapped = choice_rates(self.swap, self.buckets)
-        own = truth * kept + (self.buckets - 1) * other * swapped
+        keep, swap = choice_rates(self.swap, self.buckets)
+        own = truth * keep + (self.buckets - 1) * other * swap
         return own, (1 - own) / (self.buckets - 1)
 
     @cached_property
@@ -148,13 +148,13 @@ class Loloha(FrequencyOracle, Memoised):
         return self.bucket_rates[0], Fraction(1, self.buckets)
 
     def pair_covariance(self) -> tuple[float, float]:
-        return 0.0, 0.0  # of a random hash; what this list has instead, the sketch tells
+        return 0.0, 0.0  # of a random hash; `_with_sketch_noise` has those of the list
 
     def noise(self, n: int) -> Noise:
-        """The variance of shares; how three values fall together is not as under a random hash."""
+        """The variance of shares. No covariance: it depends on how often three values collide."""
         return replace(super().noise(n), pairs=False)
 
-    def _known_from(self, sketch: Sketch, estimate: Estimate) -> Estimate:
+    def _with_sketch_noise(self, sketch: Sketch, estimate: Estimate) -> Estimate:
         from hubbub.mechanisms.frequency.table_noise import TableNoise
 
         assert estimate.noise is not None
@@ -163,8 +163,8 @@ class Loloha(FrequencyOracle, Memoised):
         cells = partial(cell_weights, functions=self.functions, buckets=self.buckets)
 
         def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-            # Of all functions, not of those that happened to be drawn: a rare one may put many values in one bucket.
-            # And of shares that are possible: else an estimate that is too low would also say that it is surer.
+            # Over all functions, not those that happened to be drawn: a rare one may put many values in one bucket.
+            # And for possible shares: else an estimate that is too low would also state a smaller error.
             chances = other + (own - other) * cells(_nearest_shares(shares))
             return np.asarray(chances / chances.sum())
 
@@ -205,12 +205,12 @@ class Loloha(FrequencyOracle, Memoised):
     def _from_answers(
         self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
     ) -> dict[str, NDArray[Any]]:
-        kept = answers[:, 0].astype(np.int64)
-        return {"function": public, "bucket": choose(kept, rng.uint64(kept.size), self.swap, self.buckets)}
+        permanent = answers[:, 0].astype(np.int64)
+        return {"function": public, "bucket": choose(permanent, rng.uint64(permanent.size), self.swap, self.buckets)}
 
     def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
-        drawn = bool(((public >= 0) & (public < self.functions)).all())
-        return drawn and bool((keys < self.buckets).all() and (answers < self.buckets).all())
+        known_functions = bool(((public >= 0) & (public < self.functions)).all())
+        return known_functions and bool((keys < self.buckets).all() and (answers < self.buckets).all())
 
     def publics(self) -> dict[int, Fraction]:
         return dict.fromkeys(range(self.functions), Fraction(1, self.functions))
@@ -220,10 +220,10 @@ class Loloha(FrequencyOracle, Memoised):
         return {bytes([bucket]): truth if bucket == key else other for bucket in range(self.buckets)}
 
     def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
-        kept, swapped = choice_rates(self.swap, self.buckets)
+        keep, swap = choice_rates(self.swap, self.buckets)
         reports = self.outputs({"function": np.array([public])})
         return {
-            reports[bucket : bucket + 1].to_bare(): kept if bucket == answer[0] else swapped
+            reports[bucket : bucket + 1].to_bare(): keep if bucket == answer[0] else swap
             for bucket in range(self.buckets)
         }
 
@@ -277,7 +277,7 @@ def _best_buckets(report_epsilon: float, size: int) -> int:
 
 
 def _nearest_shares(estimate: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The shares, none below 0 and with the sum 1, that are nearest to an estimate of them."""
+    """The point of the simplex that is nearest to estimated shares."""
     ranked = np.sort(estimate)[::-1]
     excess = (np.cumsum(ranked) - 1) / np.arange(1, ranked.size + 1)
     return np.asarray(np.maximum(estimate - excess[np.flatnonzero(ranked > excess)[-1]], 0.0))

@@ -1,4 +1,4 @@
-"""Memos: answers that are randomised once and kept, for values that are asked for again and again."""
+"""Memos: permanent answers that are randomised once and kept, for values that are reported again and again."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Chances = dict[bytes, Fraction]
 class Memoised(Stateful):
     """A mechanism of two layers: a permanent answer, made once a value, and reports that are made from it.
 
-    A report from a fresh memo has the very distribution that `randomize` draws from, so that the server need not know
-    which it gets. All reports from one memo together tell at most `permanent_epsilon`, and one alone
-    `effective_epsilon`. What they do not hide is *that* a value changed, beyond what the second layer hides of it.
+    A report from a fresh memo has the same distribution as one of `randomize`: the server treats both alike. All
+    reports from one memo together reveal at most `permanent_epsilon`, a single one `effective_epsilon`. *That* a value
+    changed is hidden by the second layer alone.
 
     A device's state: what it drew as it enrolled (`public`), the keys of its memos (plus 1; 0 where there is none), the
-    permanent answers, and which of them it last answered from (`current`, from 1; 0 for none yet). A new memo must be
-    paid for; a device that cannot goes on from the last one: to fall silent would tell that its value changed.
+    permanent answers, and the memo that it last reported from (`current`, from 1; 0 for none yet). A new memo must be
+    paid for. A device that cannot pay reports from its last memo: silence would reveal that its value changed.
     """
 
     state_types: ClassVar[dict[str, str]] = {"public": "i8", "current": "i8", "keys": "i8", "answers": "u1"}
@@ -47,7 +47,7 @@ class Memoised(Stateful):
     @property
     @abstractmethod
     def most_memos(self) -> int:
-        """How many different memos a device can come to need."""
+        """The largest number of memos that a device can need."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class Memoised(Stateful):
 
     @abstractmethod
     def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which memo each value needs, beside what its device drew when it enrolled."""
+        """The key of the memo that each value needs, given what its device drew when it enrolled."""
 
     @abstractmethod
     def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
@@ -70,7 +70,7 @@ class Memoised(Stateful):
 
     @abstractmethod
     def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
-        """Whether there are such keys, and such permanent answers, under what was drawn."""
+        """Whether these keys and permanent answers are possible, given what the devices drew when they enrolled."""
 
     @abstractmethod
     def answer_chances(self, key: int) -> Chances | None:
@@ -108,7 +108,7 @@ class Memoised(Stateful):
         fresh = np.flatnonzero((place == 0) & paid)
         if fresh.size:
             states = self._remember(states, fresh, keys[fresh], rng)
-            place[fresh] = (states["keys"][fresh] > 0).sum(axis=1)  # the last one there is
+            place[fresh] = (states["keys"][fresh] > 0).sum(axis=1)  # the new memo is the last
         current = np.where(place > 0, place, states["current"])
         speaks = current > 0
         answers = states["answers"][speaks, current[speaks] - 1]
@@ -119,11 +119,11 @@ class Memoised(Stateful):
         """The states with a new memo in the next free place of some rows."""
         free = (states["keys"][rows] > 0).sum(axis=1)
         more = max(0, int(free.max()) + 1 - states["keys"].shape[1])
-        known = np.pad(states["keys"], ((0, 0), (0, more)))
+        all_keys = np.pad(states["keys"], ((0, 0), (0, more)))
         answers = np.pad(states["answers"], ((0, 0), (0, more), (0, 0)))
-        known[rows, free] = keys + 1
+        all_keys[rows, free] = keys + 1
         answers[rows, free] = self._answers(keys, rng)
-        return States(self.spec_id, {**states.columns, "keys": known, "answers": answers})
+        return States(self.spec_id, {**states.columns, "keys": all_keys, "answers": answers})
 
     def check_states(self, states: States) -> None:
         public, current, keys, answers = (states[name] for name in self.state_types)
@@ -141,7 +141,7 @@ class Memoised(Stateful):
         if not self._sound(public, keys[keys > 0] - 1, answers[keys > 0]) or len(row) > n * self.most_memos:
             raise InvalidValue("memos", keys.tolist(), "keys and permanent answers of this mechanism")
 
-    # -- what the contract suite verifies them by -------------------------------------------------------------
+    # -- for the contract suite ------------------------------------------------------------------------------
 
     def publics(self) -> dict[int, Fraction]:
         return {0: Fraction(1)}
@@ -161,20 +161,22 @@ class Memoised(Stateful):
             if len(transcripts) * len(every) ** times > _MOST_TRANSCRIPTS:
                 return None
             joint = {
-                told: sum(
-                    chance * prod(reports[answer][report] for report in told) for answer, chance in answers.items()
+                sequence: sum(
+                    chance * prod(reports[answer][report] for report in sequence) for answer, chance in answers.items()
                 )
-                for told in product(every, repeat=times)
+                for sequence in product(every, repeat=times)
             }
             transcripts = {
-                (*before, *told): p * Fraction(q) for before, p in transcripts.items() for told, q in joint.items()
+                (*before, *sequence): p * Fraction(q)
+                for before, p in transcripts.items()
+                for sequence, q in joint.items()
             }
         order = sorted(range(len(keys)), key=lambda step: (keys.index(keys[step]), step))
-        at = [order.index(step) for step in range(len(keys))]
-        return {tuple(told[k] for k in at): chance for told, chance in transcripts.items()}
+        places = [order.index(step) for step in range(len(keys))]
+        return {tuple(grouped[place] for place in places): chance for grouped, chance in transcripts.items()}
 
     def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
-        """At which steps a memo is used again: a change of value shows through the second layer."""
+        """The steps at which a memo is used again: the second layer alone hides a change of value."""
         keys = self.memo_keys(values, np.full(len(values), public)).tolist()
         return tuple(keys.index(key) for key in keys)
 
@@ -199,6 +201,6 @@ def memos_in(state: bytes) -> int:
 
 
 def _place(states: States, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each device keeps the memo of a key, from 1; 0 where it has none."""
+    """The place of the memo of a key in each device's state, from 1; 0 where there is none."""
     same = states["keys"] == keys[:, None] + 1
     return np.where(same.any(axis=1), same.argmax(axis=1) + 1, 0) if same.shape[1] else np.zeros(len(keys), np.int64)

@@ -1,4 +1,4 @@
-"""A small public list of hash functions, under which any two values fall together exactly as often as chance has it."""
+"""A small public list of hash functions under which any two values collide exactly as often as under random ones."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     functions, buckets = table.shape
     values = np.arange(size, dtype=np.int64)
     if size <= buckets:  # fewer cells to look up than transforms to make
-        every = np.arange(functions)[:, None]
-        return np.asarray(table[every, toeplitz(every, values, buckets)].sum(axis=0))
+        rows = np.arange(functions)[:, None]
+        return np.asarray(table[rows, toeplitz(rows, values, buckets)].sum(axis=0))
     from hubbub.kernels.hadamard import walsh_hadamard
 
     total = np.full(size, table.sum(), dtype=np.int64)
@@ -65,7 +65,7 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> NDArray[np.float64]:
-    """For every cell (functions by buckets), the total weight of the values that fall in it: `supports`, turned round.
+    """For every cell (functions by buckets), the weight of the values that fall in it: the transpose of `supports`.
 
     Example:
         >>> weights = np.array([1.0, 2.0, 4.0])

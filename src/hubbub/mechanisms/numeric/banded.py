@@ -27,7 +27,7 @@ TWO_64 = 1 << 64
 
 
 def even_share(least: int, cells: int, band: int) -> int:
-    """The first share of a cell outside the band, of at least `least`, that leaves each cell of the band as much.
+    """The smallest share of a cell outside the band, from `least` on, that divides the rest evenly among the band.
 
     Example:
         >>> share = even_share(1000, cells=10, band=7)
@@ -56,7 +56,7 @@ class Banded(Ranged):
 
     @abstractmethod
     def _shape(self) -> tuple[int, int]:
-        """The cells and the band that serve best."""
+        """The numbers of cells and of cells in the band with the smallest error."""
 
     def _resolve(self) -> None:
         self._resolve_range()
@@ -112,7 +112,7 @@ class Banded(Ranged):
         return np.where(inside, near, far)
 
     def _table(self, cell: NDArray[Any], units: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """For each cell and value: is it in the band of the point below, of the one above; the part above."""
+        """For each cell and value: is it in the band of the point below, of the point above; the part above."""
         offset = cell.astype(np.int64)[:, None] - (units >> 32)[None, :]
         in_lower, in_upper = (offset >= 0) & (offset < self.band), (offset >= 1) & (offset <= self.band)
         return in_lower, in_upper, (units & (GRAIN - 1))[None, :]
@@ -123,7 +123,7 @@ class Banded(Ranged):
     def cell_prob(self, cell: NDArray[Any], units: NDArray[np.int64]) -> NDArray[np.object_]:
         """The exact probability of each cell (row) given each encoded value (column)."""
         lower, upper, part = (part.astype(object) for part in self._table(cell, units))
-        weight = lower * (GRAIN - part) + upper * part  # of 2^32, how much the band gains
+        weight = lower * (GRAIN - part) + upper * part  # of 2^32, the chance that the cell is in the band
         gain, other = Fraction(self._high - self.other, TWO_64 * GRAIN), Fraction(self.other, TWO_64)
         return np.asarray(weight * gain + other)
 

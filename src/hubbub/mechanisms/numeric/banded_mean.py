@@ -22,7 +22,7 @@ class BandedMean(Banded, MeanMechanism):
 
     @property
     def _exact_lift(self) -> Fraction:
-        """The chance that a report is drawn from the band for its own sake, rather than from all cells alike."""
+        """With this probability a report is uniform over the band, and else uniform over all cells."""
         return Fraction(self.band * (self._high - self.other), TWO_64)
 
     @cached_property
@@ -35,13 +35,13 @@ class BandedMean(Banded, MeanMechanism):
 
     @cached_property
     def _affine(self) -> tuple[float, float]:
-        """Number of a cell: first + step cell, so that its mean is the value on the scale -1 to 1."""
+        """The number of a cell is first + step cell: its mean is then the value on the scale -1 to 1."""
         step = 2 / (self.cells * self._lift)
         middle = (self.cells + self.band - 1) / 2
         return -middle * step, step
 
     def number_of(self, cell: NDArray[Any]) -> NDArray[np.float64]:
-        """The numbers that single reports stand for, on the scale -1 to 1: each unbiased by itself."""
+        """The unbiased number that each single report stands for, on the scale -1 to 1."""
         first, step = self._affine
         return np.asarray(first + step * cell.astype(np.float64))
 

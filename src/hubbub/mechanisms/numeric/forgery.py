@@ -1,4 +1,4 @@
-"""What one forged report of a square wave can say of an answer that is linear in the shares of the points."""
+"""How far one forged report of a square wave can move an answer that is linear in the shares of the points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def said_at_most(target: Floats, *, cells: int, band: int, near: float, far: float) -> tuple[float, float]:
-    """The least and the largest number that a report stands for in the sum of target t times share, over all truths.
+def forged_range(target: Floats, *, cells: int, band: int, near: float, far: float) -> tuple[float, float]:
+    """The least and the largest number that a report can stand for in the sum of target t times share, over all truths.
 
     A report of cell j has the weight y_j, and M'y = t: an estimate without bias. So the cells of a class, j modulo the
     band, differ by the steps of t over gain = near - far, summed: u_j. A class is as likely whatever is held, and least
@@ -19,7 +19,7 @@ def said_at_most(target: Floats, *, cells: int, band: int, near: float, far: flo
 
     Example:
         >>> below = np.array([1.0, 1.0, 0.0, 0.0])  # the share of the first two of four points
-        >>> [round(number, 2) for number in said_at_most(below, cells=3, band=2, near=0.35, far=0.1)]
+        >>> [round(number, 2) for number in forged_range(below, cells=3, band=2, near=0.35, far=0.1)]
         [-2.11, 3.11]
     """
     gain, points = near - far, cells + 1

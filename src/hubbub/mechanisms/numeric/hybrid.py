@@ -1,4 +1,4 @@
-"""The hybrid mechanism: piecewise or stochastic rounding, by a public coin."""
+"""The hybrid mechanism: a public coin chooses the piecewise mechanism or stochastic rounding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Hybrid(MeanMechanism):
     """The mean of a bounded number, with the smallest worst case (HM).
 
     With probability 1 - e^(-eps/2) a report is piecewise, else stochastic rounding, which eps <= 0.61 uses alone. The
-    coin looks at nothing and is public. Above 0.61 the variance is the same for every value: (half the
+    coin does not depend on the value and is public. Above 0.61 the variance is the same for every value: (half the
     range)^2 / n times e^(-eps/2) [((e^eps+1)/(e^eps-1))^2 + (e^(eps/2)+3)/(3 (e^(eps/2)-1))].
 
     Parameters
@@ -144,10 +144,10 @@ class Hybrid(MeanMechanism):
     def check(self, reports: Reports) -> None:
         super().check(reports)
         rounded = reports.public["rounded"] == 1
-        if self.coin == TWO_64 and not rounded.all():  # no client sends it, and it reaches twice as far
+        if self.coin == TWO_64 and not rounded.all():  # no client sends it, and it would move estimates twice as far
             raise InvalidValue("rounded", 0, f"1: at epsilon {self.epsilon:g} the coin never falls on 0")
         ends = reports.private["cell"][rounded]
-        if ends.size and int(ends.max()) > 1:  # compared as it came: cut to a byte, 256 would pass for 0
+        if ends.size and int(ends.max()) > 1:  # compared before any cast: as a byte, 256 would pass for 0
             raise InvalidValue("cell", int(ends.max()), "0 or 1 where the report is rounded")
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
@@ -182,10 +182,10 @@ class Hybrid(MeanMechanism):
         second_moment = None
         for part, (count, *sums) in zip((self.piecewise, self.rounding), sketch.counts, strict=True):
             if count:
-                one, square, told = part.numbers(np.array(sums), int(count))
-                mean += one * int(count) / sketch.n
-                mean_square += square * int(count) / sketch.n
-                second_moment = told if second_moment is None else second_moment
+                part_mean, part_square, part_moment = part.numbers(np.array(sums), int(count))
+                mean += part_mean * int(count) / sketch.n
+                mean_square += part_square * int(count) / sketch.n
+                second_moment = part_moment if second_moment is None else second_moment
         return mean, mean_square, second_moment
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Mean mechanisms: the average of a bounded number. The estimator and its variance are here, once."""
+"""Mechanisms that estimate the mean of a bounded number, and their estimator."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanMechanism(Ranged):
-    """A report is turned into an unbiased number on the scale -1 to 1; the estimate is their mean, scaled back.
+    """Each report stands for an unbiased number on the scale -1 to 1; the estimate is the mean of them, scaled back.
 
-    The variance given the population is `curve` at the mean square of the values. Where the reports' own squares tell
-    that mean square it is estimated from them; where they cannot (stochastic rounding), the smallest it can be is
-    used, the square of the mean, and intervals are wider than they need be.
+    The variance given the population is `curve` at the mean square of the values, which is estimated from the squares
+    of the reports' numbers. Where these tell nothing of it (stochastic rounding), the square of the mean is used, the
+    smallest that it can be: intervals are then wider than they need be.
     """
 
     @property
@@ -55,7 +55,7 @@ class MeanMechanism(Ranged):
         """The largest number that a report stands for, on the scale -1 to 1; the smallest is its opposite."""
 
     def influence(self) -> Influence:
-        """What one forged report can say of the mean: numbers as far outside of the range as the noise reaches."""
+        """The numbers that one forged report can stand for: as far outside of the range as the noise reaches."""
         low, high = Fraction(self.low), Fraction(self.high)
         middle, half = (low + high) / 2, (high - low) / 2
         return Influence(middle - half * self.largest, middle + half * self.largest, low, high)
@@ -70,15 +70,15 @@ class MeanMechanism(Ranged):
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         mean, mean_square, second_moment = self._numbers(sketch)
         least = min(mean**2, 1.0)  # a mean square is never below the square of the mean
-        held = least if second_moment is None else min(max(second_moment, least), 1.0)
-        each = self.curve.at(held)
+        square_of_values = least if second_moment is None else min(max(second_moment, least), 1.0)
+        report_variance = self.curve.at(square_of_values)
         scale = (self.high - self.low) / 2
         return Estimate(
             np.array([self.low + scale * (mean + 1)]),
-            np.array([scale**2 * each / sketch.n]),
+            np.array([scale**2 * report_variance / sketch.n]),
             sketch.n,
             bias=self.bias,
             kind="quantity",
-            spread=scale**2 * max(mean_square - mean**2 - each, 0.0),
+            spread=scale**2 * max(mean_square - mean**2 - report_variance, 0.0),
             bounds=(self.low, self.high),
         )

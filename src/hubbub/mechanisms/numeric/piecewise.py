@@ -1,4 +1,4 @@
-"""The piecewise mechanism: a number somewhere in a band around the true one, most of the time."""
+"""The piecewise mechanism: a report is a random cell, more often one in a band around the true number."""
 
 from __future__ import annotations
 

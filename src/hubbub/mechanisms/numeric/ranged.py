@@ -1,4 +1,4 @@
-"""Mechanisms that read a number of a range: what the ends may be, and how a value is placed between them."""
+"""Mechanisms that read a number of a range: which ranges are allowed, and how a value is placed in one."""
 
 from __future__ import annotations
 

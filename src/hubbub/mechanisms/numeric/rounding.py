@@ -1,4 +1,4 @@
-"""Stochastic rounding: one bit, the end of the range that a number was rounded to."""
+"""Stochastic rounding: a report is one noisy bit, the end of the range that the number was rounded to."""
 
 from __future__ import annotations
 

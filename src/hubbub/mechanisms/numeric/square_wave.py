@@ -1,4 +1,4 @@
-"""Square Wave: a cell near the value most of the time, from which the whole distribution is estimated."""
+"""Square Wave: a report is a random cell, more often one near the value; the whole distribution is estimated."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # a device estimates nothing
 
 CELLS = 255
 MOST_CELLS = 4095
-"""The intervals need a matrix of points by points."""
+"""The largest number of cells: intervals need a matrix of points by points."""
 STOP = 1e-3
 """EM ends where an iteration gains less log-likelihood, over all reports; without smoothing, e^epsilon times that."""
 SMOOTH, USUAL_POINTS, USUAL_REPORTS = 0.25, 1024, 100_000
-"""The published smoothing, and about the setting in which it was published."""
+"""The smoothing of the paper, and about the numbers of points and reports in its experiments."""
 MOST_BLUR = 0.25
-"""Of the range."""
+"""The longest blur of an interval, as a part of the range."""
 LEAST_EPSILON = 1e-5
 """Below it floats lose the reports' Fisher information, and with it the intervals."""
 
@@ -70,7 +70,7 @@ class SquareWave(Banded):
     bias: ClassVar = "consistent"
 
     def _shape(self) -> tuple[int, int]:
-        """The band that tells most of the value (b of the paper), without a divisor in common with the cells."""
+        """The band that tells most of the value (b of the paper), and has no divisor in common with the cells."""
         cells, eps = self.cells or CELLS, min(self.epsilon, 30.0)
         if eps < 1e-3:  # the formula loses its digits
             half = 0.5 - eps / 3
@@ -160,7 +160,7 @@ class SquareWave(Banded):
         return shares
 
     def distribution(self, sketch: Sketch, *, smooth: bool = True) -> Distribution:
-        """The same, with all intervals.
+        """The shares of `likeliest`, with intervals of the mean, of quantiles and of shares of ranges.
 
         Example:
             >>> from hubbub import Random
@@ -188,9 +188,9 @@ class SquareWave(Banded):
         return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
 
     def influence(self) -> Influence:
-        """What one forged report can say of `Distribution.mean()`, at most, whatever the other reports are.
+        """The numbers that one forged report can stand for in `Distribution.mean()`, whatever the other reports are.
 
-        Honest reports tell the truth on average whatever their weights are, so that forged ones move it by `shift`.
+        Honest reports average the truth whatever their weights are. So forged reports move the mean by `shift` at most.
 
         Example:
             >>> SquareWave(epsilon=1.0, low=0.0, high=100.0).influence().shift(0.01).largest < 3
@@ -199,10 +199,10 @@ class SquareWave(Banded):
         return self._influence(self.points, self.low, self.high)
 
     def share_influence(self, low: float, high: float, *, blur: float = 0.0) -> Influence:
-        """What one forged report can say of the interval of `Distribution.share(low, high)`, which is so much blurred.
+        """The numbers that one forged report can stand for in the interval of `Distribution.share(low, high)`.
 
-        A quantile's moves as far as shares do: where forged reports can move the share below any number by s, to the
-        quantiles of p - s and of p + s at most.
+        The interval of a quantile moves with the shares: where forged reports can move the share below any number by s,
+        the p-quantile stays between the quantiles of p - s and p + s.
 
         Parameters
         ----------
@@ -231,10 +231,10 @@ class SquareWave(Banded):
 
     def _influence(self, target: NDArray[np.float64], low: float, high: float) -> Influence:
         from hubbub.core.influence import Influence
-        from hubbub.mechanisms.numeric.forgery import said_at_most
+        from hubbub.mechanisms.numeric.forgery import forged_range
 
         near, far = self.rates
-        least, most = said_at_most(target, cells=self.cells, band=self.band, near=near, far=far)
+        least, most = forged_range(target, cells=self.cells, band=self.band, near=near, far=far)
         return Influence(Fraction(least), Fraction(most), Fraction(low), Fraction(high))
 
     @property
@@ -246,8 +246,8 @@ class SquareWave(Banded):
     def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
         """The length over which the intervals of n reports blur the distribution, in the units of the range.
 
-        Such that blurring adds about a third of a standard error where the density has that slope (the range and the
-        mean density being 1).
+        Chosen so that blurring adds about a third of a standard error where the density has that slope (in units in
+        which the range and the mean density are 1).
 
         Example:
             >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0)

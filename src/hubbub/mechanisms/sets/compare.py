@@ -1,4 +1,4 @@
-"""Every way to ask what share holds each item of a set, by its exact error at the lengths people have."""
+"""All mechanisms for shares of items, sorted by their exact error where people hold a given number of items."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TUNED: tuple[Quantity, Quantity] = ("mean", "frequency")
 
 @dataclass(frozen=True)
 class SetOption:
-    """One way to ask, and its error.
+    """A mechanism for shares of items, and its error.
 
     Parameters
     ----------
     name
-        The mechanism's; of padding and sampling, with the oracle's.
+        The mechanism's name; for padding and sampling, with that of the oracle.
     mechanism
         The mechanism, ready for use.
     noise
@@ -53,9 +53,9 @@ class SetOption:
     shares: TernaryShares | None = None
 
     def error(self, held: float, items: int) -> float:
-        """The mean variance of one report's estimates where people hold so many of the items, on average: exact.
+        """The exact mean variance of one report's estimates where people hold `held` of the items on average.
 
-        Variances are linear in the shares, which sum to what people hold: nothing else matters of how they differ.
+        Variances are linear in the shares, which sum to `held`: how the shares differ does not matter.
 
         Example:
             >>> from hubbub import Ordinal
@@ -77,10 +77,10 @@ class SetOption:
         return self.mechanism.estimate(sketch) if self.shares is None else self.shares.estimate(sketch)
 
     def influence(self) -> Influence:
-        """What one forged report can say of a share."""
-        stated = self.mechanism.influence() if self.shares is None else self.shares.influence()
-        assert stated is not None
-        return stated
+        """The numbers that one forged report can stand for in a share."""
+        influence = self.mechanism.influence() if self.shares is None else self.shares.influence()
+        assert influence is not None
+        return influence
 
 
 def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
@@ -131,16 +131,16 @@ def ternary_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOpt
 def _tuned(name: str, epsilon: float, domain: Sets, held: float) -> Iterator[SetOption]:
     kind: Any = MECHANISMS[name]
     items = _items(domain)
-    made: dict[TernaryMechanism, SetOption] = {}
+    options: dict[TernaryMechanism, SetOption] = {}
     for of in _TUNED:
         try:
             mechanism = kind.best_for(of, epsilon=epsilon, dimension=items, sparsity=domain.most)
         except InvalidValue:
             continue
         shares = TernaryShares(mechanism, share=held / items)
-        made[mechanism] = SetOption(name, mechanism, shares.noise(1), shares)
-    if made:
-        yield min(made.values(), key=lambda option: option.error(held, items))
+        options[mechanism] = SetOption(name, mechanism, shares.noise(1), shares)
+    if options:
+        yield min(options.values(), key=lambda option: option.error(held, items))
 
 
 def _padded(epsilon: float, domain: Sets, oracle: str) -> Callable[[], PSFO]:
@@ -148,7 +148,7 @@ def _padded(epsilon: float, domain: Sets, oracle: str) -> Callable[[], PSFO]:
 
 
 def _sorted(options: list[SetOption], domain: Sets, held: float) -> list[SetOption]:
-    """By error, to nine digits; of equals the first named."""
+    """Sorted by error to nine digits; ties stay in the given order."""
     items = _items(domain)
     if not 0 <= held <= domain.most:
         raise InvalidValue("held", held, f"a number from 0 to {domain.most}, the most that a set may hold")

@@ -1,4 +1,4 @@
-"""What sampling one element of a set adds to local hashing: nothing under pure epsilon, a little under (eps, delta)."""
+"""How far sampling one element of a set amplifies local hashing: not at all in epsilon, a little in (eps, delta)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 
 
 class LimitedAmplification(NamedTuple):
-    """An epsilon for OLH, in how many buckets, how many elements may fall in one bucket, and how likely more do."""
+    """OLH's epsilon and buckets, how many elements may fall in one bucket, and the chance that more do."""
 
     epsilon: float
     buckets: int

@@ -1,4 +1,4 @@
-"""The arithmetic of PrivSet: how a random subset meets a set, and the best size and threshold.
+"""The arithmetic of PrivSet: how many elements a random subset shares with a set, and the best size and threshold.
 
 A subset of m of D elements meets a set of s of them in J elements, hypergeometric. With H(j) = P(J = j), weights
 w(j) = 1 where j >= t and f = e^-eps elsewhere, and Z = E[w(J)], an element that is held is in a report with probability
@@ -44,7 +44,7 @@ def best_overlap(epsilon: float, items: int, held: int, share: float) -> Overlap
     if last > _SIZES:  # the neighbours that the grid left out
         around = last // _SIZES + 1
         near = np.arange(max(1, rule.m - around), min(last, rule.m + around) + 1)
-        rule = min(rule, _best_of(epsilon, items, held, share, near), key=lambda found: found.error)
+        rule = min(rule, _best_of(epsilon, items, held, share, near), key=lambda candidate: candidate.error)
     return rule
 
 

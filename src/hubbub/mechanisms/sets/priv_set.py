@@ -1,4 +1,4 @@
-"""PrivSet: name m elements, sets that meet the sender's own in enough of them more often than any other."""
+"""PrivSet: a report is m elements, more often m elements that include enough of the sender's own."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PrivSet(SetMechanism):
 
     @classmethod
     def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
-        """With the m and t of the smallest mean variance if people hold so many items on average.
+        """The mechanism with the m and t of the smallest mean variance where people hold `held` items on average.
 
         Example:
             >>> from hubbub import Ordinal, Sets

@@ -28,7 +28,7 @@ from hubbub.mechanisms.stateful import Stateful
 
 MOST_LENGTH = 1 << 20
 ADAPTIVE = ("GRR", "OLH")
-"""Among which the mechanism chooses by variance where no oracle is named (section 5.2.4)."""
+"""The oracles to choose from, by variance, where none is named (section 5.2.4)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,9 @@ class PSFO(SetMechanism):
     report spends ln(1 + (e^eps' - 1)/l), exactly (Theorem 5.2.1). A report of any other oracle can support all of a set
     at once, and spends all of the oracle's epsilon (Theorem 5.2.2).
 
-    Of a set of k > l items each is drawn with probability 1/k, which spends no more; it counts l/k for each of them.
-    Where the domain has such sets, estimates are therefore too small, by a part of at most 1 - l/most, and declare it
-    (`bias`); `LengthShares.update_factor` makes up for it on the whole.
+    Of a set of k > l items each is drawn with probability 1/k, which spends no more, and counts l/k. Where the domain
+    has such sets, estimates are therefore too small, by a part of at most 1 - l/most, and `bias` declares it;
+    `LengthShares.update_factor` corrects for it on average.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class PSFO(SetMechanism):
     length
         How many elements a set is filled up to; 0 chooses the largest size of the domain's sets.
     oracle
-        The oracle: its name, its spec, or the oracle itself, over Ordinal(d + length). An empty name chooses the one of
-        smaller exact variance of GRR and OLH, for a rare item.
+        The oracle: its name, its spec, or the oracle itself, over Ordinal(d + length). An empty name chooses GRR or
+        OLH, whichever has the smaller exact variance for a rare item.
 
     Example:
         >>> from hubbub import Ordinal, Sets
@@ -118,7 +118,7 @@ class PSFO(SetMechanism):
 
     @property
     def bias(self) -> Literal["none", "consistent", "heuristic"]:  # type: ignore[override]
-        """Heuristic where sets may be longer than they are padded, or where the oracle's own is."""
+        """Heuristic where sets may be longer than `length`, or where the oracle's bias is."""
         return "heuristic" if self.sets.most > self.length else self.inner.bias
 
     def ratio(self) -> Fraction:
@@ -183,16 +183,16 @@ class PSFO(SetMechanism):
         sizes = people.sizes
         place = bounded(rng.uint64(len(people)), np.maximum(sizes, self.length), rng)
         held = place < sizes
-        elements = self.size + place  # the dummy of that place; always the same ones serve as well as random ones
+        elements = self.size + place  # the dummy of that place: fixed dummies serve as well as random ones
         elements[held] = people.items[(people.offsets[:-1] + place)[held]]
         return elements
 
-    def _inside(self, reports: Reports) -> Reports:
+    def _inner_reports(self, reports: Reports) -> Reports:
         return Reports(self.inner.spec_id, public=reports.public, private=reports.private)
 
     def check(self, reports: Reports) -> None:
         super().check(reports)
-        self.inner.check(self._inside(reports))
+        self.inner.check(self._inner_reports(reports))
 
     def _elements(self, values: Any) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
         """The different elements of some padded sets, and the places of each set's among them."""
@@ -204,7 +204,7 @@ class PSFO(SetMechanism):
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
         different, padded = self._elements(values)
-        chances = self.inner.prob(self._inside(reports), different)
+        chances = self.inner.prob(self._inner_reports(reports), different)
         out = np.empty((len(reports), len(padded)), dtype=object)
         for column, row in enumerate(padded):
             out[:, column] = chances[:, row].sum(axis=1) * Fraction(1, len(row))
@@ -212,7 +212,7 @@ class PSFO(SetMechanism):
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
         different, padded = self._elements(values)
-        logs = self.inner.log_prob(self._inside(reports), different)
+        logs = self.inner.log_prob(self._inner_reports(reports), different)
         most = logs.max(axis=1, keepdims=True, initial=-1e300)
         chances = np.exp(logs - most)
         means = [chances[:, row].mean(axis=1) for row in padded]
@@ -223,7 +223,7 @@ class PSFO(SetMechanism):
         return None if every is None else Reports(self.spec_id, public=every.public, private=every.private)
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        return self.inner._fold(self._inside(reports))
+        return self.inner._fold(self._inner_reports(reports))
 
     def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
         whole = Sketch(self.inner.spec_id, sketch.n, sketch.counts)
@@ -232,7 +232,7 @@ class PSFO(SetMechanism):
     def _support(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
-        return self.inner._support(self._inside(reports), candidates, weights)
+        return self.inner._support(self._inner_reports(reports), candidates, weights)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -1,4 +1,4 @@
-"""Mechanisms whose values are sets: what share of the people holds each item."""
+"""Mechanisms whose values are sets: they estimate the share of people that hold each item."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from hubbub.mechanisms.frequency.support import SupportMechanism
 
 @dataclass(frozen=True, kw_only=True)
 class SetMechanism(SupportMechanism):
-    """The share of people that hold each item. The domain is a `Sets`; of anything shorter, any set of its items.
+    """The share of people that hold each item. The domain is a `Sets`; any other stands for all sets of its values.
 
-    A batch is a list of sets, rows of codes filled up with -1, or `ItemSets`, the fastest for large populations. Errors
-    of two items go together by how many people hold both, which no count tells: `Estimate.linear` states the largest
-    variance that there could be.
+    A batch is a list of sets, rows of codes filled up with -1, or `ItemSets`, the fastest for large populations. The
+    covariance of two items depends on how many people hold both, which no count tells: `Estimate.linear` states the
+    largest variance possible.
     """
 
     @classmethod
     def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
-        """The mechanism with the parameters that are best if people hold so many items on average, where it has any."""
+        """The mechanism with the smallest error where people hold `held` items on average, if it has a choice."""
         return cls(epsilon=epsilon, domain=domain)
 
     def _resolve_sets(self) -> None:
-        given = as_domain("domain", self.domain)
-        self._set("domain", given if isinstance(given, Sets) else Sets(given, given.size or 0))
+        domain = as_domain("domain", self.domain)
+        self._set("domain", domain if isinstance(domain, Sets) else Sets(domain, domain.size or 0))
 
     @cached_property
     def sets(self) -> Sets:
@@ -52,12 +52,12 @@ class SetMechanism(SupportMechanism):
         return None
 
     def truth(self, values: Any) -> NDArray[np.float64]:
-        """The shares that estimates from these people's reports average."""
+        """The shares that estimates should come to."""
         people = self.encode(values)
         return people.support() / max(len(people), 1)
 
     def example_values(self, most: int) -> list[Any]:
-        """Sets of every size in turn: the empty one and full ones are found among the first few."""
+        """Sets of every size in turn: the first few include the empty one and full ones."""
         from hubbub.mechanisms.in_turn import in_turn  # a device needs no examples
 
         longest, every, size = self.sets.most, 0, 0

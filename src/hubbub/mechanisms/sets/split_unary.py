@@ -1,4 +1,4 @@
-"""A bit for every item, each with its part of the budget: the plain way to report a whole set."""
+"""A unary encoding of a whole set: a bit for every item, each with its part of the budget."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ALL = 1 << _WIDTH
 class SplitUnary(PackedBits, SetMechanism):
     """Shares of the items of sets, by a unary encoding of the whole set.
 
-    A report is d bits: 1 with probability p for an item that is held, q for any other. Two sets of at most l items
-    differ in l items that only the first holds and l that only the second does, and a report's probabilities in
-    (p/q)^l ((1-q)/(1-p))^l: epsilon is split in l parts. Variance of a share f: [f p(1-p) + (1-f) q(1-q)] /
+    A report is d bits: 1 with probability p for an item that is held, q for any other. Two sets of at most l items can
+    differ in l items that only the first holds and l that only the second holds. A report's probabilities then differ
+    by (p/q)^l ((1-q)/(1-p))^l: epsilon is split in l parts. Variance of a share f: [f p(1-p) + (1-f) q(1-q)] /
     (n (p-q)^2). Bits are drawn one by one, so that errors of different items are independent.
 
     Parameters
@@ -60,7 +60,7 @@ class SplitUnary(PackedBits, SetMechanism):
 
     @classmethod
     def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
-        """With the p of the smallest mean variance if people hold so many items on average."""
+        """The mechanism with the smallest mean variance where people hold `held` items on average."""
         plain = cls(epsilon=epsilon, domain=domain)
         return cls(epsilon=epsilon, domain=domain, one=plain._best_one(held))
 
@@ -95,7 +95,7 @@ class SplitUnary(PackedBits, SetMechanism):
 
     @cached_property
     def _changes(self) -> tuple[int, int]:
-        """How many items only one of two sets may hold, and how many only the other then."""
+        """The most items that only one of two sets can hold, and how many only the other one can hold then."""
         most = self.sets.most
         return most, min(most, self.size - most)
 

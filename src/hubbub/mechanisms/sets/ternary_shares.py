@@ -55,7 +55,7 @@ class TernaryShares:
 
     @cached_property
     def weight(self) -> Fraction:
-        """The best w: where the derivative of the variance is 0."""
+        """The w of the smallest variance: where its derivative is 0."""
         t, q, r, both_held, both_missing = (float(rate) for rate in self.mechanism.rates)
         f, rest = self.share, 1 - self.share
         # The variance is (a + 2 b w + c w^2) / (alpha - beta w)^2.
@@ -72,12 +72,12 @@ class TernaryShares:
         return t - self.weight * r, (1 - self.weight) * q
 
     @property
-    def _of_means(self) -> bool:
+    def _tells_means_only(self) -> bool:
         return isinstance(self.mechanism, MeanOnly)
 
     def noise(self, n: int) -> Noise:
         """The variance of shares from n reports, as a function of them."""
-        if self._of_means:
+        if self._tells_means_only:
             at_held, at_missing = self.mechanism.variances("mean")
             return Noise(floor=at_missing / n, slope=(at_held - at_missing) / n, pairs=False)
         t, q, r, both_held, both_missing = self.mechanism.rates
@@ -88,11 +88,11 @@ class TernaryShares:
         return Noise(floor=at_missing, slope=at_held - at_missing, pairs=False)
 
     def influence(self) -> Influence:
-        """What one forged report can say of a share."""
-        if self._of_means:
-            stated = self.mechanism.influence()
-            assert stated is not None
-            return Influence(stated.least, stated.most)
+        """The numbers that one forged report can stand for in a share."""
+        if self._tells_means_only:
+            of_mean = self.mechanism.influence()
+            assert of_mean is not None
+            return Influence(of_mean.least, of_mean.most)
         held, missing = self._means
         numbers = [
             (plus - self.weight * minus - missing) / (held - missing) for plus, minus in self.mechanism.rates.supports()
@@ -101,8 +101,8 @@ class TernaryShares:
 
     def estimate(self, sketch: Sketch) -> Estimate:
         """The share of people that hold each item."""
-        mean = self.mechanism.estimate(sketch, signs=True)  # refuses what is no sketch of its reports
-        if self._of_means:
+        mean = self.mechanism.estimate(sketch, signs=True)  # also refuses foreign sketches
+        if self._tells_means_only:
             return Estimate(mean.value, mean.variance, sketch.n, bias=mean.bias, noise=self.noise(sketch.n))
         held, missing = (float(mean) for mean in self._means)
         counts = sketch.counts[0] - float(self.weight) * sketch.counts[1]

@@ -1,4 +1,4 @@
-"""CoCo, correlated Collision: the two signs of a position share a pair of buckets, one likely and one not."""
+"""CoCo, correlated Collision: the two signs of a position share a pair of buckets, the held sign's the likelier one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 
 
 class _Hashed(NamedTuple):
-    """Entries in the order of their buckets; the pairs of buckets that are hit, filled up; how many those are."""
+    """The sorted buckets of a vector's entries; the pairs of buckets that are hit, filled up with t; their number."""
 
     own: Integers
     pairs: Integers
@@ -99,7 +99,7 @@ class CoCo(BucketReports):
 
     @cached_property
     def _shares(self) -> tuple[BucketWeights, ...]:
-        """What is left for each bucket of the other pairs where 1, ..., s pairs are hit."""
+        """The weights of the buckets of the other pairs, where 1, ..., s pairs are hit."""
         taken, t = self.high + self.low, self.buckets
         return tuple(BucketWeights.of(c, taken=taken, rest=t - 2 * c) for c in range(1, self.sparsity + 1))
 

@@ -1,4 +1,4 @@
-"""Collision: name a bucket that one of the entries hashes to, or another one."""
+"""Collision: a report is a bucket, more often one that an entry of the vector hashes to."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Collision(BucketReports):
 
     @cached_property
     def _shares(self) -> tuple[BucketWeights, ...]:
-        """What is left for each other bucket where 0, 1, ..., s buckets are hit."""
+        """The weights of the other buckets, where 0, 1, ..., s buckets are hit."""
         return tuple(BucketWeights.of(c, taken=self.high, rest=self.buckets - c) for c in range(self.sparsity + 1))
 
     @property
@@ -92,7 +92,7 @@ class Collision(BucketReports):
 
     @cached_property
     def rates(self) -> Rates:
-        # A hash that is not held falls anywhere, whatever the report says: 1/t exactly.
+        # A symbol that is not held falls in the report's bucket with probability 1/t exactly.
         true, other = chance(self.high), Fraction(1, self.buckets)
         return Rates(true, other, other, both_held=true * other, both_missing=other**2)
 

@@ -1,4 +1,4 @@
-"""The arithmetic of exclusive subsets: how likely a random signed set misses a vector, and the best size of a set.
+"""The arithmetic of exclusive subsets: the chance that a random signed set misses a vector, and the best set size.
 
 A set of m of D positions with a fair sign each meets the vector's s entries in J positions, hypergeometric, and misses
 all of their signs with probability q = E[2^-J]. Everything about ExSub follows from q, at (D, s, m) and one less.

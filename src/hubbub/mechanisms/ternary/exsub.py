@@ -1,4 +1,4 @@
-"""ExSub, exclusive subsets: say m positions with a sign each, among them more often a true one."""
+"""ExSub, exclusive subsets: a report is m positions with a sign each, more often with a true sign among them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.mechanisms.ternary.signed_sets import SignedSets
 
 @dataclass(frozen=True, kw_only=True)
 class ExSub(SignedSets):
-    """Means of sparse ternary vectors with a small error at any epsilon, and one that can be said as they come.
+    """Means of sparse ternary vectors with a small error at any epsilon; entries can be reported as they come.
 
     A set that holds a true sign has the weight 1, one that misses them all e^-eps (`SignedSets` has the rest). Rates:
     section 5.4 of the paper, with D everywhere. Of means `NetSub` has a smaller error; of frequencies ExSub has.
@@ -56,7 +56,7 @@ class ExSub(SignedSets):
     def best_for(cls, of: Quantity, *, epsilon: float, dimension: int, sparsity: int) -> Self:
         if of == "mean":
             return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity)
-        cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=1)  # refuses what is no setting
+        cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=1)  # refuses an invalid setting
         m = best_size(epsilon, dimension + sparsity, sparsity, of="frequency")
         return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=m)
 

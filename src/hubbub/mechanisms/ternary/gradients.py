@@ -1,4 +1,4 @@
-"""Real-valued gradients made sparse and ternary without bias, and estimates scaled back to them."""
+"""Real-valued gradients as sparse ternary vectors, without bias, and estimates scaled back to gradients."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Gradients:
         check_integer("sparsity", sparsity, 1, _MOST_ENTRIES)
 
     def clipped(self, rows: ArrayLike) -> Floats:
-        """The rows, each shrunk as far as it must be.
+        """The rows, each shrunk until it meets both bounds.
 
         Example:
             >>> Gradients(scale=1.0, sparsity=1).clipped([0.5, -1.5]).tolist()
@@ -88,7 +88,7 @@ class Gradients:
         return np.asarray(self.scale * np.abs(clipped) - clipped**2)
 
     def ternary(self, rows: ArrayLike, rng: Random) -> Ternary:
-        """Clipped and rounded: what a device reports on.
+        """The rows, clipped and rounded to ternary vectors: what a device reports on.
 
         Example:
             >>> Gradients(scale=1.0, sparsity=2).ternary([[0.0, -1.0, 1.0]], Random(seed=1)).means().tolist()

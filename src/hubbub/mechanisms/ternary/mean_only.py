@@ -1,4 +1,4 @@
-"""Ternary mechanisms whose reports tell means and nothing of frequencies: what is missing looks like noise."""
+"""Ternary mechanisms whose reports tell means but not frequencies: a position without a value looks like noise."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOnly(TernaryMechanism):
-    """Every report gives a number for every position, of the same mean square everywhere.
+    """Every report stands for a number at every position, with the same mean square everywhere.
 
-    The variance of a mean is then (square - frequency)/n. No report tells the frequency, which is at least the size of
-    the mean: that is what the stated variance uses, and it is a little too large where signs cancel.
+    The variance of a mean is then (square - frequency)/n. Reports do not tell the frequency; the stated variance uses
+    the smallest that it can be, the size of the mean. So it is a little too large where signs cancel.
     """
 
     answers: ClassVar[tuple[Quantity, ...]] = ("mean",)
@@ -46,5 +46,5 @@ class MeanOnly(TernaryMechanism):
             raise InvalidValue("candidates", candidates, "nothing: every position is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         value = self._means(sketch)
-        each = self.square - np.minimum(np.abs(value), 1.0)
-        return Estimate(value, each / sketch.n, sketch.n, bias=self.bias, kind="quantity", bounds=(-1.0, 1.0))
+        variance = (self.square - np.minimum(np.abs(value), 1.0)) / sketch.n
+        return Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", bounds=(-1.0, 1.0))

@@ -87,7 +87,7 @@ def best_net(
 def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.int64], *, of: Quantity) -> Floats:
     """The squared error of one report over all d positions, a row a threshold t from 1 on, a column a size m.
 
-    Infinite where no set reaches the threshold, and, of frequencies, where what is held is said as often as the rest.
+    Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
 
     Example:
         >>> net_errors(1.0, 128, 8, np.array([9, 136]), of="mean")[:1].round().tolist()
@@ -99,22 +99,22 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.
     reaching, ahead = _walks(sparsity, min(sparsity, _MOST_T))
     weight = floor + (1 - floor) * reaching
     total = weight @ met.T
-    told = (weight * entries) @ met.T / total  # how many of the s entries, on average
-    held, missing = told / sparsity, (sizes - told) / dimension
+    reported = (weight * entries) @ met.T / total  # how many of the s entries, on average
+    held, missing = reported / sparsity, (sizes - reported) / dimension
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if of == "mean":
             gap = (1 - floor) * (ahead @ met.T) / (sparsity * total)
-            errors = (told + (dimension - sparsity) * missing) / gap**2 - sparsity
+            errors = (reported + (dimension - sparsity) * missing) / gap**2 - sparsity
         else:
             gap = held - missing
-            gap[np.abs(gap) < 1e-12] = 0.0  # every position is said: what is left is rounding
+            gap[np.abs(gap) < 1e-12] = 0.0  # every position is reported: the rest is rounding
             errors = sparsity * held * (1 - held) + (dimension - sparsity) * missing * (1 - missing)
             errors = errors / gap**2
     return np.where(np.isfinite(errors), errors, np.inf)
 
 
 def _grid(low: int, high: int) -> NDArray[np.int64]:
-    """All sizes, or some: as close to each other, in proportion, near either end of the range."""
+    """All sizes, or a grid of them that is denser near the two ends of the range."""
     if high - low < _SIZES:
         return np.arange(low, high + 1)
     offsets = np.geomspace(1, high - low, _SIZES // 2).astype(np.int64)

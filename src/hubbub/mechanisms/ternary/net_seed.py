@@ -1,4 +1,4 @@
-"""NetSeed: the net rule with a sign at every position, all of them told by one short seed."""
+"""NetSeed: the net rule with a sign at every position; one short seed determines all signs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _CHUNK = 1 << 24  # signs, or bits of equations, looked at together
 class NetSeed(EverySign):
     """`NetSub` with m = d + s, in a few bytes: the same rates, the same error, the same exact epsilon.
 
-    A sign is told of every one of D = d + s positions. The rule looks at s of them only. So the rows of signs need not
-    be all 2^D: it is enough that, under a uniform seed, the signs at any s + 1 positions are independent and fair,
-    which `sign_code` has exactly, with seeds of about (s/2) log2(D) bits. A seed whose row has at least t more true
+    A report has a sign for each of D = d + s positions, of which the rule looks at s. So not all 2^D rows of signs are
+    needed: it is enough that, under a uniform seed, the signs at any s + 1 positions are independent and fair, which
+    holds exactly for `sign_code`, with seeds of about (s/2) log2(D) bits. A seed whose row has at least t more true
     signs than reversed ones has the weight 1, any other e^-eps. As many seeds give each pattern of signs at the s
     entries of any vector, so the sum of the weights is the same for every vector. No pseudo-random generator is needed,
     and no assumption.
 
-    The whole vector must be known: there is no online form.
+    A device must know its whole vector: entries cannot be reported as they come.
 
     Parameters
     ----------
@@ -144,15 +144,15 @@ class NetSeed(EverySign):
         wanted = (minus ^ ~true).astype(np.uint8)  # a bit of 1 says -1
         step = max(1, _CHUNK // (s * self.seed_length))
         for start in range(0, len(seeds), step):
-            some = slice(start, start + step)
+            chunk = slice(start, start + step)
             # A uniform seed, moved to where its signs at the entries are the wanted ones: uniform among those seeds.
-            rows = np.moveaxis(self._code[:, positions[some]], 0, 2)
-            now = (rows & seeds[some, None]).sum(axis=2, dtype=np.int64) & 1
-            seeds[some] ^= solve(rows, wanted[some] ^ now.astype(np.uint8))
+            rows = np.moveaxis(self._code[:, positions[chunk]], 0, 2)
+            now = (rows & seeds[chunk, None]).sum(axis=2, dtype=np.int64) & 1
+            seeds[chunk] ^= solve(rows, wanted[chunk] ^ now.astype(np.uint8))
         return {"seed": pack(seeds.astype(bool))}
 
     def _filled(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Where exactly s entries are, stubs filling up what is missing, and which of them are -1."""
+        """The positions of exactly s entries, stubs included, and which of them are -1."""
         missing = symbols < 0
         stubs = self.dimension + np.cumsum(missing, axis=1) - 1
         return np.where(missing, stubs, symbols >> 1), ~missing & (symbols & 1 == 1)
@@ -160,7 +160,7 @@ class NetSeed(EverySign):
     # -- probabilities and counts -----------------------------------------------------------------------------
 
     def _minus(self, reports: Reports, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
-        """Where the rows of reports say -1, of some positions: sums of whole numbers in floats, exact."""
+        """Whether each report's sign is -1 at some positions: exact sums of whole numbers in floats."""
         seeds = unpack(reports.private["seed"], self.seed_length).astype(np.float32)
         return np.asarray((seeds @ self._code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
 
@@ -172,13 +172,13 @@ class NetSeed(EverySign):
         return np.stack(nets, axis=1)
 
     @cached_property
-    def _each(self) -> tuple[Fraction, Fraction]:
+    def _seed_chances(self) -> tuple[Fraction, Fraction]:
         """The probability of a seed that falls short, and of one that does not: 2^(L-s) seeds a pattern."""
         seeds = Fraction(self._trues.total) * 2 ** (self.seed_length - self.sparsity)
         return self.least / seeds, (1 << self.bits) / seeds
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
-        return self._each, (self._net(reports, values) >= self.t).astype(np.int64)
+        return self._seed_chances, (self._net(reports, values) >= self.t).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         return None if self.seed_length > _ENUMERABLE else self._beside(public, {"seed": every_row(self.seed_length)})

@@ -1,4 +1,4 @@
-"""NetSub, the net rule: say m positions with a sign each, more often sets with more true signs than reversed ones."""
+"""NetSub, the net rule: a report is m positions with a sign each, more often with more true than reversed signs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.mechanisms.ternary.signed_sets import SignedSets
 
 @dataclass(frozen=True, kw_only=True)
 class NetSub(SignedSets):
-    """Means of sparse ternary vectors with the smallest error of all mechanisms here; said as the entries come, too.
+    """Means of sparse ternary vectors with the smallest error of all mechanisms; entries can be reported as they come.
 
     A set in which trues minus reverses reach t has the weight 1, any other e^-eps (`SignedSets` has the rest). ExSub
     asks for one true sign, however many are reversed: its sets must be small, or nearly all of them hold one. Here a
@@ -68,7 +68,7 @@ class NetSub(SignedSets):
     def best_for(cls, of: Quantity, *, epsilon: float, dimension: int, sparsity: int) -> Self:
         if of == "mean":
             return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity)
-        cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=1, t=1)  # refuses what is no setting
+        cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=1, t=1)  # refuses an invalid setting
         m, t, _ = best_net(epsilon, dimension, sparsity, of="frequency")
         return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, m=m, t=t)
 

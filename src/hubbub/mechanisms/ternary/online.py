@@ -1,4 +1,4 @@
-"""ExSub and NetSub as the entries come: what a device says at each timestamp, and the integers it keeps in between."""
+"""ExSub and NetSub online: a device reports its entries as they come, and keeps five integers in between."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _CHUNK = 1 << 22  # entries looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Online:
-    """What devices keep between timestamps: five counters each. It stays on the device: it tells of its values.
+class OnlineState:
+    """The state of devices between timestamps: five counters each. It reveals values, and never leaves the device.
 
     Parameters
     ----------
     spec_id
-        The mechanism that it belongs to.
+        The mechanism of the state.
     counters
-        A row a device: true signs, reversed signs and signs of zeros still to be said; entries and zeros to come.
+        A row a device: true signs, reversed signs and signs of zeros still to be reported; entries and zeros to come.
 
     Example:
         >>> from hubbub import ExSub
         >>> state = OnlineExSub(ExSub(epsilon=1.0, dimension=6, sparsity=2)).start(1, Random(seed=1))
-        >>> Online.from_bytes(state.to_bytes()) == state, len(state)
+        >>> OnlineState.from_bytes(state.to_bytes()) == state, len(state)
         (True, 1)
     """
 
@@ -48,14 +48,14 @@ class Online:
         return len(self.counters)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Online):
+        if not isinstance(other, OnlineState):
             return NotImplemented
         return self.spec_id == other.spec_id and np.array_equal(self.counters, other.counters)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getitem__(self, devices: slice | NDArray[Any]) -> Online:
-        return Online(self.spec_id, self.counters[devices])
+    def __getitem__(self, devices: slice | NDArray[Any]) -> OnlineState:
+        return OnlineState(self.spec_id, self.counters[devices])
 
     @property
     def to_come(self) -> NDArray[np.int64]:
@@ -67,7 +67,7 @@ class Online:
         return msgspec.msgpack.encode((_KIND, self.spec_id, self.counters.astype("<i4").tobytes()))
 
     @staticmethod
-    def from_bytes(data: bytes) -> Online:
+    def from_bytes(data: bytes) -> OnlineState:
         """Read a state back; anything else is refused."""
         try:
             kind, spec_id, raw = msgspec.msgpack.decode(data, type=tuple[str, str, bytes])
@@ -78,19 +78,19 @@ class Online:
         counters = np.frombuffer(raw, dtype="<i4").astype(np.int32).reshape(-1, len(COUNTERS))
         signs, falses, to_come = counters[:, :2].sum(axis=1), counters[:, 2], counters[:, 3:]
         if (counters < 0).any() or (signs > to_come[:, 0]).any() or (falses > to_come[:, 1]).any():
-            raise DecodeError("state", data[:40], "counters that a device can have come to")
-        return Online(spec_id, counters)
+            raise DecodeError("state", data[:40], "counters that a device can reach")
+        return OnlineState(spec_id, counters)
 
 
 @dataclass(frozen=True)
 class OnlineExSub:
-    """ExSub or NetSub, a timestamp at a time: what is said over all timestamps has the distribution of a report.
+    """ExSub or NetSub, a timestamp at a time: all reported signs together have the distribution of one report.
 
     The mechanism's `dimension` is the length of the whole stream, d entries a timestamp. How many true and reversed
-    signs are said in all is drawn at the start; each entry is decided as it comes (Algorithm 4, which as printed counts
-    down before it compares, and breaks privacy). The stubs, at the end, need not be said. Entries past `sparsity` count
-    as zeros: a device that must not lose them holds its value constant instead. Timestamps that a device missed are
-    passed with `skip`; what is not said there lowers the counts, and draws estimates toward zero.
+    signs are reported in all is drawn at the start; each entry is decided as it comes (Algorithm 4, which as printed
+    counts down before it compares, and breaks privacy). The stubs, at the end, need not be reported. Entries past
+    `sparsity` count as zeros: a device that must not lose them holds its value constant instead. Timestamps that a
+    device missed are passed with `skip`; the signs that it does not report there draw estimates toward zero.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class OnlineExSub:
         >>> from hubbub import ExSub
         >>> online = OnlineExSub(ExSub(epsilon=2.0, dimension=4, sparsity=1))
         >>> rng, devices = Random(seed=1), 20_000
-        >>> state, heard = online.start(devices, rng), online.enrolled(devices)
+        >>> state, sketch = online.start(devices, rng), online.enrolled(devices)
         >>> for step in range(2):  # two entries a timestamp: [1, 0], then [0, 0]
-        ...     state, said = online.step(state, np.tile([1 - step, 0], (devices, 1)), rng)
-        ...     heard = heard + online.heard(said, 2 * step)
-        >>> online.mechanism.estimate(heard).value.round(1).tolist()[0]
+        ...     state, signs = online.step(state, np.tile([1 - step, 0], (devices, 1)), rng)
+        ...     sketch = sketch + online.count(signs, 2 * step)
+        >>> online.mechanism.estimate(sketch).value.round(1).tolist()[0]
         1.0
 
     References
@@ -115,12 +115,12 @@ class OnlineExSub:
 
     mechanism: SignedSets
 
-    def start(self, n: int, rng: Random) -> Online:
+    def start(self, n: int, rng: Random) -> OnlineState:
         """The state of n devices before their first entry: drawn without looking at any value."""
-        return Online(self.mechanism.spec_id, self.mechanism.counters(rng.uint64(n), rng))
+        return OnlineState(self.mechanism.spec_id, self.mechanism.counters(rng.uint64(n), rng))
 
-    def step(self, state: Online, values: ArrayLike, rng: Random) -> tuple[Online, NDArray[np.int8]]:
-        """What each device says of its next entries, 0 for nothing, and its state after them.
+    def step(self, state: OnlineState, values: ArrayLike, rng: Random) -> tuple[OnlineState, NDArray[np.int8]]:
+        """The signs that each device reports of its next entries, 0 for none, and its state after them.
 
         A row a device, any number of entries; a single row is one device.
         """
@@ -136,24 +136,24 @@ class OnlineExSub:
             part = slice(start, start + rows)
             words = rng.uint32(*signs[part].shape)
             answers[part] = self.mechanism._select(signs[part], words, counters[part], rng)
-        return Online(state.spec_id, counters), answers
+        return OnlineState(state.spec_id, counters), answers
 
-    def skip(self, state: Online, entries: int, rng: Random) -> Online:
-        """The state after that many entries that nothing is said of: missed timestamps count as zeros."""
+    def skip(self, state: OnlineState, entries: int, rng: Random) -> OnlineState:
+        """The state after missed timestamps with so many entries: they count as zeros, and are not reported."""
         self._check(state, entries)
         rows = max(1, _CHUNK // max(1, len(state)))
         while entries:
-            some = min(entries, rows)
-            state, _ = self.step(state, np.zeros((len(state), some), dtype=np.int8), rng)
-            entries -= some
+            chunk = min(entries, rows)
+            state, _ = self.step(state, np.zeros((len(state), chunk), dtype=np.int8), rng)
+            entries -= chunk
         return state
 
     def enrolled(self, n: int) -> Sketch:
-        """The sketch of n devices that have said nothing yet: what the counts of all timestamps are added to."""
+        """The sketch of n devices before their first report: the counts of all timestamps are added to it."""
         return Sketch(self.mechanism.spec_id, n, self.mechanism.empty().counts)
 
-    def heard(self, answers: NDArray[np.int8], position: int) -> Sketch:
-        """The sketch of what was said of the entries from a position on; it adds no devices."""
+    def count(self, answers: NDArray[np.int8], position: int) -> Sketch:
+        """The sketch of the signs reported of the entries from a position on; it adds no devices."""
         width = answers.shape[1]
         if not 0 <= position <= self.mechanism.dimension - width:
             raise InvalidValue("position", position, f"0 to {self.mechanism.dimension - width}, for {width} entries")
@@ -161,7 +161,7 @@ class OnlineExSub:
         counts[:, position : position + width] = (answers > 0).sum(axis=0), (answers < 0).sum(axis=0)
         return Sketch(self.mechanism.spec_id, 0, counts)
 
-    def _check(self, state: Online, entries: int) -> None:
+    def _check(self, state: OnlineState, entries: int) -> None:
         if state.spec_id != self.mechanism.spec_id:
             raise SpecMismatch("spec_id", state.spec_id, f"a state of {self.mechanism.spec_id}")
         left = int(state.to_come.min(initial=self.mechanism.positions)) - self.mechanism.sparsity

@@ -1,8 +1,8 @@
-"""Sequential selection: entries come one at a time, and for each it is decided at once which sign is said, if any.
+"""Sequential selection: entries come one at a time, and each is decided at once: which sign is reported, if any.
 
-What is decided beforehand is how many true signs, reversed signs and signs of zeros are said in all; what is counted
-down is how many entries and zeros are still to come. An entry is then said with the chance that selection sampling
-gives it: what is still to be said over what is still to come. **Compare first, then count down.**
+How many true signs, reversed signs and signs of zeros are reported in all is drawn beforehand. Counters hold how many
+of each are still to be reported, and how many entries and zeros are still to come. An entry is reported with the
+probability of selection sampling: still to be reported over still to come. **Compare first, then count down.**
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
-"""The state: signs still to be said of each kind, entries and zeros still to come."""
-_LARGE = 1 << 10  # entries of several devices: what compiled code is worth waking up for
-_SMALL = 1 << 6  # and what it is worth where it is awake
+"""The state: signs of each kind still to be reported, entries and zeros still to come."""
+_LARGE = 1 << 10  # entries of several devices from which on compiled code is worth loading
+_SMALL = 1 << 6  # the same, where it is loaded already
 
 
 def select(
     values: NDArray[np.int8], words: NDArray[np.uint32], counters: NDArray[np.int32], rng: Random
 ) -> NDArray[np.int8]:
-    """Say a sign, or nothing (0), for every value of every row, from one 32-bit word each; `counters` is changed.
+    """Report a sign, or nothing (0), for every value of every row, from one 32-bit word each; `counters` is changed.
 
     Entries past the allowed number count as zeros. A device needs no compiled code for its one row.
 
@@ -36,38 +36,39 @@ def select(
         [[1, -1, 0]]
     """
 
-    def say_one(row: int, column: int) -> int:
+    def decide_alone(row: int, column: int) -> int:
         state: list[int] = counters[row].tolist()
-        sign = _say(state, int(values[row, column]), int(words[row, column]), rng)
+        sign = _next_sign(state, int(values[row, column]), int(words[row, column]), rng)
         counters[row] = state
         return sign
 
-    awake = "hubbub.kernels.selection" in sys.modules
-    if len(values) > 1 and values.size >= (_SMALL if awake else _LARGE):
+    loaded = "hubbub.kernels.selection" in sys.modules
+    if len(values) > 1 and values.size >= (_SMALL if loaded else _LARGE):
         try:
             from hubbub.kernels.selection import select as compiled
         except MissingDependency:
             pass
         else:
-            return compiled(values, words, counters, say_one)
+            return compiled(values, words, counters, decide_alone)
     signs = np.empty(values.shape, dtype=np.int8)
     for row in range(len(values)):
         state: list[int] = counters[row].tolist()
         signs[row] = [
-            _say(state, value, word, rng) for value, word in zip(values[row].tolist(), words[row].tolist(), strict=True)
+            _next_sign(state, value, word, rng)
+            for value, word in zip(values[row].tolist(), words[row].tolist(), strict=True)
         ]
         counters[row] = state
     return signs
 
 
-def _say(counters: list[int], value: int, word: int, rng: Random) -> int:
+def _next_sign(counters: list[int], value: int, word: int, rng: Random) -> int:
     sign = decide(word, *odds(counters, value), rng)
     advance(counters, value, sign)
     return sign
 
 
 def odds(counters: Sequence[int], value: int) -> tuple[int, int, int]:
-    """The chances that +1 and that -1 is said next, for a device that holds `value`: two numerators over one number.
+    """The chances that +1 and that -1 is reported next, if a device holds `value`: two numerators, one denominator.
 
     Example:
         >>> odds([1, 2, 3, 4, 5], 0), odds([1, 2, 3, 4, 5], -1)
@@ -80,7 +81,7 @@ def odds(counters: Sequence[int], value: int) -> tuple[int, int, int]:
 
 
 def advance(counters: MutableSequence[int], value: int, sign: int) -> None:
-    """Count down what was said, and what has come.
+    """Count down the sign that was reported and the value that came.
 
     Example:
         >>> counters = [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""How a set of signed positions is sent: as a list of symbols, or as bits, one or two for every position."""
+"""How a set of signed positions is encoded: as a list of symbols, or as one or two bits for every position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SetForm(ABC):
     Parameters
     ----------
     positions, size
-        How many positions there are, and how many of them a report says.
+        How many positions there are, and how many of them a report has.
     """
 
     positions: int
@@ -45,19 +45,19 @@ class SetForm(ABC):
 
     @abstractmethod
     def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
-        """The columns of rows of signs, 0 where nothing is said."""
+        """The columns of rows of signs, which are 0 at the positions that a report does not have."""
 
     @abstractmethod
     def check(self, columns: Columns) -> None:
-        """Refuse columns that are no such sets."""
+        """Refuse columns that do not encode such sets."""
 
     @abstractmethod
     def counts(self, columns: Columns) -> NDArray[np.int64]:
-        """How many reports say +1 (first row) and -1 (second row) at every position."""
+        """How many reports have +1 (first row) and -1 (second row) at every position."""
 
     @abstractmethod
     def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many signs each report (row) says as each vector (column) holds them, and how many reversed."""
+        """How many signs of each report (row) are true for each vector (column), and how many are reversed."""
 
 
 class AsList(SetForm):
@@ -98,7 +98,7 @@ class AsList(SetForm):
 
 
 class AsBits(SetForm):
-    """A bit a position that says +1, and one that says -1; where every position is said, only the first.
+    """For every position a bit for +1 and a bit for -1; only the first, where a report has every position.
 
     Example:
         >>> AsBits(3, 2).pack(np.array([[-1, 0, 1]], dtype=np.int8))["minus"].tolist()

@@ -1,4 +1,4 @@
-"""Short seeds of long rows of signs, of which any few are exactly independent fair coins.
+"""Short seeds of long rows of signs: at any few positions the signs are exactly independent fair coins.
 
 Position x of a row is an element of the field GF(2^w); its bit is the inner product of the seed with the column
 (1, x, x^3, ..., x^(2l-1)), 1 + l w bits. Any 2l + 1 columns are linearly independent: of a set of positions whose
@@ -18,7 +18,7 @@ from hubbub.core.errors import InvalidValue
 
 
 def seed_bits(positions: int, strength: int) -> int:
-    """How long the seed is of a row of positions, of which any `strength` are independent.
+    """The length of the seed, in bits, of a row of positions of which any `strength` are independent.
 
     Example:
         >>> seed_bits(136, strength=9)
@@ -29,7 +29,7 @@ def seed_bits(positions: int, strength: int) -> int:
 
 @lru_cache(maxsize=16)
 def columns_of(positions: int, strength: int) -> NDArray[np.uint8]:
-    """The columns, one a position: row i is what bit i of a seed adds to each.
+    """The columns of the code, one for each position; row i belongs to bit i of a seed.
 
     Example:
         >>> columns_of(4, strength=3).tolist()

@@ -1,6 +1,6 @@
-"""Mechanisms whose report is a set of m positions with a sign each, and that prefer some sets over all others.
+"""Mechanisms whose report is a set of m positions with a sign each, and that prefer some sets to others.
 
-How to write one (`exsub.py` and `net_sub.py` are the two there are): answer `_choose` (fill in m where it is 0),
+How to write one (`exsub.py` and `net_sub.py` are the examples): implement `_choose` (fill in m where it is 0),
 `prefers` and `share`. The rule may look at two numbers only: how many signs of the set are those that the vector holds,
 and how many are their reverses. Privacy, the sampler, the online client and the rates follow from it.
 """
@@ -65,9 +65,9 @@ class SignedSets(TernaryMechanism):
 
     @abstractmethod
     def share(self, positions: int, entries: int, size: int, *, trues: int = 0, reverses: int = 0) -> Fraction:
-        """The exact share of preferred sets among those of `size` of some positions, for a vector of some entries.
+        """The exact share of preferred sets among all sets of `size` positions, for a vector with so many entries.
 
-        So many true and reversed signs are in the set already, at other positions.
+        `trues` and `reverses` are the numbers of true and reversed signs that the set has at other positions.
         """
 
     def _resolve(self) -> None:
@@ -79,7 +79,7 @@ class SignedSets(TernaryMechanism):
             raise InvalidValue("sparsity", self.sparsity, f"less, or an m below {self.m}: the groups of sets are many")
         resolve_two_weights(self, self.epsilon)
         if self.p_true + self.p_reverse == 2 * self.p_false:
-            self._set("answers", ("mean",))  # as where every position is said
+            self._set("answers", ("mean",))  # such as where a report has every position
 
     @property
     def positions(self) -> int:
@@ -100,7 +100,7 @@ class SignedSets(TernaryMechanism):
         return Blanket(self._floor / self._mean_weight, self.ratio(), both=self._both())
 
     def _both(self) -> Fraction | None:
-        """The least share of sets that two vectors both prefer; None where it was not worked out."""
+        """The smallest share of sets that two vectors both prefer; None where no formula is known."""
         return None
 
     # -- rates and covariances --------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class SignedSets(TernaryMechanism):
     def rates(self) -> Rates:
         d, s, m = self.positions, self.sparsity, self.m
         each = Fraction(m, 2 * d) / self._mean_weight
-        return Rates(  # one position is given: the others decide whether the set is preferred
+        return Rates(  # the sign at one position is fixed: the others decide whether the set is preferred
             true=each * self._weight(d - 1, s - 1, m - 1, trues=1),
             false=each * self._weight(d - 1, s, m - 1),
             reverse=each * self._weight(d - 1, s - 1, m - 1, reverses=1),
@@ -145,7 +145,7 @@ class SignedSets(TernaryMechanism):
 
     @cached_property
     def form(self) -> SetForm:
-        """How a set is sent."""
+        """How a set is encoded in a report."""
         from hubbub.mechanisms.ternary.set_forms import AsList  # a stream of changes sends no whole set
 
         return AsList(self.positions, self.m)
@@ -169,7 +169,7 @@ class SignedSets(TernaryMechanism):
 
     @cached_property
     def _groups(self) -> tuple[NDArray[np.int32], ExactChoice]:
-        """How many true and reversed signs a group says, and the exact choice among the groups."""
+        """The numbers of true and reversed signs of every group, and the exact choice among the groups."""
         weights = self.group_weights()
         return np.array(list(weights), dtype=np.int32), ExactChoice(list(weights.values()))
 
@@ -193,7 +193,7 @@ class SignedSets(TernaryMechanism):
         return select(values, words, counters, rng)
 
     def _filled(self, symbols: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Rows over all D positions: the vector, and as many stubs as it has entries too few."""
+        """Rows over all D positions: the vector, and as many stubs as it lacks entries."""
         filled = np.zeros((len(symbols), self.positions), dtype=np.int8)
         row, column = np.nonzero(symbols >= 0)
         held = symbols[row, column]
@@ -209,7 +209,7 @@ class SignedSets(TernaryMechanism):
         self.form.check(reports.private)
 
     @cached_property
-    def _each(self) -> tuple[Fraction, Fraction]:
+    def _set_chances(self) -> tuple[Fraction, Fraction]:
         """The probability of one set that is not preferred, and of one that is."""
         preferred = 1 / ((math.comb(self.positions, self.m) << self.m) * self._mean_weight)
         return preferred * self._floor, preferred
@@ -217,7 +217,7 @@ class SignedSets(TernaryMechanism):
     def _cases(self, reports: Reports, values: Any) -> Cases:
         vectors = self._filled(self.symbols(values))
         preferred = self.prefers(*self.form.meeting(reports.private, vectors))
-        return self._each, np.asarray(preferred).astype(np.int64)
+        return self._set_chances, np.asarray(preferred).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if math.comb(self.positions, self.m) << self.m > _ENUMERABLE:

@@ -13,7 +13,7 @@ from hubbub.mechanisms.frequency.choice import TWO_64
 
 
 class BucketWeights(NamedTuple):
-    """Of 2^64, what is left once c groups of buckets took `taken` each: the first `extra` of the rest get one more.
+    """The weights of the buckets that are not hit, of 2^64: `each`, and one more for the first `extra` of them.
 
     Example:
         >>> BucketWeights.of(3, taken=2**62, rest=3)
@@ -26,7 +26,7 @@ class BucketWeights(NamedTuple):
 
     @staticmethod
     def of(count: int, *, taken: int, rest: int) -> BucketWeights:
-        """What is left for each of `rest` buckets."""
+        """The weights of `rest` buckets, after `count` hits took `taken` each."""
         start = count * taken
         return BucketWeights(start, *divmod(TWO_64 - start, rest))
 
@@ -58,7 +58,7 @@ def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]
 def among_the_rest(
     offset: NDArray[np.uint64], each: NDArray[np.uint64], extra: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Which of the remaining buckets an offset into what is left falls in.
+    """The number of the remaining bucket that an offset into their weights falls in.
 
     Example:
         >>> among_the_rest(np.uint64([0, 3, 4]), np.uint64([2, 2, 2]), np.uint64([1, 1, 1])).tolist()

@@ -38,7 +38,7 @@ class Findings:
     smallest_named_share
         If each person of the first group names one of their items at random: the share of the named items below which
         an item cannot be told from noise. 0 if all items were candidates.
-    heard, people
+    reports, people
         How many people answered, and the estimated size of the population.
     stopped
         Why the study ended early.
@@ -48,7 +48,7 @@ class Findings:
     items: CandidateShares | None = None
     itemsets: CandidateShares | None = None
     smallest_named_share: float = 0.0
-    heard: int = 0
+    reports: int = 0
     people: float = 0.0
     stopped: str | None = None
 

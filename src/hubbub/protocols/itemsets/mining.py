@@ -56,7 +56,7 @@ class Groups:
         pointer, part = Pointer(turn % turns * (CIRCLE // turns)), CIRCLE // turns
         self.arcs: tuple[Arc, ...] = tuple(pointer.take(part * percent // 100) for percent in percents)
         self._left = list(self.arcs)
-        self.round, self.heard, self.asked = 0, 0, 0.0
+        self.round, self.reports, self.share_asked = 0, 0, 0.0
 
     def skip(self) -> None:
         """Leave the next group out."""
@@ -65,9 +65,9 @@ class Groups:
     def ask(self, mechanism: ReportFormat, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
         """Ask the next group. Returns its sketch and the estimated size of the population."""
         arc = self._left.pop(0)
-        self.round, self.asked = self.round + 1, self.asked + arc.share
+        self.round, self.share_asked = self.round + 1, self.share_asked + arc.share
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
-        self.heard += sketch.n
+        self.reports += sketch.n
         if not sketch.n:
             raise NobodyAnswered(self.round)
         return sketch, max(sketch.n, round(sketch.n / arc.share))

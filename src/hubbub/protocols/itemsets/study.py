@@ -99,8 +99,8 @@ def mine(
         items=item_shares,
         itemsets=set_shares,
         smallest_named_share=smallest_named_share,
-        heard=groups.heard,
-        people=groups.heard / groups.asked,
+        reports=groups.reports,
+        people=groups.reports / groups.share_asked,
         stopped=stopped,
     )
 

@@ -1,4 +1,4 @@
-"""DDRM's ternary randomiser: PCKV-UE with k entries sampled, each with its part of epsilon."""
+"""DDRM's ternary randomiser: PCKV-UE with k sampled entries, each with a k-th part of epsilon."""
 
 from __future__ import annotations
 

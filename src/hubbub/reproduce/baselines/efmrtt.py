@@ -1,4 +1,4 @@
-"""EFMRTT: of all changes one is sampled, and said by randomised response among fair coins."""
+"""EFMRTT: one entry is sampled and reported by randomised response; all other positions are fair coins."""
 
 from __future__ import annotations
 

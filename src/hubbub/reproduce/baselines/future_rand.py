@@ -1,4 +1,4 @@
-"""FutureRand: every entry by randomised response, and patterns too near or too far drawn anew."""
+"""FutureRand: randomised response of every entry; patterns too near to the truth or too far from it are redrawn."""
 
 from __future__ import annotations
 

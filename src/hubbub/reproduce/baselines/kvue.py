@@ -1,4 +1,4 @@
-"""KVUE: look at one position, and answer by three-valued randomised response."""
+"""KVUE: report on one position by three-valued randomised response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LDPMiner as it was published: everyone answers twice, with half of the budget each time."""
+"""LDPMiner as published: everyone reports twice, with half of the budget each time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator
     domain
         The sets that people hold.
     epsilon
-        What everyone spends, half of it in each phase.
+        The budget of a person, half of it for each phase.
     k
-        How many are wanted.
+        The number of items to find.
     length
         The 90th percentile of the sizes of sets, which the protocol takes as known.
 

@@ -1,4 +1,4 @@
-"""LDPMiner, and the steps that lead from it to SVIM, each with the people partitioned into groups."""
+"""LDPMiner, SVIM and the protocols between them; all of them partition the people into groups."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ from hubbub.protocols.view import Whole
 Shares = dict[Itemset, float]
 """Items or itemsets, the most frequent first, and their estimated shares."""
 LONGEST = 128
-"""What sizes of sets are counted up to; a longer set counts as this long."""
+"""The largest size of a set that is counted; a larger set counts as this size."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A protocol between LDPMiner and SVIM: how the first group names items, and how the last reports on candidates.
+    """A protocol from LDPMiner to SVIM: people first name items, then other people report on the candidates.
 
     Parameters
     ----------
     name
-        As the dissertation has it.
+        Its name in the dissertation.
     first
         The oracle of the first phase; an empty name is the better of GRR and OLH.
     first_length
-        What sets are padded to there: 1, or the 90th percentile "L" of their sizes, which a tenth of the people report.
+        The length to which sets are padded there: 1, or the 90th percentile "L" of their sizes, on which a tenth of the
+        people report.
     second
         The oracle of the second phase.
     second_length
-        What the candidates that someone holds are padded to: "2k", the number of candidates, or the 90th percentile "L"
-        of how many people hold, which a tenth of the people report.
+        The length to which a person's candidates are padded: "2k", the number of candidates, or the 90th percentile "L"
+        of the number that a person holds, on which a tenth of the people report.
     updated
         Whether the estimates are multiplied by the update factor of Eq 5.5.
     published
-        Whether lengths are significant by the text's rule, and not as in the protocol that is deployed.
+        Whether significant lengths follow the text's rule; otherwise that of the deployed protocol.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Rung:
     published: bool = True
 
     def percents(self, *, itemsets: bool) -> tuple[int, ...]:
-        """How many of a hundred people are in each group: for itemsets half of them for the items, half for the rest.
+        """The percentage of people in each group; for itemsets, half of the people are for the items alone.
 
         Example:
             >>> LDP_MINER.percents(itemsets=False), LDP_MINER.percents(itemsets=True)
@@ -70,12 +71,12 @@ class Rung:
 
 
 LDP_MINER = Rung("(BLH, L), (SUE, 2k)", "BLH", "L", "SUE", "2k")
-"""LDPMiner as the chapter evaluates it: with its own oracles, and groups in place of a divided budget."""
+"""LDPMiner as the chapter evaluates it: with its own oracles, and groups instead of a divided budget."""
 OLH_MINER = Rung("(OLH, L), (OLH, 2k)", "OLH", "L", "OLH", "2k")
-"""LDPMiner with the better oracle: section 5.3.1 says that this is what is evaluated, section 5.4.2 the other one."""
+"""LDPMiner with the better oracle: section 5.3.1 says that this one is evaluated, section 5.4.2 that `LDP_MINER` is."""
 SVIM = Rung("(OLH, 1), (Adap, L)(c)", "OLH", "1", "", "L", updated=True)
 DEPLOYED = Rung("SVIM as deployed", "OLH", "1", "", "L", updated=True, published=False)
-"""SVIM but for which lengths count (`significant_lengths`): one that chance makes significant multiplies all shares."""
+"""SVIM with another rule for `significant_lengths`: a length that is significant by chance multiplies all shares."""
 LADDER = (
     LDP_MINER,
     OLH_MINER,
@@ -90,7 +91,7 @@ LADDER = (
 def mine_by(
     rung: Rung, domain: Sets, *, epsilon: float, k: int, itemsets: bool = False
 ) -> Generator[Message, Reply, Shares]:
-    """Find the k most frequent items by a protocol of the ladder; or itemsets, as SVSM does with it in SVIM's place.
+    """Find the k most frequent items by a protocol of the ladder; or itemsets, by SVSM with it instead of SVIM.
 
     Parameters
     ----------
@@ -99,11 +100,11 @@ def mine_by(
     domain
         The sets that people hold.
     epsilon
-        What one report spends; everyone sends one.
+        The epsilon of a report; everyone sends one.
     k
-        How many are wanted.
+        The number of items or itemsets to find.
     itemsets
-        Whether sets of several items are looked for.
+        Whether sets of several items are searched for.
 
     Example:
         >>> ask = next(mine_by(LDP_MINER, Sets(Ordinal(500), most=20), epsilon=2.0, k=8))
@@ -128,7 +129,7 @@ def mine_by(
 def _named(
     rung: Rung, groups: Groups, domain: Sets, epsilon: float, keep: int
 ) -> Generator[Message, Reply, list[Itemset]]:
-    """The first phase: the items that are named most."""
+    """The first phase: the items that are reported most."""
     length = 1
     if rung.first_length == "L":
         most = min(domain.most, LONGEST)
@@ -156,7 +157,7 @@ def _estimated(
 
 
 def top_shares(shares: Shares, k: int) -> Shares:
-    """Those with the k largest shares, largest first.
+    """The k largest shares, the largest first.
 
     Example:
         >>> top_shares({(3,): 0.1, (4,): 0.5, (5,): 0.3}, 2)

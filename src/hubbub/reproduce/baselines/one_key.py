@@ -1,4 +1,4 @@
-"""Mechanisms that look at one position, drawn without looking at the value: what is held there has three answers."""
+"""Mechanisms that report on one position, drawn independently of the value: +, - or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLUS, MINUS, NOTHING = range(3)
 
 
 class SignWeights(NamedTuple):
-    """Of 2^64, how often the held sign and its opposite are said where one is held, and each sign where none is."""
+    """Weights of 2^64: of the held sign and its opposite where a sign is held, and of each sign where none is."""
 
     true: int
     reverse: int
@@ -43,7 +43,7 @@ class OneKey(TernaryMechanism):
     @property
     @abstractmethod
     def shares(self) -> SignWeights:
-        """How often each answer is given."""
+        """The weights of the answers."""
 
     @cached_property
     def _table(self) -> tuple[tuple[int, int, int], ...]:

@@ -1,4 +1,4 @@
-"""PCKV-GRR: sample one entry, and answer it by direct encoding."""
+"""PCKV-GRR: sample one entry, and report it by direct encoding."""
 
 from __future__ import annotations
 

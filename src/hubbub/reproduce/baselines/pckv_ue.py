@@ -1,4 +1,4 @@
-"""PCKV-UE: sample one entry, and say it among d positions."""
+"""PCKV-UE: sample one entry, and report it by unary encoding over d positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PrivKV: look at one position, and flip the key and the value there."""
+"""PrivKV: report on one position, whose key and value are flipped at random."""
 
 from __future__ import annotations
 

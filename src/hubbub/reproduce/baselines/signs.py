@@ -1,7 +1,7 @@
-"""Reports that say a sign for every position: fair coins, but for the s entries, where fewer signs disagree.
+"""Reports with a sign for every position: fair coins, except at the s entries, where fewer signs disagree.
 
-Everything about such a mechanism is a list of s + 1 weights: how likely a pattern of signs on the s entries is, by the
-number of them that disagree with the vector.
+Such a mechanism is determined by a list of s + 1 weights: the likelihood of a pattern of signs on the s entries, by the
+number of signs that disagree with the vector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SUCCINCT: the entries, with random signs, add up to one number, which is clipped and gets Laplace noise."""
+"""SUCCINCT: the sum of the entries with random signs, which is clipped and gets Laplace noise."""
 
 from __future__ import annotations
 

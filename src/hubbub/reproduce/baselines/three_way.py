@@ -1,4 +1,4 @@
-"""Reports that say +, - or nothing for every position, each drawn for itself: k sampled entries are said more often."""
+"""Reports with +, - or nothing for every position, drawn independently; k sampled entries are reported more often."""
 
 from __future__ import annotations
 

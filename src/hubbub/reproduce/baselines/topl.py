@@ -1,4 +1,4 @@
-"""ToPL's randomiser of clipped values, on ternary vectors: every entry by stochastic rounding of its own."""
+"""ToPL's randomiser of clipped values, on ternary vectors: stochastic rounding of every entry."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers
 from hubbub.reproduce.baselines.heavy_hitters.channels import multiple_channels
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
-from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked, pem1, search_prefixes
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import MakeAnswers, pem1, search_prefixes
 from hubbub.reproduce.baselines.heavy_hitters.priv_trie import priv_trie
 from hubbub.reproduce.baselines.heavy_hitters.spm import segment_pairs
 from hubbub.reproduce.baselines.heavy_hitters.tree_hist import tree_hist
@@ -56,7 +56,9 @@ def _unlimited(method: Method, **fixed: bool) -> Method:
 def _sketched(divided: bool) -> Method:
     """TreeHist, which takes neither a limit nor answers: its people report to a count sketch."""
 
-    def run(population: BitPopulation, *, query_limit: int, asked: Asked, **options: object) -> FoundValues:
+    def run(
+        population: BitPopulation, *, query_limit: int, make_answers: MakeAnswers, **options: object
+    ) -> FoundValues:
         return tree_hist(population, divided=divided, **options)  # type: ignore[arg-type]
 
     return run
@@ -136,7 +138,7 @@ def sweep(
     settings: Sequence[SearchSetting],
     *,
     methods: Mapping[str, Method] = METHODS,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
 ) -> dict[SearchSetting, NDArray[np.float64]]:
     """The scores of each setting, one row a run. In one run, all settings of a population have the same people."""
 
@@ -144,7 +146,11 @@ def sweep(
         population = DATA[data](context, context.rng.child("chapter 4", data, run))
         return {
             setting: _score(
-                population, setting, context.rng.child("chapter 4", str(setting), setting.method, run), methods, asked
+                population,
+                setting,
+                context.rng.child("chapter 4", str(setting), setting.method, run),
+                methods,
+                make_answers,
             )
             for setting in settings
             if setting.data == data
@@ -155,7 +161,11 @@ def sweep(
 
 
 def _score(
-    population: BitPopulation, setting: SearchSetting, rng: Random, methods: Mapping[str, Method], asked: Asked
+    population: BitPopulation,
+    setting: SearchSetting,
+    rng: Random,
+    methods: Mapping[str, Method],
+    make_answers: MakeAnswers,
 ) -> Score:
     found = methods[setting.method](
         population,
@@ -163,7 +173,7 @@ def _score(
         epsilon=setting.epsilon,
         query_limit=QUERY_LIMIT,
         rng=rng,
-        asked=asked,
+        make_answers=make_answers,
         threshold=setting.threshold,
     )
     return score(found, population, setting.k, setting.threshold)

@@ -11,7 +11,7 @@ from hubbub.reproduce.dissertation.heavy_methods import DRAWN, F1, HITS, METHODS
 from hubbub.reproduce.dissertation.search_figures import Runs
 from hubbub.reproduce.harness import Cell, Context, Reproduced, reproduction
 from hubbub.reproduce.top_k_scores import hits
-from hubbub.simulate.top import Found, find_top
+from hubbub.simulate.top import TopValues, find_top
 
 SPLIT = ("PEM1, split", "HASH", "SPM", "PrivTrie")
 """The rivals as published: each person's epsilon is split. PrivTrie with the threshold that the chapter prints."""
@@ -43,7 +43,7 @@ def section_4_4(context: Context) -> Reproduced:
     return cells + judged(_claims, runs) + _on_reports(context), None
 
 
-def covered(found: Found, population: BitPopulation) -> tuple[int, int]:
+def covered(found: TopValues, population: BitPopulation) -> tuple[int, int]:
     """The number of found values whose interval holds the true share, and the number of found values.
 
     Example:

@@ -1,1 +1,1 @@
-"""The methods that chapter 4 compares PEM with, each with the budget split as published and with the users divided."""
+"""The rivals of PEM in chapter 4, each with epsilon split as published and with the people divided."""

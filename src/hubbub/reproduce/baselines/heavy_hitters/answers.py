@@ -1,9 +1,9 @@
-"""What a group of people answered through OLH, and what the server can learn of it: in two ways.
+"""The answers of a group of people through OLH: the support of candidates, simulated in two ways.
 
-`ReportedAnswers` makes every report and counts every candidate's support: as it is deployed. `DrawnAnswers` draws the
-support counts from their exact distribution instead: over random hashes the supports of different candidates are
-independent, one that c of n people hold has Binomial(c, p) + Binomial(n - c, q), and of the candidates that nobody
-holds only the largest counts are drawn, as order statistics. That takes no longer for 2^32 candidates than for one.
+`ReportedAnswers` makes every report and counts every candidate's support, as in deployment. `DrawnAnswers` draws the
+support counts from their exact distribution instead. Over random hashes the supports of different candidates are
+independent; a candidate that c of n people hold has Binomial(c, p) + Binomial(n - c, q). Of the candidates that nobody
+holds only the largest counts are drawn, as order statistics, so that 2^32 candidates take no longer than one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class GroupAnswers(ABC):
     Parameters
     ----------
     codes, people
-        Some codes, and for each person the place of theirs.
+        Different codes, and for each person the index of the code that they hold.
     epsilon
-        What each report spends.
+        The epsilon of each report.
     rng
         The people's randomness.
     """
@@ -40,7 +40,7 @@ class GroupAnswers(ABC):
 
     @abstractmethod
     def support(self, codes: NDArray[Any]) -> NDArray[np.int64]:
-        """How many reports support each of some different codes."""
+        """The number of reports that support each of these different codes."""
 
     @abstractmethod
     def best(self, candidates: Extensions, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -52,7 +52,7 @@ class GroupAnswers(ABC):
 
     @abstractmethod
     def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of the codes that were the best (rows) are supported by which reports (columns)."""
+        """Whether each report (column) supports each code (row); codes must have been returned by `best`."""
 
     def shares(self, supports: NDArray[np.int64]) -> NDArray[np.float64]:
         """The estimated shares of codes with such supports (Eq 3.1)."""
@@ -85,11 +85,11 @@ class DrawnAnswers(GroupAnswers):
 
     def best(self, candidates: Extensions, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         within = candidates.within(self._codes)
-        held = self._codes[within]
+        present = self._codes[within]
         true, false = self._supports(self._counts[within])
-        absent = candidates.size - held.size
+        absent = candidates.size - present.size
         largest = self._largest(absent, min(most, absent))
-        codes = np.concatenate([held, candidates.drawn(len(largest), held, self._rng)])
+        codes = np.concatenate([present, candidates.drawn(len(largest), present, self._rng)])
         true, false = np.concatenate([true, np.zeros_like(largest)]), np.concatenate([false, largest])
         order = np.lexsort((self._rng.random(len(codes)), -true - false))[:most]
         codes, true, false = codes[order], true[order], false[order]
@@ -98,37 +98,37 @@ class DrawnAnswers(GroupAnswers):
 
     def best_of_each(self, candidates: Extensions) -> NDArray[Any]:
         rows = candidates.rows(self._codes)
-        held, rows, counts = self._codes[rows >= 0], rows[rows >= 0], self._counts[rows >= 0]
+        present, rows, counts = self._codes[rows >= 0], rows[rows >= 0], self._counts[rows >= 0]
         supports = sum(self._supports(counts))
         absent = (1 << candidates.bits) - np.bincount(rows, minlength=len(candidates.prefixes))
         best = np.concatenate([supports, self._largest_of_each(absent)])
         order = np.lexsort((self._rng.random(len(best)), best))  # the best of each row comes last
         winner = np.full(len(candidates.prefixes), -1)
         winner[np.concatenate([rows, np.arange(len(absent))])[order]] = order
-        stranger = winner >= len(held)
-        found = np.empty(len(winner), dtype=candidates.prefixes.dtype)
-        found[~stranger] = held[winner[~stranger]]
-        for row in np.flatnonzero(stranger):
-            alone = Extensions(candidates.prefixes[row : row + 1], candidates.bits)
-            found[row] = alone.drawn(1, held[rows == row], self._rng)[0]
-        return found
+        not_held = winner >= len(present)
+        codes = np.empty(len(winner), dtype=candidates.prefixes.dtype)
+        codes[~not_held] = present[winner[~not_held]]
+        for row in np.flatnonzero(not_held):
+            extensions = Extensions(candidates.prefixes[row : row + 1], candidates.bits)
+            codes[row] = extensions.drawn(1, present[rows == row], self._rng)[0]
+        return codes
 
     def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Given how many holders and others support a code, any such many of them do equally likely."""
+        """Given the numbers of holders and others that support a code, all sets of these sizes are equally likely."""
         chosen = np.zeros((len(codes), self.n), dtype=np.bool_)
         for row, code in enumerate(codes.tolist()):
             true, false = self._drawn[code]
-            mine = (self.codes == code)[self.people]
-            for people, number in ((np.flatnonzero(mine), true), (np.flatnonzero(~mine), false)):
+            holds = (self.codes == code)[self.people]
+            for people, number in ((np.flatnonzero(holds), true), (np.flatnonzero(~holds), false)):
                 chosen[row, self._rng.choice(people, number, replace=False, shuffle=False)] = True
         return chosen
 
     def _supports(self, holders: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The supports, by holders and by others, of codes that so many people hold."""
+        """The supports, by holders and by others, of codes with these numbers of holders."""
         return self._rng.binomial(holders, self.p), self._rng.binomial(self.n - holders, self.q)
 
     def _largest(self, absent: int, most: int) -> NDArray[np.int64]:
-        """The largest supports, falling, of so many candidates that nobody holds."""
+        """The largest supports, in falling order, of `absent` candidates that nobody holds."""
         logs = np.cumsum(np.log(self._rng.random(most)) / (absent - np.arange(most, dtype=np.float64)))
         return self._quantiles(logs)
 
@@ -138,7 +138,7 @@ class DrawnAnswers(GroupAnswers):
         return np.where(absent > 0, self._quantiles(logs), -1)
 
     def _quantiles(self, logs: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The supports below which a share e^log of the candidates that nobody holds lies."""
+        """The quantiles at e^log of the support of a candidate that nobody holds."""
         from scipy.stats import binom
 
         return np.asarray(binom.isf(-np.expm1(logs), self.n, self.q), dtype=np.int64)

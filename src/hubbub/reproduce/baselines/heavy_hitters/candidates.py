@@ -1,4 +1,4 @@
-"""Candidates that are not written out: every string that extends one of some prefixes by so many bits."""
+"""Candidates that are not listed in memory: all strings that extend one of some prefixes by a number of bits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Extensions:
     prefixes
         Different integers.
     bits
-        How many bits follow.
+        The number of bits that follow.
 
     Example:
         >>> two = Extensions([0b1, 0b0], 2)
@@ -31,7 +31,7 @@ class Extensions:
 
     @classmethod
     def everything(cls, bits: int) -> Extensions:
-        """All strings of so many bits.
+        """All strings of this many bits.
 
         Example:
             >>> Extensions.everything(2).listed().tolist()
@@ -40,16 +40,16 @@ class Extensions:
         return cls(np.zeros(1, dtype=np.uint64), bits)
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.prefixes)
-        object.__setattr__(self, "prefixes", given if given.dtype == object else given.astype(np.uint64))
+        prefixes = np.asarray(self.prefixes)
+        object.__setattr__(self, "prefixes", prefixes if prefixes.dtype == object else prefixes.astype(np.uint64))
 
     @property
     def size(self) -> int:
-        """How many strings there are."""
+        """The number of strings."""
         return len(self.prefixes) << self.bits
 
     def rows(self, codes: NDArray[Any]) -> NDArray[np.int64]:
-        """The place of the prefix that each code extends, -1 where there is none."""
+        """The index of the prefix that each code extends, -1 if there is none."""
         stems = self._stems(codes)
         order = np.argsort(self.prefixes, kind="stable")
         places = np.searchsorted(self.prefixes[order], stems)
@@ -57,11 +57,11 @@ class Extensions:
         return np.where(self.prefixes[rows] == stems, rows, -1)
 
     def within(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which codes are among the candidates."""
+        """Whether each code is among the candidates."""
         return np.asarray(self.rows(codes) >= 0)
 
     def extended(self, rows: NDArray[np.int64], more: NDArray[Any]) -> NDArray[Any]:
-        """The codes of the prefixes at some places, followed by what is given."""
+        """The codes of the prefixes at these indices, each followed by the bits `more`."""
         if self.prefixes.dtype == object:
             return np.asarray((self.prefixes[rows] << self.bits) | more.astype(object))
         return np.asarray((self.prefixes[rows] << np.uint64(self.bits)) | more.astype(np.uint64))

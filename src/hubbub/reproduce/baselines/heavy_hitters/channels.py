@@ -1,4 +1,4 @@
-"""HASH, the multiple channel method: each channel's value is put together from blocks."""
+"""HASH, the multiple channel method: the value of each channel is assembled from blocks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
-from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import MakeAnswers
 from hubbub.reproduce.baselines.heavy_hitters.segments import cuts_of, short_codes
 
 FINAL_SHARE = 0.1
-"""Of the people, where they are divided, the part that tests the values found (section 4.4.2)."""
+"""The part of divided people that tests the found values (section 4.4.2)."""
 
 
 def channel_blocks(bits: int, k: int, query_limit: int) -> int:
-    """The fewest blocks of values for which k^1.5 channels keep within a number of queries.
+    """The smallest number of blocks of a value for which k^1.5 channels keep the limit on queries.
 
     Example:
         >>> channel_blocks(64, 16, 1 << 20), channel_blocks(64, 32, 1 << 20)
@@ -40,26 +40,26 @@ def multiple_channels(
     epsilon: float,
     query_limit: int,
     rng: Random,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
     divided: bool = False,
     threshold: float | None = None,
 ) -> FoundValues:
     """The k most common values by HASH: k^1.5 channels, OLH, blocks as long as the queries allow (section 4.4.1).
 
     A person reports their channel and one block of their value. In each channel the server takes the likeliest value of
-    every block; the strings so put together are then tested.
+    every block, and assembles a string from these; the strings are then tested.
 
     Parameters
     ----------
-    population, k, epsilon, rng, asked
+    population, k, epsilon, rng, make_answers
         As of `search_prefixes`.
     query_limit
-        How many frequencies may be asked for.
+        The largest number of frequencies that the server estimates.
     divided
         Whether a tenth of the people tests the strings with the whole epsilon, and the others spend it on their block
         (section 4.4.2); else everyone spends half on each.
     threshold
-        Where it is given, only values whose share is estimated above it are told.
+        If given, only values with an estimated share of at least this are returned.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
@@ -80,7 +80,7 @@ def multiple_channels(
     for group, (start, stop) in zip(reporting.split([1.0] * len(cuts), rng), cuts, strict=True):
         width = np.uint64(stop - start)
         codes = (own << width) | population.segment(start, stop)
-        answers = asked(codes, group.people, spent, rng)
+        answers = make_answers(codes, group.people, spent, rng)
         best = answers.best_of_each(Extensions(np.arange(channels), stop - start))
         block = best & np.uint64((1 << (stop - start)) - 1)
         if strings.dtype == object:
@@ -88,6 +88,6 @@ def multiple_channels(
         else:
             strings = (strings << width) | block
     values = np.unique(strings)
-    tested = asked(final.values, final.people, spent, rng)
+    tested = make_answers(final.values, final.people, spent, rng)
     found = best_values(values, tested.shares(tested.support(values)), k)
     return found.above(threshold)

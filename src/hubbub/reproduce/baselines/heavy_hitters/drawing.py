@@ -1,4 +1,4 @@
-"""Numpy's random numbers for simulations, from a source of ours."""
+"""A numpy generator for simulations, seeded by a `Random`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hubbub.core.random import Random
 
 
 def generator(rng: Random) -> np.random.Generator:
-    """A generator of numpy whose seed is drawn: it has binomials, and permutations that are fast.
+    """A numpy generator with a seed drawn from `rng`: it has binomials, and fast permutations.
 
     Example:
         >>> generator(Random(seed=1)).permutation(3).size

@@ -1,4 +1,4 @@
-"""What a search for heavy hitters found."""
+"""The result of a search for heavy hitters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 
 class FoundValues(NamedTuple):
-    """Values in the order of their estimated shares, and the shares."""
+    """Values in falling order of their estimated shares, and the shares."""
 
     values: list[int]
     shares: NDArray[np.float64]
 
     def above(self, threshold: float | None) -> FoundValues:
-        """Those whose estimated share is at least a threshold; all, where there is none.
+        """The values whose estimated share is at least the threshold; all values if it is None.
 
         Example:
             >>> FoundValues([7, 9], np.array([0.3, 0.1])).above(0.2).values
@@ -24,8 +24,8 @@ class FoundValues(NamedTuple):
         """
         if threshold is None:
             return self
-        kept = int((self.shares >= threshold).sum())
-        return FoundValues(self.values[:kept], self.shares[:kept])
+        number = int((self.shares >= threshold).sum())
+        return FoundValues(self.values[:number], self.shares[:number])
 
 
 def best_values(values: Sequence[int] | NDArray[Any], shares: NDArray[np.float64], k: int) -> FoundValues:

@@ -1,4 +1,4 @@
-"""People who hold a string of bits each: what the methods of chapter 4 look for heavy hitters among."""
+"""People who hold a string of bits each: the populations in which the methods of chapter 4 find heavy hitters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class BitPopulation:
     Parameters
     ----------
     values
-        Different integers below 2^bits, rising: 64-bit ones, or Python's where 64 bits are too few.
+        Different integers below 2^bits, in rising order: 64-bit ones, or Python's if 64 bits are too few.
     people
-        For each person, the place in `values` of what they hold.
+        For each person, the index in `values` of the string that they hold.
     bits
-        How long the strings are.
+        The length of the strings.
 
     Example:
         >>> three = BitPopulation.of([0b1100, 0b0001, 0b1100], 4)
@@ -41,13 +41,13 @@ class BitPopulation:
 
     @classmethod
     def of(cls, held: Sequence[int] | NDArray[Any], bits: int) -> BitPopulation:
-        """The population in which each person holds the integer at their place."""
+        """The population of people who hold these integers, one each."""
         values, people = np.unique(np.asarray(held, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
         return cls(values, people, bits)
 
     @classmethod
     def counted(cls, strings: Sequence[int], counts: NDArray[np.int64], bits: int) -> BitPopulation:
-        """The population in which so many people hold each of some different integers.
+        """The population in which `counts` people hold each of these different integers.
 
         Example:
             >>> BitPopulation.counted([9, 4], np.array([1, 2]), 4).people.tolist()
@@ -58,12 +58,12 @@ class BitPopulation:
 
     @property
     def n(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return self.people.size
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """How many people hold each value."""
+        """The number of people who hold each value."""
         return np.bincount(self.people, minlength=self.values.size)
 
     def ranked(self, k: int) -> list[int]:
@@ -75,12 +75,12 @@ class BitPopulation:
         """Bits `start` to `stop` of every value, as integers; `segment(0, s)` are the prefixes of length s."""
         shift, mask = self.bits - stop, (1 << (stop - start)) - 1
         if self.values.dtype == object:
-            found = (self.values >> shift) & mask
-            return found.astype(np.uint64) if stop - start <= 64 else found
+            segments = (self.values >> shift) & mask
+            return segments.astype(np.uint64) if stop - start <= 64 else segments
         return (self.values >> np.uint64(shift)) & np.uint64(mask) if stop > start else np.zeros_like(self.values)
 
     def split(self, sizes: Sequence[float], rng: Random) -> list[BitPopulation]:
-        """The people dealt out at random, in parts that are as large as `sizes` say in proportion.
+        """The people divided at random into parts whose sizes are in proportion to `sizes`.
 
         Example:
             >>> crowd = BitPopulation.counted([1], np.array([100]), 4)

@@ -1,4 +1,4 @@
-"""Searches by longer and longer prefixes: PEM (for sweeps of chapter 4), and PEM1, which adds one bit at a time."""
+"""Searches by growing prefixes: PEM (for the sweeps of chapter 4), and PEM1, which adds one bit at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 
-Asked = Callable[..., GroupAnswers]
+MakeAnswers = Callable[..., GroupAnswers]
 """Makes the answers of people: `DrawnAnswers` or `ReportedAnswers`."""
 
 
@@ -24,7 +24,7 @@ def search_prefixes(
     k: int,
     epsilon: float,
     rng: Random,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
     threshold: float | None = None,
     known: bool = False,
 ) -> FoundValues:
@@ -33,17 +33,17 @@ def search_prefixes(
     Parameters
     ----------
     population
-        Who is asked.
+        The people.
     lengths
         The length of the prefixes that each group reports; the last is that of the whole values.
     k, epsilon, rng
-        As of `hubbub.simulate.find_top`.
-    asked
-        How answers are made.
+        As in `hubbub.simulate.find_top`.
+    make_answers
+        The class that simulates the answers of a group.
     threshold
-        Where it is given, only prefixes whose share is estimated above it are kept.
+        If given, only prefixes with an estimated share of at least this are extended.
     known
-        Whether the prefixes that the last group extends are the true ones, as Table 4.3 has it.
+        Whether the last group extends the true prefixes, as in Table 4.3.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
@@ -56,7 +56,7 @@ def search_prefixes(
         if known and longer == population.bits and length:
             truth = [value >> (population.bits - length) for value in population.ranked(k)]
             prefixes = np.unique(np.array(truth, dtype=prefixes.dtype))
-        answers = asked(group.segment(0, longer), group.people, epsilon, rng)
+        answers = make_answers(group.segment(0, longer), group.people, epsilon, rng)
         wide = longer > 64 and prefixes.dtype != object
         candidates = Extensions(prefixes.astype(object) if wide else prefixes, longer - length)
         prefixes, supports = answers.best(candidates, k)
@@ -74,7 +74,7 @@ def pem1(
     k: int,
     epsilon: float,
     rng: Random,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
     divided: bool = True,
     threshold: float | None = None,
 ) -> FoundValues:
@@ -82,11 +82,11 @@ def pem1(
 
     Parameters
     ----------
-    population, k, epsilon, rng, asked, threshold
-        As of `search_prefixes`.
+    population, k, epsilon, rng, make_answers, threshold
+        As in `search_prefixes`.
     divided
-        Whether every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. Else everyone
-        spends half on a prefix and half on the whole value, from which the shares are estimated, as it was published.
+        If true, every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. If false,
+        everyone spends half on a prefix and half on the whole value, from which shares are estimated, as published.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 5000], np.array([300_000, 200_000]), 16)
@@ -99,9 +99,11 @@ def pem1(
     """
     lengths = range(min(math.ceil(math.log2(k)) + 1, population.bits), population.bits + 1)
     spent = epsilon if divided else epsilon / 2
-    found = search_prefixes(population, lengths, k=k, epsilon=spent, rng=rng, asked=asked, threshold=threshold)
-    if divided or not found.values:
-        return found
-    values = np.array(found.values, dtype=population.values.dtype)
-    final = asked(population.values, population.people, epsilon / 2, rng)
+    candidates = search_prefixes(
+        population, lengths, k=k, epsilon=spent, rng=rng, make_answers=make_answers, threshold=threshold
+    )
+    if divided or not candidates.values:
+        return candidates
+    values = np.array(candidates.values, dtype=population.values.dtype)
+    final = make_answers(population.values, population.people, epsilon / 2, rng)
     return best_values(values, final.shares(final.support(values)), k)

@@ -1,4 +1,4 @@
-"""PrivTrie: a trie of characters, whose nodes are asked about by batches of people until they pass a threshold."""
+"""PrivTrie: a trie of characters; batches of people report on a node until its estimate passes a threshold."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
-from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import MakeAnswers
 
 CHARACTER = 8
 """The bits of a character: an alphabet of 2^8 (section 4.4.2)."""
 
 
 def batch_size(n: int, epsilon: float) -> int:
-    """How many people a batch has: max(n/1000, 800/eps^2), and no more than there are.
+    """The number of people in a batch: max(n/1000, 800/eps^2), at most n.
 
     Example:
         >>> batch_size(1_000_000, 2.0), batch_size(100_000, 0.5)
@@ -37,35 +37,35 @@ def priv_trie(
     k: int,
     epsilon: float,
     rng: Random,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
     divided: bool = False,
     printed: bool = True,
     threshold: float | None = None,
 ) -> FoundValues:
-    """Common values by PrivTrie; the k largest of those that it finds, which may be fewer.
+    """Up to k common values by PrivTrie, those with the largest estimates.
 
-    A prefix is taken for common when its estimated count is above 4 n / (eps sqrt(N)), N the people asked about it so
-    far, and is then extended by a character. At each length the k prefixes of the largest estimates are extended, so
-    that it ends where chance passes the threshold too often. The final step that makes estimates consistent is left
-    out, as in chapter 4.
+    A prefix counts as common when its estimated count is above 4 n / (eps sqrt(N)), where N people have reported on it
+    so far, and is then extended by a character. At each length only the k prefixes with the largest estimates are
+    extended, so that the search ends even if many prefixes pass the threshold by chance. The final step that makes
+    estimates consistent is left out, as in chapter 4.
 
     Parameters
     ----------
     population, k, epsilon, rng
-        As of `search_prefixes`.
-    asked
-        How the answers of divided people are made; what the others answer takes no hash.
+        As in `search_prefixes`.
+    make_answers
+        The class that simulates the answers of divided people; undivided people use randomised response, not OLH.
     divided
-        Whether everyone is asked once, by OLH, for the prefix of one length, with the whole epsilon: then a length
-        takes batches until k of its prefixes are above the threshold, or its part of the people is used up. Else, as
-        published, a person answers yes or no for many prefixes, none of which begins with another, by randomised
-        response with half of epsilon each: the value that a person holds begins with at most one of them.
+        If true, everyone reports once, by OLH, the prefix of one length, with the whole epsilon; a length takes batches
+        until k of its prefixes are above the threshold, or its part of the people is used up. If false, as published, a
+        person answers yes or no for many prefixes, none of which begins with another, by randomised response with half
+        of epsilon each: a person's value begins with at most one of them.
     printed
-        Whether the eps of that threshold is all that a person spends, as printed. What a person spends on one of many
-        prefixes is half of it, so that this is two standard deviations, which chance passes all the time. Else the
-        threshold is four standard deviations.
+        If true, the eps of the threshold is all that a person spends, as printed. As a person spends half of it on one
+        of many prefixes, this is two standard deviations, which is often passed by chance. If false, the threshold is
+        four standard deviations.
     threshold
-        Where it is given, only values whose share is estimated above it are told.
+        If given, only values with an estimated share of at least this are returned.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 50000], np.array([300_000, 200_000]), 16)
@@ -81,24 +81,24 @@ def priv_trie(
         bar = 4 / epsilon if printed else 4 * math.sqrt(rate * (1 - rate)) / (2 * rate - 1)
         return _published(population, k, batch_size(population.n, epsilon), rate, bar, rng).above(threshold)
     bar = 4 / epsilon if printed else 4 * math.sqrt(OLH(epsilon=epsilon, domain=2).variance(1))
-    return _divided(population, k, epsilon, bar, rng, asked).above(threshold)
+    return _divided(population, k, epsilon, bar, rng, make_answers).above(threshold)
 
 
 def _published(population: BitPopulation, k: int, batch: int, rate: float, bar: float, rng: Random) -> FoundValues:
-    """`bar` is the threshold of a share, times the root of how many reports there are."""
+    """The undivided search. `bar` is the threshold of a share, times the square root of the number of reports."""
     draw = generator(rng)
     people = draw.permutation(population.people)
-    prefixes, asked_before = np.zeros(1, dtype=population.values.dtype), np.zeros(1, dtype=np.int64)
+    prefixes, people_used = np.zeros(1, dtype=population.values.dtype), np.zeros(1, dtype=np.int64)
     for length in range(CHARACTER, population.bits + CHARACTER, CHARACTER):
         stop = min(length, population.bits)
         bits = stop - (length - CHARACTER)
-        found: list[tuple[float, int, int]] = []
+        passed: list[tuple[float, int, int]] = []  # estimated share, prefix, people used
         codes = population.segment(0, stop)
-        for prefix, offset in zip(prefixes.tolist(), asked_before.tolist(), strict=True):
+        for prefix, offset in zip(prefixes.tolist(), people_used.tolist(), strict=True):
             batches = (population.n - offset) // batch
             if batches < 1:
                 continue
-            # How many of each batch hold each child, and how many of it say yes.
+            # The number of people of each batch who hold each child, and the number who answer yes.
             children = (codes >> bits) == prefix if codes.dtype == object else codes >> np.uint64(bits) == prefix
             child = np.full(len(codes), -1)
             child[children] = (codes[children] & ((1 << bits) - 1)).astype(np.int64)
@@ -106,24 +106,27 @@ def _published(population: BitPopulation, k: int, batch: int, rate: float, bar: 
             cells = np.repeat(np.arange(batches), batch)[held >= 0] * (1 << bits) + held[held >= 0]
             holders = np.bincount(cells, minlength=batches << bits).reshape(batches, 1 << bits)
             yes = draw.binomial(batch, 1 - rate, size=holders.shape)
-            some = holders > 0
-            yes[some] = draw.binomial(holders[some], rate) + draw.binomial(batch - holders[some], 1 - rate)
+            held_cells = holders > 0
+            held_by = holders[held_cells]
+            yes[held_cells] = draw.binomial(held_by, rate) + draw.binomial(batch - held_by, 1 - rate)
             reports = batch * np.arange(1, batches + 1)[:, None]
             shares = (np.cumsum(yes, axis=0) / reports - (1 - rate)) / (2 * rate - 1)
             above = shares > bar / np.sqrt(reports)
             for more in np.flatnonzero(above.any(axis=0)):
                 first = int(above[:, more].argmax())
-                told = shares[-1 if stop == population.bits else first, more]  # in the end, by everyone who is left
-                found.append((float(told), (prefix << bits) | int(more), offset + (first + 1) * batch))
-        found.sort(reverse=True)
-        if not found:
+                share = shares[-1 if stop == population.bits else first, more]  # the last length uses all people left
+                passed.append((float(share), (prefix << bits) | int(more), offset + (first + 1) * batch))
+        passed.sort(reverse=True)
+        if not passed:
             return FoundValues([], np.zeros(0))
-        prefixes = np.array([code for _, code, _ in found[:k]], dtype=population.values.dtype)
-        asked_before = np.array([used for _, _, used in found[:k]])
-    return best_values(prefixes, np.array([share for share, _, _ in found[:k]]), k)
+        prefixes = np.array([code for _, code, _ in passed[:k]], dtype=population.values.dtype)
+        people_used = np.array([used for _, _, used in passed[:k]])
+    return best_values(prefixes, np.array([share for share, _, _ in passed[:k]]), k)
 
 
-def _divided(population: BitPopulation, k: int, epsilon: float, bar: float, rng: Random, asked: Asked) -> FoundValues:
+def _divided(
+    population: BitPopulation, k: int, epsilon: float, bar: float, rng: Random, make_answers: MakeAnswers
+) -> FoundValues:
     levels = -(-population.bits // CHARACTER)
     batch = batch_size(population.n, epsilon)
     people = generator(rng).permutation(population.people)
@@ -137,7 +140,7 @@ def _divided(population: BitPopulation, k: int, epsilon: float, bar: float, rng:
         supports, n = np.zeros(len(candidates), dtype=np.int64), 0
         while n < most:
             size = min(batch, most - n)
-            answers = asked(codes, people[n : n + size], epsilon, rng)
+            answers = make_answers(codes, people[n : n + size], epsilon, rng)
             supports += answers.support(candidates.astype(codes.dtype))
             n += size
             shares = (supports / n - answers.q) / (answers.p - answers.q)

@@ -1,4 +1,4 @@
-"""Answers as they are deployed: everyone's OLH report is made, and every candidate's support is counted."""
+"""Answers as in deployment: everyone's OLH report is made, and every candidate's support is counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 class ReportedAnswers(GroupAnswers):
-    """Answers that are real reports, of codes of at most 64 bits.
+    """The answers of a group as real reports, of codes of at most 64 bits.
 
     Example:
         >>> people = np.repeat([0, 1], [6000, 4000])
@@ -51,8 +51,8 @@ class ReportedAnswers(GroupAnswers):
         return np.asarray(codes[np.arange(len(codes)), supports.argmax(axis=1)])
 
     def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        seeds, told = self._reports.public["seed"], self._reports.private["bucket"]
-        return np.array([bucket(hash32(seeds, code, self._olh.hash), self._olh.buckets) == told for code in codes])
+        seeds, buckets = self._reports.public["seed"], self._reports.private["bucket"]
+        return np.array([bucket(hash32(seeds, code, self._olh.hash), self._olh.buckets) == buckets for code in codes])
 
     def _listed(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         return np.concatenate([self.support(codes[at : at + _BLOCK]) for at in range(0, len(codes), _BLOCK)])

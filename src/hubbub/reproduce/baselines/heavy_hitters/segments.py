@@ -1,4 +1,4 @@
-"""Values cut into segments."""
+"""Cutting values into segments, and shortening them for a hash function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PRIME = (1 << 61) - 1
 
 
 def cuts_of(bits: int, segments: int) -> list[tuple[int, int]]:
-    """Where each of so many segments of nearly equal length starts and stops.
+    """The start and the end of each of `segments` segments of nearly equal length.
 
     Example:
         >>> cuts_of(10, 3)
@@ -23,7 +23,7 @@ def cuts_of(bits: int, segments: int) -> list[tuple[int, int]]:
 
 
 def short_codes(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Values of any length as codes of 61 bits for a hash function: modulo a prime.
+    """Values of any length as codes of 61 bits for a hash function: their remainders modulo a prime.
 
     Example:
         >>> short_codes(np.array([1 << 70, 3], dtype=object)).tolist()

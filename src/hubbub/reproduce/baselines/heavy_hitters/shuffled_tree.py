@@ -1,4 +1,4 @@
-"""TreeHist over shuffled reports: everybody reports in every round, and the central epsilon is divided by rounds."""
+"""TreeHist over shuffled reports: everyone reports in every round, and the central epsilon is divided by the rounds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
 from hubbub.reproduce.baselines.shuffled.comparators import ByOracle, HistogramMethod, HistogramSetting
 
 BITS = 8
-"""How many bits a round adds: a character."""
+"""The bits that a round adds: a character."""
 Shares = Callable[[HistogramMethod, NDArray[np.int64], Random], NDArray[np.float64]]
 
 
 def drawn_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-    """The estimated shares, from sums of reports that are drawn.
+    """The estimated shares; the sums of reports are drawn from their distribution.
 
     Example:
         >>> from hubbub import GRR

@@ -13,11 +13,11 @@ from hubbub.reproduce.baselines.heavy_hitters.answers import DrawnAnswers
 from hubbub.reproduce.baselines.heavy_hitters.candidates import Extensions
 from hubbub.reproduce.baselines.heavy_hitters.found_values import FoundValues, best_values
 from hubbub.reproduce.baselines.heavy_hitters.population import BitPopulation
-from hubbub.reproduce.baselines.heavy_hitters.prefixes import Asked
+from hubbub.reproduce.baselines.heavy_hitters.prefixes import MakeAnswers
 from hubbub.reproduce.baselines.heavy_hitters.segments import cuts_of
 
 SHARES = (0.45, 0.45, 0.1)
-"""Of the people, where they are divided: who reports a segment, a pair of segments, the whole value."""
+"""The parts of divided people that report a segment, a pair of segments, and the whole value."""
 Pairs = dict[tuple[int, int], NDArray[np.float64]]
 """For two segments, the estimated share of each pair of their candidates."""
 Segments = list[NDArray[Any]]
@@ -25,7 +25,7 @@ Segments = list[NDArray[Any]]
 
 
 def pair_segments(bits: int, k: int, query_limit: int) -> int:
-    """The fewest segments whose values, and then the pairs of k candidates of each, keep within a number of queries.
+    """The fewest segments for which their values, and the pairs of k candidates of each, keep the limit on queries.
 
     Example:
         >>> pair_segments(64, 32, 1 << 20), pair_segments(160, 16, 1 << 20)
@@ -45,7 +45,7 @@ def segment_pairs(
     epsilon: float,
     query_limit: int,
     rng: Random,
-    asked: Asked = DrawnAnswers,
+    make_answers: MakeAnswers = DrawnAnswers,
     divided: bool = False,
     threshold: float | None = None,
 ) -> FoundValues:
@@ -56,12 +56,12 @@ def segment_pairs(
 
     Parameters
     ----------
-    population, k, epsilon, rng, asked, query_limit, threshold
-        As of `multiple_channels`.
+    population, k, epsilon, rng, make_answers, query_limit, threshold
+        As in `multiple_channels`.
     divided
-        Whether 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
-        whole epsilon (section 4.4.2). Else everyone reports two segments and the whole value, with a third of epsilon
-        each.
+        If true, 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
+        whole epsilon (section 4.4.2). If false, everyone reports two segments and the whole value, with a third of
+        epsilon each.
 
     Example:
         >>> crowd = BitPopulation.counted([77, 50000], np.array([30_000, 20_000]), 16)
@@ -75,23 +75,25 @@ def segment_pairs(
     cuts = cuts_of(population.bits, pair_segments(population.bits, k, query_limit))
     if divided:
         segment_people, pair_people, final = population.split(SHARES, rng)
-        candidates = _segments_alone(segment_people, cuts, k, epsilon, rng, asked)
-        pairs = _pairs_alone(pair_people, cuts, candidates, epsilon, rng, asked)
+        candidates = _segments_alone(segment_people, cuts, k, epsilon, rng, make_answers)
+        pairs = _pairs_alone(pair_people, cuts, candidates, epsilon, rng, make_answers)
     else:
         final, epsilon = population, epsilon / 3
-        candidates, pairs = _both(population, cuts, k, epsilon, rng, asked)
+        candidates, pairs = _both(population, cuts, k, epsilon, rng, make_answers)
     lengths = [stop - start for start, stop in cuts]
     values = _put_together(candidates, pairs, lengths, k, population.values.dtype, query_limit)
-    tested = asked(final.values, final.people, epsilon, rng)
+    tested = make_answers(final.values, final.people, epsilon, rng)
     return best_values(values, tested.shares(tested.support(values)), k).above(threshold)
 
 
 def _segments_alone(
-    people: BitPopulation, cuts: list[tuple[int, int]], k: int, epsilon: float, rng: Random, asked: Asked
+    people: BitPopulation, cuts: list[tuple[int, int]], k: int, epsilon: float, rng: Random, make_answers: MakeAnswers
 ) -> Segments:
     groups = people.split([1.0] * len(cuts), rng)
     return [
-        asked(people.segment(*cut), group.people, epsilon, rng).best(Extensions.everything(cut[1] - cut[0]), k)[0]
+        make_answers(people.segment(*cut), group.people, epsilon, rng).best(Extensions.everything(cut[1] - cut[0]), k)[
+            0
+        ]
         for group, cut in zip(groups, cuts, strict=True)
     ]
 
@@ -102,35 +104,37 @@ def _pairs_alone(
     candidates: Segments,
     epsilon: float,
     rng: Random,
-    asked: Asked,
+    make_answers: MakeAnswers,
 ) -> Pairs:
     couples = list(combinations(range(len(cuts)), 2))
     shares = {}
     for group, (i, j) in zip(people.split([1.0] * len(couples), rng), couples, strict=True):
         width = np.uint64(cuts[j][1] - cuts[j][0])
         codes = (people.segment(*cuts[i]) << width) | people.segment(*cuts[j])
-        answers = asked(codes, group.people, epsilon, rng)
+        answers = make_answers(codes, group.people, epsilon, rng)
         every = ((candidates[i][:, None] << width) | candidates[j][None, :]).ravel()
         shares[i, j] = answers.shares(answers.support(every)).reshape(len(candidates[i]), -1)
     return shares
 
 
 def _both(
-    people: BitPopulation, cuts: list[tuple[int, int]], k: int, epsilon: float, rng: Random, asked: Asked
+    people: BitPopulation, cuts: list[tuple[int, int]], k: int, epsilon: float, rng: Random, make_answers: MakeAnswers
 ) -> tuple[Segments, Pairs]:
-    """Candidates and pairs where everyone reports two segments, one after the other: a pair's share is the mean of the
-    product of what the two reports say of its halves."""
+    """Candidates and pairs if everyone reports two segments in turn.
+
+    The share of a pair is the mean, over people, of the product of the estimates from the two reports.
+    """
     couples = list(combinations(range(len(cuts)), 2))
     groups = dict(zip(couples, people.split([1.0] * len(couples), rng), strict=True))
     candidates, supporters = [], {}
     for segment, cut in enumerate(cuts):
-        mine = [couple for couple in couples if segment in couple]
-        held = np.concatenate([groups[couple].people for couple in mine])
-        answers = asked(people.segment(*cut), held, epsilon, rng)
+        own_couples = [couple for couple in couples if segment in couple]
+        reporting = np.concatenate([groups[couple].people for couple in own_couples])
+        answers = make_answers(people.segment(*cut), reporting, epsilon, rng)
         codes, _ = answers.best(Extensions.everything(cut[1] - cut[0]), k)
         candidates.append(codes)
-        ends = np.cumsum([groups[couple].n for couple in mine])[:-1]
-        for couple, part in zip(mine, np.split(answers.supporters(codes), ends, axis=1), strict=True):
+        ends = np.cumsum([groups[couple].n for couple in own_couples])[:-1]
+        for couple, part in zip(own_couples, np.split(answers.supporters(codes), ends, axis=1), strict=True):
             supporters[couple, segment] = np.packbits(part, axis=1)
     p, q = answers.p, answers.q
     shares = {}
@@ -147,7 +151,7 @@ def _both(
 def _put_together(
     candidates: Segments, pairs: Pairs, lengths: list[int], k: int, kind: Any, query_limit: int
 ) -> NDArray[Any]:
-    """The values all of whose pairs are among the best t of their two segments: the smallest t that gives over k."""
+    """The values all of whose pairs are among the best t of their two segments, for the smallest t with more than k."""
     most = max(shares.size for shares in pairs.values())
     few, enough = k - 1, k
     while len(rows := _linked(candidates, pairs, enough, query_limit)) <= k and enough < most:
@@ -168,7 +172,7 @@ def _put_together(
 
 
 def _linked(candidates: Segments, pairs: Pairs, t: int, most: int) -> NDArray[np.int64]:
-    """A row a value whose pairs are all among the best t: the place of its candidate in each segment."""
+    """A row for each value whose pairs are all among the best t: the index of its candidate in each segment."""
     linked = {couple: shares >= np.sort(shares, axis=None)[-min(t, shares.size)] for couple, shares in pairs.items()}
     rows = np.arange(len(candidates[0]))[:, None]
     for segment in range(1, len(candidates)):

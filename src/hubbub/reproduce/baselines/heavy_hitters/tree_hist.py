@@ -1,4 +1,4 @@
-"""TreeHist: a binary tree of prefixes, pruned by a threshold, over a count sketch whose cells are told in one bit."""
+"""TreeHist: a binary tree of prefixes, pruned by a threshold, over a count sketch with one-bit reports."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ROWS = 8
 
 
 class CountSketchAnswers:
-    """One bit a person: an entry of the Hadamard transform of their row of a count sketch, told with probability p.
+    """One bit a person: an entry of the Hadamard transform of a row of a count sketch, true with probability p.
 
-    A person has one of the rows, whose hash puts their code in a cell with a sign. The server transforms each row's
-    bits back; a code's share is the median over the rows of its cell's. Variance of one row of n reports: 1/(n (2p -
-    1)^2).
+    A person is assigned to one of the rows, whose hash maps their code to a cell and a sign. The server inverts the
+    transform of each row. The estimated share of a code is the median of its cell over the rows. The variance of one
+    row of n reports is 1/(n (2p - 1)^2).
 
     Parameters
     ----------
     codes
         The code of each person.
     epsilon
-        What each bit spends.
+        The epsilon of each bit.
     rng
-        The people's randomness, and that of the hashes.
+        The randomness of the people and of the hashes.
 
     Example:
         >>> held = np.repeat(np.uint64([5, 900]), [60_000, 40_000])
@@ -58,13 +58,13 @@ class CountSketchAnswers:
             cells, signs = self._place(row, codes[people])
             entries = rng.below(self.width, people.size)
             parity = np.bitwise_count(cells & entries) & 1
-            told = signs * np.where(parity, -1, 1) * np.where(rng.uint64(people.size) < rate * 2.0**64, 1, -1)
-            sums = np.bincount(entries, weights=told, minlength=self.width)
+            bits = signs * np.where(parity, -1, 1) * np.where(rng.uint64(people.size) < rate * 2.0**64, 1, -1)
+            sums = np.bincount(entries, weights=bits, minlength=self.width)
             self._sums[row] = walsh_hadamard(sums) * self.sigma / max(1, people.size)
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of an estimated share that is near 0: that of the median of the rows."""
+        """The standard deviation of an estimated share near 0: that of the median of the rows."""
         return self.sigma * math.sqrt(math.pi / 2 / max(1, self.n))
 
     def shares(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -89,19 +89,19 @@ def tree_hist(
     divided: bool = False,
     threshold: float | None = None,
 ) -> FoundValues:
-    """Common values by TreeHist; the k largest of those that it finds.
+    """Up to k common values by TreeHist, those with the largest estimates.
 
-    A group of people for each length of prefix, one bit longer than the last. A prefix is kept where its estimated
-    share is so large that among those tested one is expected to pass by chance (the sensitivity threshold of section
-    4.3.2: the text has no constants of the published threshold), and at most sqrt(n) are. What is left at full length
-    is then tested.
+    There is a group of people for each length of prefix, which grows by one bit. A prefix is kept if its estimated
+    share is above the sensitivity threshold of section 4.3.2, which one of the tested prefixes is expected to pass by
+    chance (the text does not give the constants of the published threshold); at most sqrt(n) are kept. The values that
+    are left at full length are then tested.
 
     Parameters
     ----------
     population, k, epsilon, rng, threshold
-        As of `search_prefixes`.
+        As in `search_prefixes`.
     divided
-        Whether a tenth of the people tests with the whole epsilon, and the others spend it on their prefix; else
+        If true, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. If false,
         everyone spends half on each, as published.
 
     Example:

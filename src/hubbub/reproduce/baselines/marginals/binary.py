@@ -1,4 +1,4 @@
-"""Attributes as bits: FT, which reports a Fourier coefficient of them, and BE, which is CALM on them."""
+"""Methods on the bits of attributes: FT, which reports a Fourier coefficient, and BE, which is CALM on bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method of chapter 6 is given and what it gives back; CALM itself, and the two ends of the scale."""
+"""The task and the answers of a method of chapter 6; CALM itself, and the worst and best conceivable methods."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Answers = dict[Attributes, Floats]
 
 @dataclass(frozen=True, eq=False)
 class MarginalTask:
-    """Records, what a person's reports may spend, and the marginals that are wanted.
+    """The task of a method: records, the budget of a person, and the marginals to estimate.
 
     Parameters
     ----------
     records, sizes
-        A row a person with a code for each attribute, and how many values each attribute has.
+        A row of codes for each person, a code for each attribute, and the number of values of each attribute.
     epsilon
-        What all reports of a person spend together.
+        The budget of all reports of a person together.
     k
-        How many attributes the wanted marginals have.
+        The number of attributes of a marginal.
     queries
-        The wanted marginals.
+        The marginals to estimate.
     """
 
     records: Codes
@@ -39,7 +39,7 @@ class MarginalTask:
     queries: Sequence[Attributes]
 
     def shape(self, attributes: Attributes) -> tuple[int, ...]:
-        """Of the table of some attributes.
+        """The shape of the table of these attributes.
 
         Example:
             >>> MarginalTask(np.zeros((1, 2), dtype=np.int64), (2, 3), 1.0, 2, [(0, 1)]).shape((0, 1))
@@ -49,7 +49,7 @@ class MarginalTask:
 
 
 class MarginalMethod(Protocol):
-    """Estimates the wanted marginals."""
+    """A function that estimates the marginals of a task."""
 
     def __call__(self, task: MarginalTask, rng: Random) -> Answers: ...
 
@@ -68,7 +68,7 @@ def calm(task: MarginalTask, rng: Random) -> Answers:
 
 
 def uniform(task: MarginalTask, rng: Random) -> Answers:
-    """Every cell alike, whatever people hold.
+    """The uniform table, independent of the records.
 
     Example:
         >>> task = MarginalTask(np.zeros((9, 2), dtype=np.int64), (2, 2), 1.0, 2, [(0, 1)])

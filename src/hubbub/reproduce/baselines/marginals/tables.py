@@ -59,7 +59,7 @@ def all_marginals(task: MarginalTask, rng: Random) -> Answers:
 
 
 def _shares(task: MarginalTask, values: np.ndarray, cells: int, rng: Random) -> Floats:
-    """Estimated shares of the cells, by the oracle that errs least."""
+    """Estimated shares of the cells, by the oracle with the smallest variance."""
     oracle = adaptive(epsilon=task.epsilon, domain=cells, most_bytes=MOST_CELLS)
     if isinstance(oracle, GRR):
         return np.asarray(oracle.estimate(oracle.accumulate(oracle.randomize(values, rng))).value)

@@ -1,4 +1,4 @@
-"""AUE, appended unary encoding: everyone adds to each value's total at random, and one to the total of their own."""
+"""AUE, appended unary encoding: everyone adds 1 to the total of their value, and 1 to every total at random."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALE = 1 << 32
 
 @dataclass(frozen=True)
 class AUE:
-    """Shares of a domain from shuffled reports that protect nobody before the shuffle.
+    """Shares of a domain from shuffled reports, which are not private before the shuffle.
 
     A report is a number for each value: 1 for one's own and 0 for the others, to each of which 1 is added with
     probability p = 1 - 200 ln(4/delta) / (epsilon^2 n). It has no local epsilon: a 2 gives its sender away. The totals
@@ -26,11 +26,11 @@ class AUE:
     Parameters
     ----------
     epsilon, delta
-        What the shuffled batch is to guarantee.
+        The guarantee of the shuffled batch.
     n
-        How many people report: at least 200 ln(4/delta) / epsilon^2.
+        The number of people: at least 200 ln(4/delta) / epsilon^2.
     domain
-        How many values there are.
+        The number of values.
 
     Example:
         >>> aue = AUE(epsilon=1.0, delta=1e-6, n=100_000, domain=4)
@@ -57,7 +57,7 @@ class AUE:
 
     @property
     def chance(self) -> float:
-        """With which probability 1 is added to a number."""
+        """The probability that 1 is added to a number."""
         return 1 - fewest_people(self.epsilon, self.delta) / self.n
 
     @property
@@ -73,7 +73,7 @@ class AUE:
         return reports
 
     def drawn_totals(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.int64]:
-        """The totals of people of whom so many hold each value, from their exact distribution."""
+        """The totals of a population with these counts of values, drawn from their exact distribution."""
         return np.asarray(counts + generator(rng).binomial(self.n, self.chance, len(counts)))
 
     def estimate(self, totals: NDArray[np.integer]) -> NDArray[np.float64]:

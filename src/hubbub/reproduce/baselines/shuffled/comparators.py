@@ -1,4 +1,4 @@
-"""The methods of Figures 9.3 and 9.4 by name: each makes, for a setting, something that estimates shares."""
+"""The methods of Figures 9.3 and 9.4 by name: functions from a setting to a method that estimates shares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hubbub.reproduce.baselines.shuffled.formulas import printed_rap, printed_ra
 
 
 class HistogramSetting(NamedTuple):
-    """A central epsilon and delta for n people and so many values.
+    """A central epsilon and delta, the number of people and the number of values.
 
     Example:
         >>> HistogramSetting(0.5, 1e-9, n=1000, domain=10).n
@@ -34,10 +34,10 @@ class HistogramSetting(NamedTuple):
 
 
 class HistogramMethod(Protocol):
-    """What estimates the shares of all values of people of whom so many hold each."""
+    """Estimates the shares of all values, for a population given by the count of each value."""
 
     def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-        """Estimated shares; what the reports add up to is drawn from its exact distribution."""
+        """Estimated shares; the sums of reports are drawn from their exact distribution."""
         ...
 
     def error(self, counts: NDArray[np.int64]) -> float:
@@ -58,7 +58,7 @@ class ByOracle:
     oracle: FrequencyOracle
 
     def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-        """Of GRR by those who tell the truth and those who draw any value, of the others value by value."""
+        """GRR's supports come from true reports and uniform ones; those of other oracles are independent by value."""
         draw, n = generator(rng), int(counts.sum())
         p, q = (float(rate) for rate in self.oracle.rates)
         if isinstance(self.oracle, GRR):
@@ -87,7 +87,7 @@ class ByAppending:
     aue: AUE
 
     def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-        """From totals that are drawn."""
+        """Estimated from drawn totals."""
         return self.aue.estimate(self.aue.drawn_totals(counts, rng))
 
     def error(self, counts: NDArray[np.int64]) -> float:
@@ -97,7 +97,7 @@ class ByAppending:
 
 @dataclass(frozen=True)
 class ByLaplace:
-    """Shares by a curator who knows everything: Laplace noise of 2/epsilon on every count.
+    """Shares by a trusted curator: Laplace noise of scale 2/epsilon on every count.
 
     Example:
         >>> ByLaplace(1.0).shares(np.array([7000, 3000]), Random(seed=1)).round(1).tolist()
@@ -107,7 +107,7 @@ class ByLaplace:
     epsilon: float
 
     def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-        """From noisy counts."""
+        """The noisy counts, as shares."""
         return np.asarray((counts + generator(rng).laplace(0.0, 2 / self.epsilon, len(counts))) / counts.sum())
 
     def error(self, counts: NDArray[np.int64]) -> float:
@@ -128,7 +128,7 @@ class ByGuess:
         return np.full(len(counts), 1 / len(counts))
 
     def error(self, counts: NDArray[np.int64]) -> float:
-        """How far it is off."""
+        """The mean squared error of the guess."""
         return float(((counts / counts.sum() - 1 / len(counts)) ** 2).mean())
 
 
@@ -139,14 +139,14 @@ def _appended(setting: HistogramSetting) -> HistogramMethod | None:
 
 
 COMPARATORS: dict[str, Callable[[HistogramSetting], HistogramMethod | None]] = {
-    "SH": lambda given: ByOracle(printed_sh(given.epsilon, given.n, given.delta, given.domain)),
+    "SH": lambda setting: ByOracle(printed_sh(setting.epsilon, setting.n, setting.delta, setting.domain)),
     "AUE": _appended,
-    "RAP": lambda given: ByOracle(printed_rap(given.epsilon, given.n, given.delta, given.domain)),
-    "RAP_R": lambda given: ByOracle(printed_rap_r(given.epsilon, given.n, given.delta, given.domain)),
-    "SOLH": lambda given: ByOracle(printed_solh(given.epsilon, given.n, given.delta, given.domain)),
-    "OLH": lambda given: ByOracle(OLH(epsilon=given.epsilon, domain=given.domain)),
-    "Had": lambda given: ByOracle(Hadamard(epsilon=given.epsilon, domain=given.domain)),
-    "Lap": lambda given: ByLaplace(given.epsilon),
-    "Base": lambda given: ByGuess(),
+    "RAP": lambda setting: ByOracle(printed_rap(setting.epsilon, setting.n, setting.delta, setting.domain)),
+    "RAP_R": lambda setting: ByOracle(printed_rap_r(setting.epsilon, setting.n, setting.delta, setting.domain)),
+    "SOLH": lambda setting: ByOracle(printed_solh(setting.epsilon, setting.n, setting.delta, setting.domain)),
+    "OLH": lambda setting: ByOracle(OLH(epsilon=setting.epsilon, domain=setting.domain)),
+    "Had": lambda setting: ByOracle(Hadamard(epsilon=setting.epsilon, domain=setting.domain)),
+    "Lap": lambda setting: ByLaplace(setting.epsilon),
+    "Base": lambda setting: ByGuess(),
 }
-"""Every method of chapter 9, by its formulas; None where it does not apply."""
+"""Every method of chapter 9, by the chapter's formulas; None if it does not apply."""

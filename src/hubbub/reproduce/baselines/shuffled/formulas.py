@@ -1,4 +1,4 @@
-"""From a central epsilon to a mechanism by the formulas of chapter 9, which the numerical bounds improve on."""
+"""From a central epsilon to a mechanism by the formulas of chapter 9; the numerical bounds are better."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def room(epsilon: float, n: int, delta: float) -> float:
 
 
 def printed_sh(epsilon: float, n: int, delta: float, domain: int) -> GRR:
-    """SH: GRR with e^local = M - d + 1; where nothing is amplified, at the central epsilon itself.
+    """SH: GRR with e^local = M - d + 1; if shuffling does not amplify, GRR with the central epsilon itself.
 
     Example:
         >>> printed_sh(0.1, 1000, 1e-9, 50).epsilon
@@ -57,7 +57,7 @@ def printed_rap(epsilon: float, n: int, delta: float, domain: int) -> SUE:
 
 
 def printed_rap_r(epsilon: float, n: int, delta: float, domain: int) -> SUE:
-    """RAP_R: RAP where a person is left out and not replaced, which is RAP with twice the central epsilon.
+    """RAP_R: RAP under removal of a person instead of replacement, which is RAP with twice the central epsilon.
 
     Example:
         >>> printed_rap_r(0.2, 10**6, 1e-9, 100) == printed_rap(0.4, 10**6, 1e-9, 100)
@@ -67,5 +67,5 @@ def printed_rap_r(epsilon: float, n: int, delta: float, domain: int) -> SUE:
 
 
 def _amplified(power: float, times: float, central: float) -> float:
-    """times ln(power), at least the central epsilon: who reports with that needs no shuffle."""
+    """times ln(power), at least the central epsilon, which is reached without a shuffle."""
     return min(max(central, times * math.log(power) if power > 1 else 0.0), _MOST_LOCAL)

@@ -1,4 +1,4 @@
-"""From a central epsilon to a mechanism by the numerical bounds: what is ours in Figures 9.3 and 9.4."""
+"""From a central epsilon to a mechanism by the numerical bounds: our own curves in Figures 9.3 and 9.4."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from hubbub.privacy.amplification.inverse import local_epsilon
 from hubbub.reproduce.baselines.shuffled.comparators import ByOracle, HistogramMethod, HistogramSetting
 
 
-def numerical_sh(given: HistogramSetting) -> HistogramMethod:
+def numerical_sh(setting: HistogramSetting) -> HistogramMethod:
     """GRR with the largest local epsilon that a valid bound allows.
 
     Example:
         >>> numerical_sh(HistogramSetting(0.5, 1e-6, n=10_000, domain=10)).oracle.epsilon > 4
         True
     """
-    return ByOracle(_largest(lambda local: GRR(epsilon=local, domain=given.domain), given))
+    return ByOracle(_largest(lambda local: GRR(epsilon=local, domain=setting.domain), setting))
 
 
-def numerical_rap(given: HistogramSetting) -> HistogramMethod:
-    """Symmetric unary encoding likewise.
+def numerical_rap(setting: HistogramSetting) -> HistogramMethod:
+    """Symmetric unary encoding with the largest local epsilon that a valid bound allows.
 
     Example:
         >>> numerical_rap(HistogramSetting(0.5, 1e-6, n=10_000, domain=10)).oracle.epsilon > 4
         True
     """
-    return ByOracle(_largest(lambda local: SUE(epsilon=local, domain=given.domain), given))
+    return ByOracle(_largest(lambda local: SUE(epsilon=local, domain=setting.domain), setting))
 
 
-def numerical_solh(given: HistogramSetting) -> HistogramMethod:
-    """SOLH likewise, with the number of buckets that gives the smallest variance.
+def numerical_solh(setting: HistogramSetting) -> HistogramMethod:
+    """The same of SOLH, with the number of buckets that gives the smallest variance.
 
     Example:
         >>> numerical_solh(HistogramSetting(0.5, 1e-6, n=100, domain=1000)).oracle.epsilon >= 0.5
@@ -44,16 +44,18 @@ def numerical_solh(given: HistogramSetting) -> HistogramMethod:
     """
 
     def with_bits(bits: int, quick: bool) -> FrequencyOracle:
-        return _largest(lambda local: SOLH(epsilon=local, domain=given.domain, buckets=1 << bits), given, quick)
+        return _largest(lambda local: SOLH(epsilon=local, domain=setting.domain, buckets=1 << bits), setting, quick)
 
-    best = min(range(1, MOST_BUCKET_BITS + 1), key=lambda bits: mean_variance(with_bits(bits, True), given.n))
+    best = min(range(1, MOST_BUCKET_BITS + 1), key=lambda bits: mean_variance(with_bits(bits, True), setting.n))
     return ByOracle(with_bits(best, False))
 
 
-def _largest(make: Callable[[float], FrequencyOracle], given: HistogramSetting, quick: bool = False) -> FrequencyOracle:
-    found = local_epsilon(make, epsilon=given.epsilon, n=given.n, delta=given.delta, quick=quick)
-    assert isinstance(found, FrequencyOracle)
-    return found
+def _largest(
+    make: Callable[[float], FrequencyOracle], setting: HistogramSetting, quick: bool = False
+) -> FrequencyOracle:
+    oracle = local_epsilon(make, epsilon=setting.epsilon, n=setting.n, delta=setting.delta, quick=quick)
+    assert isinstance(oracle, FrequencyOracle)
+    return oracle
 
 
 NUMERICAL: dict[str, Callable[[HistogramSetting], HistogramMethod]] = {

@@ -1,0 +1,199 @@
+"""Checks of the transcripts of devices that remember: their exact epsilon, their distribution, and batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.checks.failure import require
+from hubbub.checks.statistics import FALSE_ALARM, fit, same_counts, smallest
+from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.exact import log_upper
+from hubbub.core.random import Random
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.stateful import Stateful, States, Transcript
+
+STEPS = 3
+VALUES = 3
+_DEVICES = 3_000
+_SINGLES = 250
+_MOST_PUBLICS = 64
+
+
+@lru_cache(maxsize=64)
+def steps_listed(mechanism: Stateful, most: int = STEPS) -> int:
+    """The number of steps, at most `most`, whose transcripts can all be listed; 0 where those of one step are too many.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> steps_listed(BasicRappor(epsilon=2.0, domain=2)), steps_listed(BasicRappor(epsilon=2.0, domain=100))
+        (3, 0)
+    """
+    values = mechanism.example_values(VALUES)
+    public = next(iter(mechanism.publics()))
+    for steps in range(most, 0, -1):
+        varied = [values[step % len(values)] for step in range(steps)]
+        if mechanism.transcripts(public, varied) is not None and mechanism.transcripts(public, values[:1] * steps):
+            return steps
+    return 0
+
+
+def check_transcript_epsilon(mechanism: Stateful, rng_seed: int = 1) -> None:
+    """A device's whole transcript reveals no more of its values than it paid for, exactly.
+
+    That is checked for all histories of values that agree in what is `unhidden`. And the probabilities sum to 1.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> check_transcript_epsilon(BasicRappor(epsilon=2.0, domain=2))
+    """
+    rng, histories = Random(seed=rng_seed), _histories(mechanism)
+    enrolled = mechanism.enroll(8, rng)
+    prices = [_total_price(mechanism, enrolled, history, rng) for history in histories]
+    device_of = {public: device for device, public in enumerate(mechanism.public_of(enrolled).tolist())}
+    for public, device in device_of.items():
+        groups: dict[Hashable, list[int]] = {}
+        for index, history in enumerate(histories):
+            groups.setdefault(mechanism.unhidden(public, history), []).append(index)
+        for group in groups.values():
+            listed = [_listed_transcripts(mechanism, public, histories[index]) for index in group]
+            for chances, index in zip(listed, group, strict=True):
+                require(sum(chances.values()) == 1, f"the transcripts of {histories[index]} have a sum other than 1")
+            worst = _worst_ratio(listed)
+            spent = min(int(prices[index][device]) for index in group)
+            require(
+                worst is not None and log_upper(worst) <= spent / UNITS_PER_EPSILON,
+                f"{len(group)} histories of {len(histories[0])} steps differ by "
+                f"{'a report that only some can make' if worst is None else log_upper(worst)}, "
+                f"and {spent / UNITS_PER_EPSILON} was paid",
+            )
+
+
+def check_transcripts(mechanism: Stateful, rng_seed: int = 1) -> None:
+    """The transcripts that devices send, step by step, are distributed as `transcripts` and `publics` state.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> check_transcripts(BasicRappor(epsilon=2.0, domain=2))
+    """
+    publics = mechanism.publics()
+    require(sum(publics.values()) == 1, "publics() have a sum other than 1")
+    if len(publics) > _MOST_PUBLICS:
+        return
+    p_values = []
+    for number, history in enumerate(_few_histories(mechanism)):
+        rng = Random(seed=rng_seed).child("transcripts", number)
+        states = mechanism.enroll(_DEVICES, rng)
+        drawn = mechanism.public_of(states)
+        transcripts = _transcripts_of_history(mechanism, states, history, rng)
+        for public, chance in publics.items():
+            rows = np.flatnonzero(drawn == public)
+            chances = _listed_transcripts(mechanism, public, history)
+            counts = Counter(transcripts[row] for row in rows.tolist())
+            unknown = [transcript for transcript in counts if transcript not in chances]
+            require(not unknown, f"{history}: a device sends {unknown[:1]}, which transcripts() does not list")
+            observed = np.array([counts[transcript] for transcript in chances])
+            expected = np.array([float(share) for share in chances.values()]) * float(chance) * _DEVICES
+            rest = [_DEVICES - len(rows), _DEVICES * (1 - float(chance))]
+            cells = zip((observed, expected), rest, strict=True)
+            p_values.append(fit(*(np.append(counted, other) for counted, other in cells)))
+    least = smallest(p_values)
+    require(least > FALSE_ALARM, f"devices do not send what transcripts() states: p = {least:.1e}")
+
+
+def check_state_batches(mechanism: Stateful, rng_seed: int = 1) -> None:
+    """A batch of n devices sends what n batches of one send, in distribution.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> check_state_batches(BasicRappor(epsilon=2.0, domain=2))
+    """
+    rng, values = Random(seed=rng_seed), mechanism.example_values(2)
+    steps = min(2, max(1, steps_listed(mechanism)))
+    mixed = [[values[(device + step) % len(values)] for device in range(2 * _SINGLES)] for step in range(steps)]
+    together = _transcripts_of(mechanism, mechanism.enroll(2 * _SINGLES, rng), mixed, rng)
+    p_values = []
+    for half in (0, 1):  # devices with one history, and devices with the other
+        singles = Counter[Transcript]()
+        for _ in range(_SINGLES):
+            history = [[row[half]] for row in mixed]
+            singles[_transcripts_of(mechanism, mechanism.enroll(1, rng), history, rng)[0]] += 1
+        batch = Counter(together[half::2])
+        every = sorted(batch | singles)
+        p_values.append(same_counts(np.array([batch[t] for t in every]), np.array([singles[t] for t in every])))
+    require(smallest(p_values) > FALSE_ALARM, f"a batch is not its singles: p = {smallest(p_values):.1e}")
+
+
+def _histories(mechanism: Stateful) -> list[list[Any]]:
+    steps = steps_listed(mechanism)
+    return [list(history) for history in product(mechanism.example_values(VALUES), repeat=steps)]
+
+
+def _few_histories(mechanism: Stateful) -> list[list[Any]]:
+    """A few histories: one whose value stays, and two whose values change."""
+    values, steps = mechanism.example_values(VALUES), steps_listed(mechanism)
+    orders = ([0] * steps, [0, 1] * steps, [1, *[0] * steps])
+    return [[values[k % len(values)] for k in order[:steps]] for order in orders]
+
+
+def _listed_transcripts(mechanism: Stateful, public: int, history: Sequence[Any]) -> dict[Transcript, Fraction]:
+    chances = mechanism.transcripts(public, history)
+    require(chances is not None, f"transcripts() lists those of some histories, but not of {history}")
+    return chances or {}
+
+
+def _worst_ratio(listed: Sequence[dict[Transcript, Fraction]]) -> Fraction | None:
+    """The largest ratio of a transcript's probabilities; None where one of them is 0."""
+    worst = Fraction(1)
+    for transcript in set().union(*listed):
+        chances = [chances.get(transcript, Fraction(0)) for chances in listed]
+        if max(chances) and not min(chances):
+            return None
+        worst = max(worst, max(chances) / min(chances)) if max(chances) else worst
+    return worst
+
+
+def _total_price(mechanism: Stateful, states: States, history: Sequence[Any], rng: Random) -> NDArray[np.int64]:
+    n = len(states)
+    total = np.zeros(n, dtype=np.int64)
+    for step, value in enumerate(history):
+        total += mechanism.price(states, step, [value] * n)
+        states, _, _ = mechanism.step(states, step, [value] * n, rng, np.ones(n, dtype=bool))
+    return total
+
+
+def _transcripts_of_history(
+    mechanism: Stateful, states: States, history: Sequence[Any], rng: Random
+) -> list[Transcript]:
+    return _transcripts_of(mechanism, states, [[value] * len(states) for value in history], rng)
+
+
+def _transcripts_of(mechanism: Stateful, states: States, history: Sequence[Any], rng: Random) -> list[Transcript]:
+    """The transcript of each device, whose values come step by step."""
+    n = len(states)
+    transcripts: list[list[bytes]] = [[] for _ in range(n)]
+    for step, values in enumerate(history):
+        states, reports, speaks = mechanism.step(states, step, values, rng, np.ones(n, dtype=bool))
+        rows = iter(single_reports(mechanism, reports))
+        for device, speaking in enumerate(speaks.tolist()):
+            transcripts[device].append(next(rows) if speaking else b"")
+    return [tuple(transcript) for transcript in transcripts]
+
+
+def single_reports(mechanism: Stateful, reports: Reports) -> list[bytes]:
+    """The bare bytes of each report.
+
+    Example:
+        >>> from hubbub import BasicRappor
+        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
+        >>> len(single_reports(rappor, rappor.randomize([0, 3], Random(seed=1))))
+        2
+    """
+    return [reports[row : row + 1].to_bare() for row in range(len(reports))]
