@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -34,10 +35,18 @@ def test_examples_of_the_documents_run(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_documents_lead_somewhere(page: Path) -> None:
-    import re
-
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_that_the_maps_name_are_there(page: str) -> None:
+    """Names of files, from the root, from the package, or of the browser's client."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    names = re.findall(r"(?<![\w/.])((?:\w+/)+\w+\.(?:py|ts|md|json|sh))(?!\w)", text)
+    assert len(names) > 10
+    homes = [ROOT, ROOT / "src" / "hubbub", ROOT / "clients" / "js" / "src"]
+    assert [name for name in names if not any((home / name).exists() for home in homes)] == []
 
 
 def undocumented(module: str) -> list[str]:

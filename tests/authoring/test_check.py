@@ -26,12 +26,12 @@ LEVEL = Question.make(kind="histogram", field="level", epsilon=1.0)
 KEPT = QUESTIONS["kept"]
 
 
-def small(**given: Any) -> Collection:
+def small(**options: Any) -> Collection:
     fields = {"theme": FIELDS["theme"]}
-    return make(**{"fields": fields, "questions": {"q": THEME}, "budget": Budget.of(event=1.0), **given})
+    return make(**{"fields": fields, "questions": {"q": THEME}, "budget": Budget.of(event=1.0), **options})
 
 
-def found(collection: Collection, level: str, where: str) -> Finding:
+def only_finding(collection: Collection, level: str, where: str) -> Finding:
     (only,) = [finding for finding in check(collection) if (finding.level, finding.where) == (level, where)]
     return only
 
@@ -57,12 +57,12 @@ def test_a_good_collection_has_no_errors(everything: Collection) -> None:
 @pytest.mark.parametrize("key", ["epsilon", "permanent"])
 def test_a_large_epsilon_needs_a_reason(key: str) -> None:
     loud = replace(KEPT, **{key: 8.01, **({"permanent": 9.0} if key == "epsilon" else {})})
-    given = {"questions": {"q": loud}, "budget": Budget.of(user=100.0)}
-    assert "epsilon_above_8" in found(small(**given), "error", f"questions.q.{key}").text
+    options = {"questions": {"q": loud}, "budget": Budget.of(user=100.0)}
+    assert "epsilon_above_8" in only_finding(small(**options), "error", f"questions.q.{key}").text
     with pytest.raises(UnsafeCollection):
-        refuse_unsafe(small(**given))
-    allowed = small(**given, overrides={"epsilon_above_8": "a survey of public data"})
-    assert "a survey of public data" in found(allowed, "warning", f"questions.q.{key}").text
+        refuse_unsafe(small(**options))
+    allowed = small(**options, overrides={"epsilon_above_8": "a survey of public data"})
+    assert "a survey of public data" in only_finding(allowed, "warning", f"questions.q.{key}").text
     refuse_unsafe(allowed)
 
 
@@ -72,9 +72,9 @@ def test_epsilon_8_needs_none() -> None:
 
 def test_a_small_batch_needs_a_reason() -> None:
     assert levels(small(minimum_batch=20), "privacy.minimum_batch") == []
-    assert "minimum_batch_below_20" in found(small(minimum_batch=19), "error", "privacy.minimum_batch").text
+    assert "minimum_batch_below_20" in only_finding(small(minimum_batch=19), "error", "privacy.minimum_batch").text
     allowed = small(minimum_batch=19, overrides={"minimum_batch_below_20": "a demonstration"})
-    assert "a demonstration" in found(allowed, "warning", "privacy.minimum_batch").text
+    assert "a demonstration" in only_finding(allowed, "warning", "privacy.minimum_batch").text
 
 
 @pytest.mark.parametrize("name", ["epsilon_above_8", "minimum_batch_below_20"])
@@ -135,7 +135,9 @@ def test_what_is_asked_fits_the_budget(questions: dict[str, Question], budget: B
 
 
 def test_an_overdraft_is_said_in_words() -> None:
-    text = found(make(questions={"a": THEME, "b": LEVEL}, budget=Budget.of(event=1.5)), "error", "privacy.event").text
+    text = only_finding(
+        make(questions={"a": THEME, "b": LEVEL}, budget=Budget.of(event=1.5)), "error", "privacy.event"
+    ).text
     assert "one step can cost a device epsilon 2 (a 1, b 1), and it may spend 1.5" in text
 
 
@@ -147,13 +149,13 @@ def test_no_stream_costs_more_than_is_said(method: str) -> None:
     talk = Conversation(collection.protocol("q"))
     place, spent, step = 1 << 30, [0] * 61, 1
     while step <= 60:
-        said = talk.listen()
-        if isinstance(said, Ask):
-            if (place - said.cohort.start) % (1 << 32) < said.cohort.length:
-                spent[said.step] += said.event().spent
+        message = talk.listen()
+        if isinstance(message, Ask):
+            if (place - message.cohort.start) % (1 << 32) < message.cohort.length:
+                spent[message.step] += message.event().spent
             values = [step // 7 % 3] * 400
-            reports = said.mechanism.randomize(said.view(values), hb.Random(seed=step))
-            talk.reply(said.ask_id, said.mechanism.accumulate(reports))
+            reports = message.mechanism.randomize(message.view(values), hb.Random(seed=step))
+            talk.reply(message.ask_id, message.mechanism.accumulate(reports))
         else:
             step += 1
     assert max(spent) <= cost.step
@@ -177,13 +179,15 @@ def test_costs() -> None:
 
 def test_how_long_a_life_lasts() -> None:
     day = {"step_seconds": 86400}
-    assert "up to epsilon 365" in found(small(**day), "note", "privacy.user").text
-    assert "at most epsilon 365" in found(small(**day, budget=Budget.of(user=400.0)), "note", "privacy.user").text
-    assert "after 10 days" in found(small(**day, budget=Budget.of(user=10.5)), "warning", "privacy.user").text
+    assert "up to epsilon 365" in only_finding(small(**day), "note", "privacy.user").text
+    assert (
+        "at most epsilon 365" in only_finding(small(**day, budget=Budget.of(user=400.0)), "note", "privacy.user").text
+    )
+    assert "after 10 days" in only_finding(small(**day, budget=Budget.of(user=10.5)), "warning", "privacy.user").text
     weekly = small(**day, questions={"q": stream("LPU", w=7)}, budget=Budget.of(user=10.5))
-    assert "after 70 days" in found(weekly, "warning", "privacy.user").text
+    assert "after 70 days" in only_finding(weekly, "warning", "privacy.user").text
     both = make(**day, questions={"q": THEME, "kept": KEPT}, budget=Budget.of(user=12.0))
-    text = found(both, "warning", "privacy.user").text
+    text = only_finding(both, "warning", "privacy.user").text
     assert "after 10 days" in text
     assert "it still answers kept" in text
 
@@ -193,7 +197,7 @@ def test_how_long_a_life_lasts() -> None:
 
 def test_a_stream_that_devices_would_refuse() -> None:
     tiny = small(questions={"q": stream("LPA", w=1000)})
-    assert "asks 0.05% of the devices" in found(tiny, "error", "questions.q").text
+    assert "asks 0.05% of the devices" in only_finding(tiny, "error", "questions.q").text
     assert levels(replace(tiny, minimum_arc=1 << 20), "questions.q") == []
     assert levels(small(questions={"q": stream("LPD", w=20)}), "questions.q.method") == ["note"]
 
@@ -206,4 +210,4 @@ def test_other_advice() -> None:
     assert levels(small(lateness_seconds=3601), "schedule.lateness") == ["warning"]
     assert levels(small(retention_days=366), "schedule.retention") == ["warning"]
     linked = small(questions={"q": KEPT}, budget=Budget.of(user=9.0))
-    assert "linked" in found(linked, "note", "questions.q").text
+    assert "linked" in only_finding(linked, "note", "questions.q").text

@@ -32,11 +32,11 @@ def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, s
     """What a change to version 2 brings, beside what the new version would be told anyway."""
     new = replace(old, **{"version": 2, **change})
     known = check(new)
-    found: dict[str, list[tuple[str, str]]] = {}
+    findings: dict[str, list[tuple[str, str]]] = {}
     for finding in check(new, against=old):
         if finding not in known:
-            found.setdefault(finding.where, []).append((finding.level, finding.text))
-    return found
+            findings.setdefault(finding.where, []).append((finding.level, finding.text))
+    return findings
 
 
 def questions(**change: Any) -> dict[str, Question]:
@@ -155,9 +155,9 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
 def test_every_change_is_explained_and_needs_a_version(
     change: dict[str, Any], where: str, level: str, said: str
 ) -> None:
-    found = against(**change)
-    assert [one for one, text in found[where] if said in text] == [level]
-    assert [one for one, _ in found["version"]] == ["note"]
+    findings = against(**change)
+    assert [one for one, text in findings[where] if said in text] == [level]
+    assert [one for one, _ in findings["version"]] == ["note"]
     ((stuck, text),) = against(**change, version=1)["version"]
     assert stuck == "error"
     assert "make it 2" in text
@@ -187,7 +187,7 @@ def test_a_weaker_shuffle_is_a_new_collection(change: dict[str, Any] | None, whe
     old = replace(OLD, trust="shuffle", shuffle=ROUTE)
     route = None if change is None else replace(ROUTE, **change)
     new = replace(old, version=2, trust="local" if route is None else "shuffle", shuffle=route)
-    assert [each.level for each in changes(new, old) if each.where == where] == [level]
+    assert [finding.level for finding in changes(new, old) if finding.where == where] == [level]
     assert not list(route_changes(old, old))
 
 
@@ -198,9 +198,9 @@ def test_versions() -> None:
 
 
 def test_another_name_is_another_collection() -> None:
-    found = against(name="other")
-    assert list(found) == ["name"]
-    assert found["name"][0][0] == "error"
+    findings = against(name="other")
+    assert list(findings) == ["name"]
+    assert findings["name"][0][0] == "error"
 
 
 @pytest.mark.parametrize(

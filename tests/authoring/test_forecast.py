@@ -46,8 +46,8 @@ def measured(question: Any, people: int, steps: int) -> float:
         part = rng.permutation(values)[: round(people * ask.cohort.share)]
         return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(part), hb.Random(seed=ask.step)))
 
-    found = converse(collection.protocol("q"), answer, steps=steps)
-    own = [release.own for release in found]  # before filtering
+    releases = converse(collection.protocol("q"), answer, steps=steps)
+    own = [release.own for release in releases]  # before filtering
     return float(np.mean([np.mean((estimate.value - truth) ** 2) for estimate in own if estimate is not None]))
 
 

@@ -39,17 +39,17 @@ def test_key_values_by_trying_every_report(of, mechanism):
     assert listed
     values = [asked.read(made, made.accumulate(reports[k : k + 1])).value for k in range(len(reports))]
     low, high = (0.0, 1.0) if of == "frequency" else (0.0, 5.0)  # who lacks a film has 0 of it
-    said = poisoning(spec, setting(spec, FILMS), forged=0.01)
-    assert said.up == pytest.approx(0.01 * (np.max(values) - low), rel=1e-9)
-    assert said.down == pytest.approx(0.01 * (high - np.min(values)), rel=1e-9)
+    bound = poisoning(spec, setting(spec, FILMS), forged=0.01)
+    assert bound.up == pytest.approx(0.01 * (np.max(values) - low), rel=1e-9)
+    assert bound.down == pytest.approx(0.01 * (high - np.min(values)), rel=1e-9)
 
 
 def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
     # LPU asks a fifth of 100,000 honest devices at a time; 1,000 forged devices answer every time.
     spec = Question.make(kind="stream", field="place", epsilon=1.0, method="LPU", w=5)
     domain, honest, forged = Categorical(["a", "b", "c", "d"]), 99_000, 1_000
-    said = poisoning(spec, setting(spec, domain), forged=0.01)
-    assert said.part == pytest.approx(forged / (honest / 5 + forged), rel=1e-9)
+    bound = poisoning(spec, setting(spec, domain), forged=0.01)
+    assert bound.part == pytest.approx(forged / (honest / 5 + forged), rel=1e-9)
     collection = read_collection(
         EXAMPLE.replace('"histogram"', '"stream"\nmethod = "LPU"\nw = 5').replace(
             '["light", "dark"]', '["a", "b", "c", "d"]'
@@ -65,7 +65,7 @@ def test_devices_that_take_turns_are_outnumbered_by_forged_ones_that_do_not():
     shares = [release.estimate.value[3] for release in converse(collection.protocol("popular"), answer, steps=3)]
     assert isinstance(spec.mechanism_for(setting(spec, domain)), GRR)
     noise = np.sqrt(spec.mechanism_for(setting(spec, domain)).variance(honest // 5))
-    assert shares == pytest.approx([said.up] * 3, abs=5.5 * noise)  # failure probability 1e-7
+    assert shares == pytest.approx([bound.up] * 3, abs=5.5 * noise)  # failure probability 1e-7
 
 
 def test_a_divided_budget_is_moved_further():
@@ -93,10 +93,10 @@ def test_a_divided_budget_is_moved_further():
     ],
 )
 def test_what_is_not_bounded_says_why(spec, domain, why):
-    said = moved(spec, domain)
-    assert (said.up, said.down, said.weight) == (None, None, None)
-    assert "is not bounded here" in said.text()
-    assert why in said.text()
+    bound = moved(spec, domain)
+    assert (bound.up, bound.down, bound.weight) == (None, None, None)
+    assert "is not bounded here" in bound.text()
+    assert why in bound.text()
 
 
 def test_a_stream_that_decides_says_that_it_can_be_swayed():
@@ -108,9 +108,9 @@ def test_a_stream_that_decides_says_that_it_can_be_swayed():
 def test_every_question_of_the_examples_has_a_sentence(name):
     collection = load_collection(EXAMPLES / f"{name}.toml")
     for name, question in collection.questions.items():
-        said = poisoning(question, collection.setting(name))
-        assert said.text().startswith("If 1% of the devices are forged")
-        assert (said.up is None) == ("not bounded here: " in said.text())
+        bound = poisoning(question, collection.setting(name))
+        assert bound.text().startswith("If 1% of the devices are forged")
+        assert (bound.up is None) == ("not bounded here: " in bound.text())
 
 
 @pytest.mark.parametrize("forged", [0, 1, -0.1, 1.5, True, float("nan"), "1%"])
@@ -123,12 +123,12 @@ def _found(size: int, mechanism: str) -> list[str]:
     names = ", ".join(f'"v{k}"' for k in range(size))
     named = f'epsilon = 1.0\nmechanism = "{mechanism}"'
     text = EXAMPLE.replace('"light", "dark"', names).replace("epsilon = 1.0", named)
-    return [found.text for found in check(read_collection(text)) if found.where == "questions.popular.mechanism"]
+    return [finding.text for finding in check(read_collection(text)) if finding.where == "questions.popular.mechanism"]
 
 
 def test_direct_encoding_over_many_values_warns():
-    (said,) = _found(128, "GRR")
-    assert said.startswith("one forged report counts for 75 people with GRR, and for 3.2 with OUE")
+    (bound,) = _found(128, "GRR")
+    assert bound.startswith("one forged report counts for 75 people with GRR, and for 3.2 with OUE")
     assert not _found(10, "GRR")
     assert not _found(128, "OLH")
     assert _found(128, "SHE")
@@ -138,4 +138,4 @@ def test_a_mechanism_that_was_not_named_never_warns():
     collection = read_collection(EXAMPLE)
     tiny = replace(collection.questions["popular"], epsilon=0.01)
     assert moved(tiny, Ordinal(4)).weight > 100  # nothing does better
-    assert not [found for found in check(collection) if found.where.endswith("mechanism")]
+    assert not [finding for finding in check(collection) if finding.where.endswith("mechanism")]

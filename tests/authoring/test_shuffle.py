@@ -52,7 +52,7 @@ fakes = 200
 
 
 def findings(text: str) -> list[tuple[str, str]]:
-    return [(found.level, found.where) for found in check(read_collection(text))]
+    return [(by_who.level, by_who.where) for by_who in check(read_collection(text))]
 
 
 def changed(old: str, new: str, text: str = TEXT) -> str:
@@ -146,7 +146,7 @@ def test_coalitions_are_those_of_amplify() -> None:
     collection = load_collection(TEXT)
     route, grr = collection.shuffle, GRR(epsilon=2.0, domain=3)
     assert route is not None
-    found = {each.who: each for each in coalitions_of(collection, "popular")}
+    by_who = {coalition.who: coalition for coalition in coalitions_of(collection, "popular")}
     expected = {
         "the collector": amplify(grr, n=1000, delta=1e-6, fakes=400),
         "the collector and all shufflers but one": amplify(grr, n=1000, delta=1e-6, fakes=200),
@@ -154,10 +154,12 @@ def test_coalitions_are_those_of_amplify() -> None:
         "the collector, everyone else and all shufflers but one": amplify(grr, n=1, delta=1e-6, fakes=200),
     }
     for who, bound in expected.items():
-        assert (found[who].epsilon, found[who].delta) == (bound.epsilon, bound.delta)
-    assert found["the collector and all shufflers"].epsilon == grr.effective_epsilon
+        assert (by_who[who].epsilon, by_who[who].delta) == (bound.epsilon, bound.delta)
+    assert by_who["the collector and all shufflers"].epsilon == grr.effective_epsilon
     none = coalitions(grr, replace(route, fakes=0), 1000)
-    assert {each.who: each.epsilon for each in none}["the collector and everyone else who takes part"] == 2.0
+    assert {coalition.who: coalition.epsilon for coalition in none}[
+        "the collector and everyone else who takes part"
+    ] == 2.0
 
 
 def test_where_there_are_several_mechanisms_the_bound_is_of_any() -> None:
@@ -173,7 +175,7 @@ def test_fakes_that_hide_nothing_for_sure_are_not_counted() -> None:
     """A file with an error is still explained, by what holds whatever the fakes are."""
     route, oue = load_collection(TEXT).shuffle, OUE(epsilon=2.0, domain=3)
     assert route is not None
-    alone, others, all_others, one_left, together = (each.epsilon for each in coalitions(oue, route, 1000))
+    alone, others, all_others, one_left, together = (coalition.epsilon for coalition in coalitions(oue, route, 1000))
     assert alone == others == amplify(oue, n=1000, delta=1e-6).epsilon
     assert all_others == one_left == together == oue.effective_epsilon
     assert coalitions(2.0, route, 1000)[0].epsilon < 2.0

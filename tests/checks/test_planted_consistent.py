@@ -25,8 +25,8 @@ class SmoothsForever(SquareWave):
 @dataclass(frozen=True, kw_only=True)
 class ForgetsToNormalise(SquareWave):
     def distribution(self, sketch, *, smooth=True):
-        made = super().distribution(sketch, smooth=smooth)
-        return replace(made, value=made.value * 1.01)
+        distribution = super().distribution(sketch, smooth=smooth)
+        return replace(distribution, value=distribution.value * 1.01)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,8 @@ class TooSure(SquareWave):
     """States half of the standard errors."""
 
     def distribution(self, sketch, *, smooth=True):
-        made = super().distribution(sketch, smooth=smooth)
-        return replace(made, covariance=made.covariance / 4)
+        distribution = super().distribution(sketch, smooth=smooth)
+        return replace(distribution, covariance=distribution.covariance / 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class MiddleOfTheCell(SquareWave):
     """Takes every point for the middle of the cell above it: the mean is half a cell too large."""
 
     def distribution(self, sketch, *, smooth=True):
-        made = super().distribution(sketch, smooth=smooth)
-        return replace(made, points=made.points + (self.high - self.low) / self.cells / 2)
+        distribution = super().distribution(sketch, smooth=smooth)
+        return replace(distribution, points=distribution.points + (self.high - self.low) / self.cells / 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,30 +59,30 @@ class NeverMisses(ExSub):
         from hubbub.core.categorical import ExactChoice
 
         signs, choice = super()._groups
-        kept = signs[:, 0] > 0
-        return signs[kept], ExactChoice([w for w, keep in zip(choice.weights, kept, strict=True) if keep])
+        meets = signs[:, 0] > 0
+        return signs[meets], ExactChoice([w for w, meet in zip(choice.weights, meets, strict=True) if meet])
 
 
 class CountsDownFirst(ExSub):
     """Algorithm 4 as printed: counts down, and then compares."""
 
     def _select(self, values, words, counters, rng):
-        said = np.zeros(values.shape, dtype=np.int8)
+        signs = np.zeros(values.shape, dtype=np.int8)
         for row in range(len(values)):
             state = counters[row].tolist()
             for column, value in enumerate(values[row].tolist()):
                 plus, minus, total = odds(state, value)
                 total = max(total - (1 if value else 2), plus + minus, 1)
-                said[row, column] = sign = decide(int(words[row, column]), plus, minus, total, rng)
+                signs[row, column] = sign = decide(int(words[row, column]), plus, minus, total, rng)
                 advance(state, value, sign)
-        return said
+        return signs
 
 
 class MostlyPositive(ExSub):
     """Zeros are said with +1 only: no fair sign."""
 
     def _select(self, values, words, counters, rng):
-        return np.where(values == 0, np.abs(said := super()._select(values, words, counters, rng)), said)
+        return np.where(values == 0, np.abs(signs := super()._select(values, words, counters, rng)), signs)
 
 
 class ReachesOneMore(NetSub):

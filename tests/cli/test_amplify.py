@@ -12,10 +12,10 @@ SETTING = ("amplify", "--mechanism", "olh", "--epsilon", 2, "--n", 100_000, "--d
 
 
 def test_json_says_the_guarantee_and_nothing_else(answer: Callable[..., Any]) -> None:
-    told = answer(*SETTING)
-    assert set(told) == {"epsilon", "delta", "method", "valid"}
-    assert (told["delta"], told["method"], told["valid"]) == (1e-6, "blanket", True)
-    assert 0.0247 < told["epsilon"] < 0.0249
+    result = answer(*SETTING)
+    assert set(result) == {"epsilon", "delta", "method", "valid"}
+    assert (result["delta"], result["method"], result["valid"]) == (1e-6, "blanket", True)
+    assert 0.0247 < result["epsilon"] < 0.0249
 
 
 def test_in_words(hubbub: Callable[..., Result]) -> None:

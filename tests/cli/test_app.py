@@ -68,7 +68,7 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["dmeo"], "No such command 'dmeo'. Did you mean 'demo'?"),
         (["--nope"], "--nope"),
@@ -91,8 +91,8 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
         (["estimate", "absent.csv", "--column", "c", "--epsilon", "1"], "absent.csv"),
     ],
 )
-def test_an_error_is_one_line(refused: Callable[..., str], args: list[str], said: str) -> None:
-    assert said in refused(*args)
+def test_an_error_is_one_line(refused: Callable[..., str], args: list[str], message: str) -> None:
+    assert message in refused(*args)
 
 
 def test_json_is_all_there_is_on_stdout(process: Process) -> None:
@@ -109,8 +109,8 @@ def test_an_interrupt_is_quiet(tmp_path: Path) -> None:
     assert running.stdout is not None
     assert "the people" in running.stdout.readline()  # the story has begun; the other mechanisms take seconds more
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate()
-    assert (running.returncode, said) == (130, "")
+    _, message = running.communicate()
+    assert (running.returncode, message) == (130, "")
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
@@ -121,9 +121,9 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     assert running.stdout is not None
     running.stdout.close()
     assert running.stderr is not None
-    said = running.stderr.read()
+    message = running.stderr.read()
     assert running.wait() != 0
-    assert said == b""
+    assert message == b""
     running.stderr.close()
 
 

@@ -17,19 +17,19 @@ KEYS = {"mechanism", "spec_id", "domain", "epsilon", "effective_epsilon", "exact
 
 
 def test_json(answer: Callable[..., Any]) -> None:
-    (one,) = answer("audit", "olh", "--epsilon", 2, "--domain", 64)
-    assert set(one) >= KEYS
-    assert (one["mechanism"], one["epsilon"], one["domain"], one["exact"], one["ok"]) == ("OLH", 2.0, 64, True, True)
-    assert one["spec_id"] == hb.OLH(epsilon=2.0, domain=64).spec_id
+    (row,) = answer("audit", "olh", "--epsilon", 2, "--domain", 64)
+    assert set(row) >= KEYS
+    assert (row["mechanism"], row["epsilon"], row["domain"], row["exact"], row["ok"]) == ("OLH", 2.0, 64, True, True)
+    assert row["spec_id"] == hb.OLH(epsilon=2.0, domain=64).spec_id
 
 
 ALL = ("audit", "--all", "--epsilon", 1, "--domain", 3)
 
 
 def test_all(answer: Callable[..., Any]) -> None:
-    found = answer(*ALL, "--montecarlo", 2000)
-    assert {one["mechanism"] for one in found if one["montecarlo"] is not None} == set(randomizers())
-    assert all(one["ok"] for one in found)
+    rows = answer(*ALL, "--montecarlo", 2000)
+    assert {row["mechanism"] for row in rows if row["montecarlo"] is not None} == set(randomizers())
+    assert all(row["ok"] for row in rows)
 
 
 @pytest.mark.slow  # the table of two is below, with their specs
@@ -41,8 +41,8 @@ def test_all_in_a_table(hubbub: Callable[..., Result]) -> None:
 
 @pytest.mark.parametrize("name", ["adaptive", "Rappor"])
 def test_names_without_a_domain(answer: Callable[..., Any], name: str) -> None:
-    (one,) = answer("audit", name)
-    assert one["ok"]
+    (row,) = answer("audit", name)
+    assert row["ok"]
 
 
 def test_the_statement(hubbub: Callable[..., Result]) -> None:
@@ -56,8 +56,8 @@ def test_the_statement(hubbub: Callable[..., Result]) -> None:
 def test_a_spec(answer: Callable[..., Any], hubbub: Callable[..., Result], tmp_path: Path) -> None:
     specs = [hb.GRR(epsilon=1.0, domain=4).spec(), hb.OUE(epsilon=2.0, domain=["a", "b", "c"]).spec()]
     (tmp_path / "specs.json").write_text(json.dumps(specs), encoding="utf-8")
-    found = answer("audit", "--spec", "specs.json")
-    assert [(one["mechanism"], one["epsilon"], one["ok"]) for one in found] == [("GRR", 1.0, True), ("OUE", 2.0, True)]
+    rows = answer("audit", "--spec", "specs.json")
+    assert [(row["mechanism"], row["epsilon"], row["ok"]) for row in rows] == [("GRR", 1.0, True), ("OUE", 2.0, True)]
     shown = hubbub("audit", "--spec", "specs.json").stdout
     assert all(name in shown for name in ("GRR", "OUE"))
     assert "VIOLATED" not in shown
@@ -71,16 +71,16 @@ def test_a_spec_that_spends_more_than_it_says(
 ) -> None:
     lie = {**honest.spec(), "epsilon": 1.0}
     (tmp_path / "lie.json").write_text(json.dumps(lie), encoding="utf-8")
-    (one,) = answer("audit", "--spec", "lie.json", code=1)
-    assert (one["epsilon"], one["ok"]) == (1.0, False)
-    assert one["effective_epsilon"] == honest.effective_epsilon
+    (row,) = answer("audit", "--spec", "lie.json", code=1)
+    assert (row["epsilon"], row["ok"]) == (1.0, False)
+    assert row["effective_epsilon"] == honest.effective_epsilon
     result = hubbub("audit", "--spec", "lie.json")
     assert result.exit_code == 1
     assert "VIOLATED" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "a JSON file"),
         ("[" * 100_000, "a JSON file"),
@@ -92,6 +92,6 @@ def test_a_spec_that_spends_more_than_it_says(
         ('{"mechanism": "GRR", "epsilon": "x", "domain": 4, "other": 1}', "epsilon: got 'x'"),
     ],
 )
-def test_a_spec_that_is_none(refused: Callable[..., str], tmp_path: Path, text: str, said: str) -> None:
+def test_a_spec_that_is_none(refused: Callable[..., str], tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "spec.json").write_text(text, encoding="utf-8")
-    assert said in refused("audit", "--spec", "spec.json")
+    assert message in refused("audit", "--spec", "spec.json")

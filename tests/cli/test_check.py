@@ -28,22 +28,26 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
 
 def test_a_good_collection(answer: Callable[..., Any]) -> None:
     path = EXAMPLES / "telemetry.toml"
-    said = answer("check", path)
+    result = answer("check", path)
     collection = load_collection(path)
-    assert said["ok"] is True
-    assert said["collection_id"] == collection.collection_id
-    assert said["promise"] == promise(collection)
-    assert [tuple(found.values()) for found in said["findings"]] == [tuple(found) for found in check(collection)]
+    assert result["ok"] is True
+    assert result["collection_id"] == collection.collection_id
+    assert result["promise"] == promise(collection)
+    assert [tuple(finding.values()) for finding in result["findings"]] == [
+        tuple(finding) for finding in check(collection)
+    ]
 
 
 def test_forged_devices(answer: Callable[..., Any], hubbub: Callable[..., Result], file: Callable[[str], Path]) -> None:
     many = EXAMPLE.replace('"light", "dark"', ", ".join(f'"v{k}"' for k in range(128)))
     named = file(many.replace("epsilon = 1.0", 'epsilon = 1.0\nmechanism = "GRR"'))
     for command in ("check", "plan"):
-        said = answer(command, named)["poisoning"]["popular"]
-        assert said["up"] == pytest.approx(0.755, abs=0.001)  # 128 names, and nothing recorded
-        assert said["forged"] == said["part"] == 0.01
-        assert answer(command, named, "--forged", 0.001)["poisoning"]["popular"]["up"] == pytest.approx(said["up"] / 10)
+        result = answer(command, named)["poisoning"]["popular"]
+        assert result["up"] == pytest.approx(0.755, abs=0.001)  # 128 names, and nothing recorded
+        assert result["forged"] == result["part"] == 0.01
+        assert answer(command, named, "--forged", 0.001)["poisoning"]["popular"]["up"] == pytest.approx(
+            result["up"] / 10
+        )
     shown = " ".join(hubbub("check", named).stdout.split())
     assert "popular: If 1% of the devices are forged, they can raise any share by up to 75.5 percentage points" in shown
     assert "one forged report counts for 75 people with GRR" in shown
@@ -59,9 +63,11 @@ def test_a_forged_part_must_be_one(refused: Callable[..., str], file: Callable[[
 
 
 def test_an_unsafe_collection_exits_with_1(answer: Callable[..., Any], file: Callable[[str], Path]) -> None:
-    said = answer("check", file(UNSAFE), code=1)
-    assert said["ok"] is False
-    assert [found["where"] for found in said["findings"] if found["level"] == "error"] == ["questions.popular.epsilon"]
+    result = answer("check", file(UNSAFE), code=1)
+    assert result["ok"] is False
+    assert [finding["where"] for finding in result["findings"] if finding["level"] == "error"] == [
+        "questions.popular.epsilon"
+    ]
     reason = f"{UNSAFE}\n[override]\nepsilon_above_8 = 'a survey of public data'\n"
     assert answer("check", file(reason))["ok"] is True
 
@@ -69,8 +75,8 @@ def test_an_unsafe_collection_exits_with_1(answer: Callable[..., Any], file: Cal
 def test_what_is_printed(hubbub: Callable[..., Result], file: Callable[[str], Path]) -> None:
     good = hubbub("check", file(EXAMPLE))
     assert good.exit_code == 0
-    for said in ("What is sent.", "All together.", "note", "privacy.user", "themes 1: good to serve"):
-        assert said in good.stdout
+    for result in ("What is sent.", "All together.", "note", "privacy.user", "themes 1: good to serve"):
+        assert result in good.stdout
     assert max(map(len, good.stdout.splitlines())) <= 80
     bad = hubbub("check", file(UNSAFE))
     assert bad.exit_code == 1
@@ -109,14 +115,14 @@ def test_check_needs_a_file(refused: Callable[..., str]) -> None:
 def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
     path = EXAMPLES / "telemetry.toml"
     collection = load_collection(path)
-    said = answer("plan", path)
-    assert said["frame_bytes"] == collection.frame_bytes
-    assert said["epsilon_for_life"] == 400.0
-    assert said["questions"] == [row.to_dict() for row in forecast(collection)]
-    assert {tuple(row["errors"]) for row in said["questions"]} == {("1000", "10000", "100000", "1000000")}
+    result = answer("plan", path)
+    assert result["frame_bytes"] == collection.frame_bytes
+    assert result["epsilon_for_life"] == 400.0
+    assert result["questions"] == [row.to_dict() for row in forecast(collection)]
+    assert {tuple(row["errors"]) for row in result["questions"]} == {("1000", "10000", "100000", "1000000")}
     shown = hubbub("plan", path)
     assert shown.exit_code == 0
-    for row in said["questions"]:
+    for row in result["questions"]:
         assert row["question"] in shown.stdout
     assert "epsilon 400, its limit for life" in " ".join(shown.stdout.split())
     assert max(map(len, shown.stdout.splitlines())) <= 80
@@ -137,9 +143,9 @@ def test_a_file_of_an_older_format_is_answered_with_its_rewritten_text(
 
     monkeypatch.setattr(rewrite, "TOML", TomlFormat("format", 2, {1: stepped}))
     path = file("# ours\n" + EXAMPLE.replace("step =", "every ="))
-    said = hubbub("check", path)
-    assert said.exit_code == 2
-    line, _, text = said.stderr.partition("\n\n")
+    result = hubbub("check", path)
+    assert result.exit_code == 2
+    line, _, text = result.stderr.partition("\n\n")
     assert line.startswith(f"hubbub: {path}: got 'format 1'; allowed: format 2.")
     assert text.startswith("format = 2\n# ours\n")
     assert load_collection(text) == load_collection("format = 2\n" + EXAMPLE)
@@ -180,7 +186,7 @@ def test_an_alarm_that_cannot_be_is_refused_and_one_that_is_never_raised_is_warn
     assert refused.exit_code
     assert "alarms.dark.weights.drak" in refused.output
     warned = answer("check", file(EXAMPLE + ALARMS.replace("above = 0.5", "above = 1.5")))
-    assert ("warning", "alarms.dark.above") in [(found["level"], found["where"]) for found in warned["findings"]]
+    assert ("warning", "alarms.dark.above") in [(finding["level"], finding["where"]) for finding in warned["findings"]]
 
 
 def test_several_files_are_checked_one_after_the_other(

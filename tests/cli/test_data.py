@@ -16,8 +16,8 @@ KEYS = {"name", "title", "content", "source", "terms", "package", "bytes", "sha2
 
 def test_list(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
     listed = answer("data", "list")
-    assert [one["name"] for one in listed] == list(CATALOG)
-    assert all(set(one) == KEYS for one in listed)
+    assert [entry["name"] for entry in listed] == list(CATALOG)
+    assert all(set(entry) == KEYS for entry in listed)
     shown = hubbub("data", "list").stdout
     assert "CC BY-SA 4.0" in shown
     assert "Emoji Sentiment Ranking" in shown
@@ -41,7 +41,7 @@ def test_not_fetched_yet(
     monkeypatch.setenv("HUBBUB_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
-    assert all(one["stored"] is None for one in answer("data", "list"))
+    assert all(entry["stored"] is None for entry in answer("data", "list"))
     assert "hubbub data get retail" in hubbub("data", "list").stdout
     result = hubbub("data", "get", "emoji", "--json")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -36,28 +36,28 @@ KEYS = {
 
 
 def test_json(answer: Callable[..., Any], tmp_path: Path) -> None:
-    told = answer("demo", "--once", "--n", 2000, "--epsilon", 4, "--out", "results")
-    assert set(told) == KEYS
-    assert (told["n"], told["domain"], told["epsilon"], told["mechanism"]) == (2000, 969, 4.0, "OUE")
-    assert "emoji" in told["source"]
-    assert told["identical"]
-    assert len(told["clients"]) == 5
-    assert all(len(bytes.fromhex(client["sent"])) == told["report_bytes"] for client in told["clients"])
-    assert told["top"][0]["name"] == "face with tears of joy"
-    assert set(told["top"][0]) == {"value", "name", "truth", "estimate", "low", "high", "significant"}
-    assert {other["mechanism"] for other in told["others"]} == set(FAMILIES["frequency"]) - {"Measured"}
-    assert told["private"]["ok"]
-    assert [Path(file).name for file in told["files"]] == ["demo.png", "demo.json", "statement.txt"]
+    result = answer("demo", "--once", "--n", 2000, "--epsilon", 4, "--out", "results")
+    assert set(result) == KEYS
+    assert (result["n"], result["domain"], result["epsilon"], result["mechanism"]) == (2000, 969, 4.0, "OUE")
+    assert "emoji" in result["source"]
+    assert result["identical"]
+    assert len(result["clients"]) == 5
+    assert all(len(bytes.fromhex(client["sent"])) == result["report_bytes"] for client in result["clients"])
+    assert result["top"][0]["name"] == "face with tears of joy"
+    assert set(result["top"][0]) == {"value", "name", "truth", "estimate", "low", "high", "significant"}
+    assert {other["mechanism"] for other in result["others"]} == set(FAMILIES["frequency"]) - {"Measured"}
+    assert result["private"]["ok"]
+    assert [Path(file).name for file in result["files"]] == ["demo.png", "demo.json", "statement.txt"]
     assert (tmp_path / "results" / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert json.loads((tmp_path / "results" / "demo.json").read_text(encoding="utf-8")) == told
-    assert (tmp_path / "results" / "statement.txt").read_text(encoding="utf-8").strip() == told["statement"]
+    assert json.loads((tmp_path / "results" / "demo.json").read_text(encoding="utf-8")) == result
+    assert (tmp_path / "results" / "statement.txt").read_text(encoding="utf-8").strip() == result["statement"]
 
 
 def test_the_story(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     result = hubbub("demo", "--once", "--n", 300, "--seed", 2)
     assert result.exit_code == 0, result.output
-    for said in ("emoji in tweets", "belief before", "the same", "95% interval", "SubsetSelection", "spends epsilon 1"):
-        assert said in result.stdout
+    for text in ("emoji in tweets", "belief before", "the same", "95% interval", "SubsetSelection", "spends epsilon 1"):
+        assert text in result.stdout
     assert "hubbub plan" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "build" / "demo" / "demo.png").exists()

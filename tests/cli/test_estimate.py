@@ -34,14 +34,14 @@ def towns(tmp_path: Path) -> str:
 
 
 def test_json(answer: Callable[..., Any], towns: str) -> None:
-    told = answer("estimate", towns, "--column", "town", "--epsilon", 6, "--seed", 1)
-    assert set(told) == KEYS
-    assert (told["column"], told["n"], told["missing"], told["domain"]) == ("town", 1000, 100, 3)
-    assert (told["mechanism"], told["epsilon"], told["for"]) == ("GRR", 6.0, None)
-    assert set(told["rows"][0]) == {"value", "truth", "estimate", "low", "high", "significant", "consistent"}
-    assert {row["value"]: row["truth"] for row in told["rows"]} == {"Rye": 0.6, "[bold]Bath": 0.3, "(missing)": 0.1}
+    result = answer("estimate", towns, "--column", "town", "--epsilon", 6, "--seed", 1)
+    assert set(result) == KEYS
+    assert (result["column"], result["n"], result["missing"], result["domain"]) == ("town", 1000, 100, 3)
+    assert (result["mechanism"], result["epsilon"], result["for"]) == ("GRR", 6.0, None)
+    assert set(result["rows"][0]) == {"value", "truth", "estimate", "low", "high", "significant", "consistent"}
+    assert {row["value"]: row["truth"] for row in result["rows"]} == {"Rye": 0.6, "[bold]Bath": 0.3, "(missing)": 0.1}
     # The standard error is 0.002: 0.02 is ten of them.
-    assert all(abs(row["estimate"] - row["truth"]) < 0.02 for row in told["rows"])
+    assert all(abs(row["estimate"] - row["truth"]) < 0.02 for row in result["rows"])
 
 
 def test_a_seed_repeats_and_none_does_not(answer: Callable[..., Any], towns: str) -> None:
@@ -52,9 +52,9 @@ def test_a_seed_repeats_and_none_does_not(answer: Callable[..., Any], towns: str
 
 @pytest.mark.parametrize("purpose", ["single", "frequent", "set"])
 def test_for_a_purpose(answer: Callable[..., Any], towns: str, purpose: str) -> None:
-    told = answer("estimate", towns, "-c", "town", "-e", 1, "-m", "olh", "--for", purpose, "--seed", 1)
-    assert (told["mechanism"], told["for"]) == ("OLH", purpose)
-    shares = np.array([row["consistent"] for row in told["rows"]])
+    result = answer("estimate", towns, "-c", "town", "-e", 1, "-m", "olh", "--for", purpose, "--seed", 1)
+    assert (result["mechanism"], result["for"]) == ("OLH", purpose)
+    shares = np.array([row["consistent"] for row in result["rows"]])
     if purpose == "single":
         assert (shares >= 0).all()
     else:
@@ -64,8 +64,8 @@ def test_for_a_purpose(answer: Callable[..., Any], towns: str, purpose: str) -> 
 def test_the_table_and_the_plot(hubbub: Callable[..., Result], tmp_path: Path, towns: str) -> None:
     result = hubbub("estimate", towns, "-c", "town", "-e", 1, "--for", "set", "--plot", "towns.png")
     assert result.exit_code == 0, result.output
-    for said in ("1,000 reports through GRR, epsilon 1", "[bold]Bath", "60.00%", "consistent", "█", "◆"):
-        assert said in result.stdout
+    for message in ("1,000 reports through GRR, epsilon 1", "[bold]Bath", "60.00%", "consistent", "█", "◆"):
+        assert message in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "towns.png").read_bytes().startswith(b"\x89PNG")
     assert result.stderr == "plot: towns.png\n"
@@ -76,14 +76,14 @@ def test_the_census(answer: Callable[..., Any], hubbub: Callable[..., Result], t
 
     column = adult()["education"].tolist()
     (tmp_path / "adult.csv").write_text("education\n" + "\n".join(column) + "\n", encoding="utf-8")
-    told = answer("estimate", "adult.csv", "-c", "education", "-e", 1, "--seed", 1)
-    assert (told["n"], told["domain"]) == (48_842, 16)
-    assert told["rows"][0]["value"] == "HS-grad"
+    result = answer("estimate", "adult.csv", "-c", "education", "-e", 1, "--seed", 1)
+    assert (result["n"], result["domain"]) == (48_842, 16)
+    assert result["rows"][0]["value"] == "HS-grad"
     assert "HS-grad" in hubbub("estimate", "adult.csv", "-c", "education", "-e", 1).stdout
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["-c", "twon", "-e", "1"], "column: got 'twon'"),
         (["-c", "town"], "--epsilon"),
@@ -97,5 +97,5 @@ def test_the_census(answer: Callable[..., Any], hubbub: Callable[..., Result], t
         (["-c", "town", "-e", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
     ],
 )
-def test_what_is_refused(refused: Callable[..., str], towns: str, more: list[str], said: str) -> None:
-    assert said in refused("estimate", towns, *more)
+def test_what_is_refused(refused: Callable[..., str], towns: str, more: list[str], message: str) -> None:
+    assert message in refused("estimate", towns, *more)

@@ -29,21 +29,21 @@ def write(folder: Path, form: str) -> list[str]:
 
 @pytest.mark.parametrize("form", ["dat", "csv", "jsonl"])
 def test_every_form_says_the_same(answer: Callable[..., Any], tmp_path: Path, form: str) -> None:
-    told = answer("itemsets", *write(tmp_path, form), "--epsilon", 6, "--k", 4, "--seed", 1, "--truth")
-    assert set(told) == {
+    result = answer("itemsets", *write(tmp_path, form), "--epsilon", 6, "--k", 4, "--seed", 1, "--truth")
+    assert set(result) == {
         *("epsilon", "k", "n", "bias", "stopped", "smallest_named_share", "expected_false_positives"),
         *("itemsets", "rules"),
     }
-    assert (told["n"], told["k"], told["stopped"]) == (6000, 4, None)
-    found = {tuple(row["items"]): row for row in told["itemsets"]}
-    assert {items: round(row["truth"], 3) for items, row in found.items()} == {
+    assert (result["n"], result["k"], result["stopped"]) == (6000, 4, None)
+    by_items = {tuple(row["items"]): row for row in result["itemsets"]}
+    assert {items: round(row["truth"], 3) for items, row in by_items.items()} == {
         ("milk",): 0.667,
         ("tea",): 0.333,
         ("milk", "tea"): 0.333,
         ("[b]rum",): 0.167,
     }
-    assert all(row["low"] - 0.02 <= row["truth"] <= row["high"] + 0.02 for row in found.values())
-    rule = next(rule for rule in told["rules"] if rule["given"] == ["tea"])
+    assert all(row["low"] - 0.02 <= row["truth"] <= row["high"] + 0.02 for row in by_items.values())
+    rule = next(rule for rule in result["rules"] if rule["given"] == ["tea"])
     assert rule["then"] == ["milk"]
     assert rule["confidence"]["high"] == 1.0
     assert rule["confidence"]["low"] > 0.7
@@ -51,25 +51,29 @@ def test_every_form_says_the_same(answer: Callable[..., Any], tmp_path: Path, fo
 
 
 def test_the_table(hubbub: Callable[..., Result], tmp_path: Path) -> None:
-    given = write(tmp_path, "dat")
-    told = hubbub("itemsets", *given, "--epsilon", 6, "--k", 4, "--seed", 1)
-    assert told.exit_code == 0, told.output
-    assert "6,000 people, epsilon 6" in told.stdout
-    assert "milk + tea" in told.stdout
-    assert "[b]rum" in told.stdout
-    assert "also has" in told.stdout
-    assert "truth" not in told.stdout
-    assert "truth" in hubbub("itemsets", *given, "--epsilon", 6, "--k", 4, "--truth").stdout
+    file = write(tmp_path, "dat")
+    result = hubbub("itemsets", *file, "--epsilon", 6, "--k", 4, "--seed", 1)
+    assert result.exit_code == 0, result.output
+    assert "6,000 people, epsilon 6" in result.stdout
+    assert "milk + tea" in result.stdout
+    assert "[b]rum" in result.stdout
+    assert "also has" in result.stdout
+    assert "truth" not in result.stdout
+    assert "truth" in hubbub("itemsets", *file, "--epsilon", 6, "--k", 4, "--truth").stdout
 
 
 def test_items_alone(answer: Callable[..., Any], tmp_path: Path) -> None:
-    told = answer("itemsets", *write(tmp_path, "dat"), "--epsilon", 6, "--k", 9, "--items", "--seed", 2)
-    assert [row["items"] for row in told["itemsets"]] == [["milk"], ["tea"], ["[b]rum"]]  # k larger than all there are
-    assert told["rules"] == []
+    result = answer("itemsets", *write(tmp_path, "dat"), "--epsilon", 6, "--k", 9, "--items", "--seed", 2)
+    assert [row["items"] for row in result["itemsets"]] == [
+        ["milk"],
+        ["tea"],
+        ["[b]rum"],
+    ]  # k larger than all there are
+    assert result["rules"] == []
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--k", "1"], "k: got 1"),
         (["--epsilon", "0"], "epsilon: got 0"),
@@ -77,17 +81,19 @@ def test_items_alone(answer: Callable[..., Any], tmp_path: Path) -> None:
         (["--separator", ""], "separator"),
     ],
 )
-def test_bad_options_are_refused(hubbub: Callable[..., Result], tmp_path: Path, options: list[str], said: str) -> None:
-    told = hubbub(
+def test_bad_options_are_refused(
+    hubbub: Callable[..., Result], tmp_path: Path, options: list[str], message: str
+) -> None:
+    result = hubbub(
         "itemsets", *write(tmp_path, "dat"), *([] if "--epsilon" in options else ["--epsilon", "2"]), *options
     )
-    assert told.exit_code == 2
-    assert said in told.stderr
-    assert told.stdout == ""
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.dat", b"", "a file with at least one row"),
         ("a.dat", b"tea\ntea tea\n", "a file of at least two"),
@@ -97,12 +103,12 @@ def test_bad_options_are_refused(hubbub: Callable[..., Result], tmp_path: Path, 
     ],
 )
 def test_bad_files_are_refused(
-    hubbub: Callable[..., Result], tmp_path: Path, name: str, content: bytes, said: str
+    hubbub: Callable[..., Result], tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    told = hubbub("itemsets", name, "--epsilon", 2)
-    assert told.exit_code == 2
-    assert said in told.stderr
+    result = hubbub("itemsets", name, "--epsilon", 2)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_no_file(hubbub: Callable[..., Result]) -> None:
@@ -114,8 +120,8 @@ def test_twins_of_a_name_are_one_item(answer: Callable[..., Any], tmp_path: Path
     names = ("caf\u00e9", "cafe\u0301", "tea")
     rows = [f"{number},{names[number % 3]}" for number in range(3000)]
     (tmp_path / "twins.csv").write_text("who,item\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    told = answer("itemsets", "twins.csv", *options, "--items", "--epsilon", 6, "--k", 3, "--seed", 1, "--truth")
-    assert {tuple(row["items"]): round(row["truth"], 3) for row in told["itemsets"]} == {
+    result = answer("itemsets", "twins.csv", *options, "--items", "--epsilon", 6, "--k", 3, "--seed", 1, "--truth")
+    assert {tuple(row["items"]): round(row["truth"], 3) for row in result["itemsets"]} == {
         ("caf\u00e9",): 0.667,
         ("tea",): 0.333,
     }
@@ -123,5 +129,5 @@ def test_twins_of_a_name_are_one_item(answer: Callable[..., Any], tmp_path: Path
 
 def test_what_cannot_be_found_is_no_share_above_all(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "few.dat").write_text("\n".join(f"{n} {n + 1}" for n in range(200)), encoding="utf-8")
-    told = " ".join(hubbub("itemsets", "few.dat", "--epsilon", 0.001, "--k", 2, "--seed", 1).output.split())
-    assert "usually no item is found" in told
+    result = " ".join(hubbub("itemsets", "few.dat", "--epsilon", 0.001, "--k", 2, "--seed", 1).output.split())
+    assert "usually no item is found" in result

@@ -19,9 +19,9 @@ def test_json(answer: Callable[..., Any]) -> None:
     for row in rows:
         assert {"mechanism", "stderr", "bytes", "shift", "picked", "why"} <= set(row)
         assert {"domain", "n", "epsilon", "forged"} <= set(row)
-    made = plan(domain=1024, n=100_000, epsilon=1.0)
-    assert [row["mechanism"] for row in rows if row["picked"]] == [made.picked]
-    assert [row["stderr"] for row in rows] == [row.stderr for row in made.rows]
+    expected = plan(domain=1024, n=100_000, epsilon=1.0)
+    assert [row["mechanism"] for row in rows if row["picked"]] == [expected.picked]
+    assert [row["stderr"] for row in rows] == [row.stderr for row in expected.rows]
 
 
 def test_most_bytes(answer: Callable[..., Any]) -> None:
@@ -42,8 +42,8 @@ def test_the_third_is_solved(answer: Callable[..., Any], given: str, solved: str
 def test_the_table(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     result = hubbub(*SETTING, "--most-bytes", 20, "--plot", "plan.png")
     assert result.exit_code == 0
-    for said in ("1,024 values, 100,000 reports, epsilon 1", "picked", "too large", "heuristic", "no formula"):
-        assert said in result.stdout
+    for text in ("1,024 values, 100,000 reports, epsilon 1", "picked", "too large", "heuristic", "no formula"):
+        assert text in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert result.stderr == "plot: plan.png\n"
@@ -51,9 +51,9 @@ def test_the_table(hubbub: Callable[..., Result], tmp_path: Path) -> None:
 
 def test_forged_reports(hubbub: Callable[..., Result], answer: Callable[..., Any], refused: Callable[..., str]) -> None:
     result = hubbub("plan", "--domain", 128, "--n", 1000, "--epsilon", 1)
-    said = " ".join(result.stdout.split())
-    assert "1% forged" in said
-    assert "Warning: GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points" in said
+    text = " ".join(result.stdout.split())
+    assert "1% forged" in text
+    assert "Warning: GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points" in text
     assert max(map(len, result.stdout.splitlines())) <= 80
     rows = answer("plan", "--domain", 128, "--n", 1000, "--epsilon", 1, "--forged", 0.001, "--most-shift", 0.003)
     assert [row["mechanism"] for row in rows if row["picked"]] == ["SUE"]
@@ -136,9 +136,9 @@ def test_sets(hubbub: Callable[..., Result], answer: Callable[..., Any], refused
 
 def test_shuffled(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
     setting = ("plan", "--domain", 16, "--n", 2000, "--central-epsilon", 0.8, "--fakes", 500)
-    told = answer(*setting)
-    assert [row["picked"] for row in told["mechanisms"]] == [True, False]
-    against = told["against"]
+    result = answer(*setting)
+    assert [row["picked"] for row in result["mechanisms"]] == [True, False]
+    against = result["against"]
     assert against["server"]["epsilon"] <= 0.8
     assert against["server"]["epsilon"] < against["server_and_people"]["epsilon"]
     assert against["server_and_people"]["epsilon"] < against["server_and_shufflers"]["epsilon"]

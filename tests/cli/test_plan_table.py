@@ -27,8 +27,8 @@ def test_the_rows_are_those_of_choose_ranges(answer: Callable[..., Any]) -> None
 
 
 def test_a_part_of_a_column_is_any_range_of_that_size(answer: Callable[..., Any]) -> None:
-    one = ("plan", "--column", "age:1024", "--n", 1_000_000, "--epsilon", 2, "--unbiased")
-    wide, narrow = (answer(*one, "--query", f"age={part}%") for part in (50, 0.1))
+    single_column = ("plan", "--column", "age:1024", "--n", 1_000_000, "--epsilon", 2, "--unbiased")
+    wide, narrow = (answer(*single_column, "--query", f"age={part}%") for part in (50, 0.1))
     assert wide[0]["way"] == "HIO, consistent"
     assert narrow[0]["way"] == "MG"
 
@@ -36,10 +36,10 @@ def test_a_part_of_a_column_is_any_range_of_that_size(answer: Callable[..., Any]
 def test_the_table_says_what_it_expects(hubbub: Callable[..., Result]) -> None:
     result = hubbub("plan", "--column", "age:1024", "--query", "age=50%", "--n", 100_000, "--epsilon", 1)
     assert result.exit_code == 0
-    said = " ".join(result.stdout.split())
-    assert "AdaptiveHierarchy has the smallest expected error of a count" in said
-    assert "spread evenly inside cells" in said
-    assert "Without that: HIO, consistent (--unbiased)." in said
+    text = " ".join(result.stdout.split())
+    assert "AdaptiveHierarchy has the smallest expected error of a count" in text
+    assert "spread evenly inside cells" in text
+    assert "Without that: HIO, consistent (--unbiased)." in text
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 

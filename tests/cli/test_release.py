@@ -37,13 +37,13 @@ def fares(tmp_path: Path) -> str:
 
 
 def test_json(answer: Callable[..., Any], fares: str) -> None:
-    told = answer("release", fares, "--column", "fare", *SETTINGS)
-    assert set(told) == {"theta", "steps", "paid"}
-    assert [set(step) for step in told["steps"]] == [{"step", "value", "low", "high"}] * 9
-    assert [step["step"] for step in told["steps"]] == list(range(9))
-    assert all(step["low"] < step["value"] < step["high"] for step in told["steps"])
-    assert 0 < told["theta"] <= 100
-    assert 0 < told["paid"] <= 2
+    result = answer("release", fares, "--column", "fare", *SETTINGS)
+    assert set(result) == {"theta", "steps", "paid"}
+    assert [set(step) for step in result["steps"]] == [{"step", "value", "low", "high"}] * 9
+    assert [step["step"] for step in result["steps"]] == list(range(9))
+    assert all(step["low"] < step["value"] < step["high"] for step in result["steps"])
+    assert 0 < result["theta"] <= 100
+    assert 0 < result["paid"] <= 2
 
 
 def test_a_release_without_a_step_says_what_a_step_needs(hubbub: Callable[..., Result], fares: str) -> None:
@@ -54,13 +54,13 @@ def test_a_release_without_a_step_says_what_a_step_needs(hubbub: Callable[..., R
 
 
 def test_the_truth_is_there_only_where_it_is_asked_for(answer: Callable[..., Any], fares: str) -> None:
-    told = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
+    result = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
     truth = VALUES[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)
-    assert [step["truth"] for step in told["steps"]] == pytest.approx(truth)
-    squares = [(step["value"] - step["truth"]) ** 2 for step in told["steps"]]
-    assert told["mse"] == pytest.approx(np.mean(squares))
+    assert [step["truth"] for step in result["steps"]] == pytest.approx(truth)
+    squares = [(step["value"] - step["truth"]) ** 2 for step in result["steps"]]
+    assert result["mse"] == pytest.approx(np.mean(squares))
     again = answer("release", fares, "--column", "fare", *SETTINGS, "--simulate", "--seed", 3)
-    assert told == again
+    assert result == again
 
 
 def test_parquet_and_the_plot(hubbub: Callable[..., Result], answer: Callable[..., Any], tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_parquet_and_the_plot(hubbub: Callable[..., Result], answer: Callable[..
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"fare": VALUES}), tmp_path / "fares.parquet")
-    told = answer("release", "fares.parquet", "--column", "fare", *SETTINGS, "--plot", "fares.svg")
-    assert len(told["steps"]) == 9
+    result = answer("release", "fares.parquet", "--column", "fare", *SETTINGS, "--plot", "fares.svg")
+    assert len(result["steps"]) == 9
     assert "truth" not in (tmp_path / "fares.svg").read_text()
     shown = hubbub("release", "fares.parquet", "--column", "fare", *SETTINGS)
     assert shown.exit_code == 0
@@ -136,7 +136,7 @@ def test_a_state_in_use_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("-1", "fare, row 701 (line 702): got -1.0; allowed: a number from 0 to 100"),
         ("100.5", "fare, row 701 (line 702): got 100.5"),
@@ -147,13 +147,13 @@ def test_a_state_in_use_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_named_and_nothing_is_spent(
-    refused: Callable[..., str], answer: Callable[..., Any], tmp_path: Path, row: str, said: str
+    refused: Callable[..., str], answer: Callable[..., Any], tmp_path: Path, row: str, message: str
 ) -> None:
     rows = [str(value) for value in VALUES]
     rows[700] = row
     write(tmp_path / "fares.csv", np.array(rows))
     command = ("release", "fares.csv", "--column", "fare", *SETTINGS, "--state", "state")
-    assert said in refused(*command)
+    assert message in refused(*command)
     write(tmp_path / "fares.csv", VALUES)
     assert len(answer(*command)["steps"]) == 9
 
@@ -166,7 +166,7 @@ def test_clip_moves_values_to_the_nearer_end(answer: Callable[..., Any], tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("--holdout", 3000), "holdout: got 3000; allowed: fewer than the 3,000 values"),
         (("--epsilon", 0), "epsilon"),
@@ -179,8 +179,10 @@ def test_clip_moves_values_to_the_nearer_end(answer: Callable[..., Any], tmp_pat
         (("--every", -1), "every"),
     ],
 )
-def test_bad_options_are_named(refused: Callable[..., str], fares: str, change: tuple[object, ...], said: str) -> None:
-    assert said in refused("release", fares, "--column", "fare", *SETTINGS, *change)
+def test_bad_options_are_named(
+    refused: Callable[..., str], fares: str, change: tuple[object, ...], message: str
+) -> None:
+    assert message in refused("release", fares, "--column", "fare", *SETTINGS, *change)
 
 
 def test_a_changed_epsilon_and_changed_values_are_refused(
@@ -227,14 +229,14 @@ def test_a_blank_line_in_a_single_column_is_a_gap(
 def test_rows_and_values_are_counted_from_1_and_named_with_their_line(
     refused: Callable[..., str], tmp_path: Path
 ) -> None:
-    def said(text: str, ending: str = "csv") -> str:
+    def message(text: str, ending: str = "csv") -> str:
         (tmp_path / f"fares.{ending}").write_text(text)
         return refused("release", f"fares.{ending}", "--column", "fare", *SETTINGS)
 
-    assert "fare, row 2 (line 5): got 101.0" in said('id,fare\n"two\nlines",1\n\n3,101\n')
-    assert "fare, row 2 (line 5): got 'much'" in said('id,fare\n"two\nlines",1\n\n3,much\n')
-    assert "fare, row 2 (line 3): got -1.0" in said('{"fare": 1}\n\n{"fare": -1}\n', "jsonl")
-    assert "fare, row 2 (line 3): got None" in said('{"fare": 1}\n\n{"fare": null}\n', "jsonl")
+    assert "fare, row 2 (line 5): got 101.0" in message('id,fare\n"two\nlines",1\n\n3,101\n')
+    assert "fare, row 2 (line 5): got 'much'" in message('id,fare\n"two\nlines",1\n\n3,much\n')
+    assert "fare, row 2 (line 3): got -1.0" in message('{"fare": 1}\n\n{"fare": -1}\n', "jsonl")
+    assert "fare, row 2 (line 3): got None" in message('{"fare": 1}\n\n{"fare": null}\n', "jsonl")
     assert "value 2 (line 2): got 101.0; allowed: a number from 0 to 100" in pipe("1\n101\n").stderr
 
 

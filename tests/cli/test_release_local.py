@@ -33,12 +33,12 @@ def fares(hubbub: Callable[..., Result]) -> None:
 
 def test_the_form_is_that_of_a_curator_and_only_simulate_tells_the_truth(answer: Callable[..., Any]) -> None:
     """Seeded: at most two of nine intervals miss the mean of the clipped values (a chance of 1% that more do)."""
-    told = answer(*LOCAL, "--plot", "fares.svg")
-    assert set(told) == {"theta", "steps", "paid"}
-    assert [set(step) for step in told["steps"]] == [{"step", "value", "low", "high"}] * 9
-    assert [step["step"] for step in told["steps"]] == list(range(9))
-    assert 0 < told["theta"] <= 100
-    assert 0 < told["paid"] <= 4
+    result = answer(*LOCAL, "--plot", "fares.svg")
+    assert set(result) == {"theta", "steps", "paid"}
+    assert [set(step) for step in result["steps"]] == [{"step", "value", "low", "high"}] * 9
+    assert [step["step"] for step in result["steps"]] == list(range(9))
+    assert 0 < result["theta"] <= 100
+    assert 0 < result["paid"] <= 4
     assert "truth" not in Path("fares.svg").read_text()
     simulated = answer(*LOCAL, "--simulate", "--seed", 3)
     truth = VALUES[500 : 500 + 9 * 256].reshape(9, 256).mean(axis=1)
@@ -70,8 +70,8 @@ def test_a_file_that_grows_reports_once_and_its_steps_stay(
     write(VALUES[:2500])
     assert "values: got '2,500 values'; allowed: the 3,000 that have reported" in refused(*command)
     write(VALUES)
-    for change, said in (("epsilon", 3), ("bound", 200), ("holdout", 400), ("every", 128)):
-        assert f"{change}: got {said}" in refused(*command, f"--{change}", said)
+    for change, value in (("epsilon", 3), ("bound", 200), ("holdout", 400), ("every", 128)):
+        assert f"{change}: got {value}" in refused(*command, f"--{change}", value)
     assert "source: got 'column id'" in refused(*command, "--column", "id", "--clip")
     shutil.copy("state", "newest")
     shutil.copy("older", "state")
@@ -128,7 +128,7 @@ def test_a_pipe_goes_on_and_a_gap_takes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("-1", "fare, row 701 (line 702): got -1.0; allowed: a number from 0 to 100"),
         ("100.5", "fare, row 701 (line 702): got 100.5"),
@@ -137,17 +137,17 @@ def test_a_pipe_goes_on_and_a_gap_takes_nothing() -> None:
         ("inf", "fare, row 701 (line 702): got inf"),
     ],
 )
-def test_bad_rows_are_named_and_nobody_reports(refused: Callable[..., str], row: str, said: str) -> None:
+def test_bad_rows_are_named_and_nobody_reports(refused: Callable[..., str], row: str, message: str) -> None:
     rows = [str(value) for value in VALUES]
     rows[700] = row
     write(np.array(rows))
-    assert said in refused(*LOCAL, "--state", "state")
+    assert message in refused(*LOCAL, "--state", "state")
     with LocalReleaseFile("state", ToPL(**_settings()), source="column fare") as release:
         assert release.server.position == 0
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("--holdout", 3000), "holdout: got 3000; allowed: fewer than the 3,000 values"),
         (("--holdout", 0), "holdout"),
@@ -161,5 +161,5 @@ def test_bad_rows_are_named_and_nobody_reports(refused: Callable[..., str], row:
         (("--simulate", "--state", "state"), "no state file with --simulate"),
     ],
 )
-def test_bad_options_are_named(refused: Callable[..., str], change: tuple[object, ...], said: str) -> None:
-    assert said in refused(*LOCAL, *change)
+def test_bad_options_are_named(refused: Callable[..., str], change: tuple[object, ...], message: str) -> None:
+    assert message in refused(*LOCAL, *change)

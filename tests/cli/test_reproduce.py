@@ -16,7 +16,7 @@ NAME = "dissertation-table-3.2"
 
 def test_list(answer: Callable[..., Any], hubbub: Callable[..., Result]) -> None:
     listed = answer("reproduce", "list")
-    assert [one["name"] for one in listed] == list(REPRODUCTIONS)
+    assert [entry["name"] for entry in listed] == list(REPRODUCTIONS)
     assert set(listed[0]) == {"name", "title", "repeats", "needs"}
     assert NAME in hubbub("reproduce", "list").stdout
 

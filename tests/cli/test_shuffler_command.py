@@ -15,13 +15,13 @@ from hubbub.shuffler.keys import ShufflerKeys
 
 def test_what_is_printed_goes_into_a_collection(hubbub: Callable[..., Any], tmp_path: Path) -> None:
     """The collector's part and two shufflers' make a route; each key is in a file that only its owner reads."""
-    told = hubbub("shuffler", "collector-key", "--keys", tmp_path / "keys").stdout
-    assert hubbub("shuffler", "collector-key", "--keys", tmp_path / "keys").stdout == told  # made once
-    told += "delta = 1e-6\nleast = 100\nfakes = 5\n"
+    output = hubbub("shuffler", "collector-key", "--keys", tmp_path / "keys").stdout
+    assert hubbub("shuffler", "collector-key", "--keys", tmp_path / "keys").stdout == output  # made once
+    output += "delta = 1e-6\nleast = 100\nfakes = 5\n"
     for number in range(2):
         options = ["--url", f"https://shuffler-{number}.example"]
-        told += hubbub("shuffler", "own-keys", tmp_path / f"{number}.key", *options).stdout
-    route = ShuffleRoute.from_spec(tomllib.loads(told)["shuffle"])
+        output += hubbub("shuffler", "own-keys", tmp_path / f"{number}.key", *options).stdout
+    route = ShuffleRoute.from_spec(tomllib.loads(output)["shuffle"])
     keys = ShufflerKeys.load(tmp_path / "1.key")
     assert route.place_of(keys.encryption.public, keys.signing.public) == 1
     assert {(tmp_path / name).stat().st_mode & 0o77 for name in ("0.key", "1.key", "keys/onion.key")} == {0}
@@ -29,7 +29,7 @@ def test_what_is_printed_goes_into_a_collection(hubbub: Callable[..., Any], tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("collection = 3", "collection: got 3"),
         ('colection = "a"', "colection"),
@@ -42,7 +42,7 @@ def test_what_is_printed_goes_into_a_collection(hubbub: Callable[..., Any], tmp_
     ids=["a number", "a wrong key", "no TOML", "a short key"],
 )
 def test_a_wrong_configuration_says_what_is_wrong(
-    refused: Callable[..., str], tmp_path: Path, text: str, said: str
+    refused: Callable[..., str], tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / "a.toml").write_text(text)
-    assert said in refused("shuffler", "serve", "--config", tmp_path / "a.toml")
+    assert message in refused("shuffler", "serve", "--config", tmp_path / "a.toml")

@@ -24,21 +24,21 @@ def store(hubbub: Callable[..., Result], tmp_path: Path) -> str:
         lines.append(f"{age},{('Rye', 'Ely', 'Bath')[k % 3]},{k % 100},{('ios', 'web')[k % 2]},{k % 7}")
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     columns = ["-p", "age=0..69?", "-p", "town", "--public", "os", "--public", "price"]
-    made = hubbub("table", "people.csv", "people.duckdb", *columns, "-e", 8, "--seed", 1)
-    assert made.exit_code == 0, made.output
-    assert "3,000 people" in made.stderr
+    build = hubbub("table", "people.csv", "people.duckdb", *columns, "-e", 8, "--seed", 1)
+    assert build.exit_code == 0, build.output
+    assert "3,000 people" in build.stderr
     return "people.duckdb"
 
 
 def test_a_query_in_every_form(hubbub: Callable[..., Result], answer: Callable[..., Any], store: str) -> None:
-    told = answer("sql", store, QUERY)
-    assert [column["name"] for column in told["columns"]] == ["os", "n", "mean"]
-    for row in told["rows"]:
+    result = answer("sql", store, QUERY)
+    assert [column["name"] for column in result["columns"]] == ["os", "n", "mean"]
+    for row in result["rows"]:
         assert row[1]["low"] < 207 < row[1]["high"]
         assert row[2]["low"] < 3 < row[2]["high"]
     table = list(csv.reader(io.StringIO(hubbub("sql", store, QUERY, "--csv").stdout)))
     assert table[0] == ["os", "n", "n_low", "n_high", "mean", "mean_low", "mean_high"]
-    assert [float(row[1]) for row in table[1:]] == [row[1]["value"] for row in told["rows"]]
+    assert [float(row[1]) for row in table[1:]] == [row[1]["value"] for row in result["rows"]]
     shown = hubbub("sql", store, QUERY, "--level", 0.9, "--explain", "--plot", "bars.png")
     assert "90% interval" in shown.stdout
     assert "HIO, epsilon 8" in shown.stdout
@@ -71,8 +71,8 @@ def test_what_is_refused_is_one_line(refused: Callable[..., str], store: str) ->
 
 def test_folders_cells_and_other_methods(hubbub: Callable[..., Result], answer: Callable[..., Any], store: str) -> None:
     for method in ("SC", "HDG"):
-        made = hubbub("table", "people.csv", method, "-p", "town", "-p", "wage=0..100/10", "-e", 8, "-m", method)
-        assert made.exit_code == 0, made.output
-        told = answer("sql", method, "SELECT COUNT(*) FROM people WHERE wage >= 50 AND town <> 'Ely'")
-        assert told["bias"] == ("heuristic" if method == "HDG" else "none")
-        assert abs(told["rows"][0][0]["value"] - 1000) < 300
+        build = hubbub("table", "people.csv", method, "-p", "town", "-p", "wage=0..100/10", "-e", 8, "-m", method)
+        assert build.exit_code == 0, build.output
+        result = answer("sql", method, "SELECT COUNT(*) FROM people WHERE wage >= 50 AND town <> 'Ely'")
+        assert result["bias"] == ("heuristic" if method == "HDG" else "none")
+        assert abs(result["rows"][0][0]["value"] - 1000) < 300

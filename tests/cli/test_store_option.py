@@ -26,19 +26,19 @@ def serve(folder: Path, *options: str, **env: str) -> str:
     "url", [f"postgresql://me:secret@{NOBODY}", f"postgresql://{NOBODY}&password=secret", "sqlite://me:secret@/x.db"]
 )
 def test_a_password_on_the_command_line_is_refused(refused: Callable[..., str], tmp_path: Path, url: str):
-    said = refused("serve", EXAMPLE, "--port", "0", "--keys", tmp_path / "keys", "--store", url)
-    assert "no password on the command line" in said
-    assert "HUBBUB_STORE" in said
-    assert "secret" not in said
+    message = refused("serve", EXAMPLE, "--port", "0", "--keys", tmp_path / "keys", "--store", url)
+    assert "no password on the command line" in message
+    assert "HUBBUB_STORE" in message
+    assert "secret" not in message
     assert not (tmp_path / "keys").exists()
 
 
 def test_from_the_environment_it_is_taken(tmp_path: Path):
-    said = serve(tmp_path, HUBBUB_STORE=f"postgresql://me:secret@{NOBODY}")
-    assert "connection failed" in said
-    assert "secret" not in said
+    message = serve(tmp_path, HUBBUB_STORE=f"postgresql://me:secret@{NOBODY}")
+    assert "connection failed" in message
+    assert "secret" not in message
 
 
 def test_without_a_password_it_may_be_on_the_command_line(tmp_path: Path):
-    said = serve(tmp_path, "--store", f"postgresql://me@{NOBODY}", HUBBUB_STORE="mysql://unused")
-    assert "connection failed" in said
+    message = serve(tmp_path, "--store", f"postgresql://me@{NOBODY}", HUBBUB_STORE="mysql://unused")
+    assert "connection failed" in message

@@ -24,24 +24,24 @@ def words(tmp_path: Path) -> str:
 
 
 def test_json(answer: Callable[..., Any], words: str) -> None:
-    told = answer("top", words, "--column", "word", "--k", 2, "--epsilon", 5, "--truth", *SMALL)
-    assert (told["column"], told["n"], told["missing"], told["k"]) == ("word", 10_000, 250, 2)
-    assert told["effective_epsilon"] <= told["epsilon"] == 5
-    assert set(told["items"][0]) == {"value", "estimate", "low", "high", "truth"}
-    assert {row["value"]: row["truth"] for row in told["items"]} == {"hub": 0.6, "né": pytest.approx(0.3)}
-    for row in told["items"]:  # a standard error of 0.004 in the least of five groups: 0.03 is over six
+    result = answer("top", words, "--column", "word", "--k", 2, "--epsilon", 5, "--truth", *SMALL)
+    assert (result["column"], result["n"], result["missing"], result["k"]) == ("word", 10_000, 250, 2)
+    assert result["effective_epsilon"] <= result["epsilon"] == 5
+    assert set(result["items"][0]) == {"value", "estimate", "low", "high", "truth"}
+    assert {row["value"]: row["truth"] for row in result["items"]} == {"hub": 0.6, "né": pytest.approx(0.3)}
+    for row in result["items"]:  # a standard error of 0.004 in the least of five groups: 0.03 is over six
         assert abs(row["estimate"] - row["truth"]) < 0.03
         assert row["low"] <= row["estimate"] <= row["high"]
-    assert {row["value"] for row in told["absent"]} == {"(none)", "(too long, or no text)"}
-    assert 0 < told["smallest_share"] < 0.1
-    assert told["expected_false_positives"] < 0.1
+    assert {row["value"] for row in result["absent"]} == {"(none)", "(too long, or no text)"}
+    assert 0 < result["smallest_share"] < 0.1
+    assert result["expected_false_positives"] < 0.1
 
 
 def test_without_truth(answer: Callable[..., Any], words: str) -> None:
     command = ("top", words, "-c", "word", "-k", 1, "-e", 5, *SMALL)
-    told = answer(*command)
-    assert [set(row) for row in told["items"]] == [{"value", "estimate", "low", "high"}]
-    assert told == answer(*command)
+    result = answer(*command)
+    assert [set(row) for row in result["items"]] == [{"value", "estimate", "low", "high"}]
+    assert result == answer(*command)
 
 
 def test_table(hubbub: Callable[..., Result], words: str) -> None:
@@ -72,8 +72,8 @@ def test_a_threshold_that_nothing_reaches(
     ],
 )
 def test_what_is_refused(refused: Callable[..., str], words: str, options: tuple[object, ...], field: str) -> None:
-    given = {"-c": "word", "-k": 2, "-e": 1, **dict(zip(options[::2], options[1::2], strict=True))}
-    assert field in refused("top", words, *(part for pair in given.items() for part in pair))
+    chosen = {"-c": "word", "-k": 2, "-e": 1, **dict(zip(options[::2], options[1::2], strict=True))}
+    assert field in refused("top", words, *(part for pair in chosen.items() for part in pair))
 
 
 def test_bytes_that_are_no_text_are_counted_as_such(
@@ -81,15 +81,15 @@ def test_bytes_that_are_no_text_are_counted_as_such(
 ) -> None:
     cells = pyarrow.array([b"hub"] * 3000 + [b"\xff\xfe"] * 1000)
     pq.write_table(pyarrow.table({"word": cells}), tmp_path / "bytes.parquet")
-    told = answer("top", "bytes.parquet", "-c", "word", "-k", 1, "-e", 6, "--truth", *SMALL)
-    assert (told["items"][0]["value"], told["items"][0]["truth"]) == ("hub", 0.75)
-    absent = {row["value"]: row["estimate"] for row in told["absent"]}
+    result = answer("top", "bytes.parquet", "-c", "word", "-k", 1, "-e", 6, "--truth", *SMALL)
+    assert (result["items"][0]["value"], result["items"][0]["truth"]) == ("hub", 0.75)
+    absent = {row["value"]: row["estimate"] for row in result["absent"]}
     assert absent["(too long, or no text)"] == pytest.approx(0.25, abs=0.1)  # a standard error of 0.01
     assert "a column in UTF-8" in hubbub("estimate", "bytes.parquet", "-c", "word", "-e", 1).output
 
 
 def test_a_search_of_few_people_finds_nothing_reliably(hubbub: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("word\na\n", encoding="utf-8")
-    told = " ".join(hubbub("top", "few.csv", "-c", "word", "-k", 1, "-e", 2, "--longest", 2).output.split())
-    assert "Usually not found: any value" in told
-    assert "1 groups" not in told
+    result = " ".join(hubbub("top", "few.csv", "-c", "word", "-k", 1, "-e", 2, "--longest", 2).output.split())
+    assert "Usually not found: any value" in result
+    assert "1 groups" not in result

@@ -60,11 +60,11 @@ def run() -> Watch:
 
 def test_the_demo_as_json_lines(hubbub: Hubbub) -> None:
     result = hubbub("watch", "--demo", "--seed", 1, "--json")
-    told = lines(result)
-    assert [one["step"] for one in told] == list(range(1, 201))
-    assert all(list(one) == KEYS for one in told)
+    moments = lines(result)
+    assert [moment["step"] for moment in moments] == list(range(1, 201))
+    assert all(list(moment) == KEYS for moment in moments)
     # None of 60 other seeds had other than one alarm, within these steps.
-    on = [one["step"] for one in told if one["alarm"]]
+    on = [moment["step"] for moment in moments if moment["alarm"]]
     assert 81 < on[0] < 100
     assert 131 < on[-1] < 170
     assert on == list(range(on[0], on[-1] + 1))
@@ -92,8 +92,8 @@ def test_a_file_with_a_known_truth(hubbub: Hubbub, doors: str, tmp_path: Path) -
     command = ("watch", doors, "--method", "LSP", "--epsilon", 8, "--w", 1, "--watch", "open", "--seed", 1)
     result = hubbub(*command, "--above", 0.5, "--plot", "doors.png")
     # A report is wrong with probability 0.0007: three or more of 200, an error over 0.0125, has 4e-4 a step.
-    assert [one["value"] for one in lines(result)] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.0125)
-    assert [one["alarm"] for one in lines(result)] == [False, False, True, True]
+    assert [moment["value"] for moment in lines(result)] == pytest.approx([0.2, 0.4, 0.6, 0.8], abs=0.0125)
+    assert [moment["alarm"] for moment in lines(result)] == [False, False, True, True]
     assert result.stderr.startswith("steps: the consecutive integers 1 to 4\n")
     assert "The truth was above 50.00% in 2 steps, from 3 to 4." in result.stderr
     assert result.stderr.endswith("plot: doors.png\n")
@@ -105,9 +105,9 @@ def test_other_columns_and_a_mean(hubbub: Hubbub, tmp_path: Path) -> None:
     (tmp_path / "heat.csv").write_text("\n".join(["day,sensor,heat", *rows]) + "\n", encoding="utf-8")
     columns = ("--step", "day", "--device", "sensor", "--value", "heat")
     result = hubbub("watch", "heat.csv", *columns, "--mean", "0,40", "-w", 1, "-m", "LSP", "-e", 8, "--seed", 1)
-    told = lines(result)
-    for one, truth in zip(told, (10, 20, 30), strict=True):  # five standard errors
-        assert abs(one["value"] - truth) < 5 * (one["high"] - one["value"]) / 1.96
+    moments = lines(result)
+    for moment, truth in zip(moments, (10, 20, 30), strict=True):  # five standard errors
+        assert abs(moment["value"] - truth) < 5 * (moment["high"] - moment["value"]) / 1.96
     assert "steps: ranked" in result.stderr
     assert "The truth was above 25 in 1 steps, from 3 to 3." in result.stderr
 
@@ -121,7 +121,7 @@ def test_hours(hubbub: Hubbub, tmp_path: Path) -> None:
     (tmp_path / "planes.csv").write_text("\n".join(["seen,device,value", *rows]) + "\n")
     command = ("watch", "planes.csv", "--every", "1h", "--watch", "late", "-w", 1, "-m", "LSP", "-e", 8, "--seed", 1)
     result = hubbub(*command, "--above", 0.5, "--plot", "planes.png")
-    assert [one["time"] for one in lines(result)] == [f"2026-01-30T{hour:02}:00:00+00:00" for hour in range(8)]
+    assert [moment["time"] for moment in lines(result)] == [f"2026-01-30T{hour:02}:00:00+00:00" for hour in range(8)]
     assert "Alarm: on at 2026-01-30 06:00." in result.stderr
     assert "in 2 steps, from 2026-01-30 06:00 to 2026-01-30 07:00." in result.stderr
     assert hubbub("watch", "planes.csv", "--every", "often").exit_code == 2
@@ -147,14 +147,14 @@ def test_a_frame_of_hours(tmp_path: Path) -> None:
 
 def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
     (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n1,b,x\n2,b,x\n2,c,x\n3,c,x\n3,a,x\n", encoding="utf-8")
-    told = [lines(hubbub("watch", "few.csv", "-w", 3, "-m", "LPU", "--seed", seed))[0] for seed in range(8)]
-    unknown = [one for one in told if not one["published"]]
+    moments = [lines(hubbub("watch", "few.csv", "-w", 3, "-m", "LPU", "--seed", seed))[0] for seed in range(8)]
+    unknown = [moment for moment in moments if not moment["published"]]
     assert unknown
-    assert all(one["value"] is one["low"] is one["high"] is None for one in unknown)
+    assert all(moment["value"] is moment["low"] is moment["high"] is None for moment in unknown)
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ([], "file: got nothing; allowed: one of: a file, a collector's address, or --demo"),
         (["doors.csv", "--demo"], "file: got 'doors.csv'; allowed: one of: a file, a collector's address, or --demo"),
@@ -187,12 +187,14 @@ def test_what_is_not_known_is_null(hubbub: Hubbub, tmp_path: Path) -> None:
         (["--demo", "--plot", "x.doc"], "plot: got 'x.doc'"),
     ],
 )
-def test_what_is_refused(refused: Callable[..., str], doors: str, tmp_path: Path, args: list[str], said: str) -> None:
+def test_what_is_refused(
+    refused: Callable[..., str], doors: str, tmp_path: Path, args: list[str], message: str
+) -> None:
     (tmp_path / "doors.doc").write_text("step,device,value\n1,a,x\n")
     (tmp_path / "twice.csv").write_text("step,device,value\n1,a,x\n1,a,y\n")
     (tmp_path / "few.csv").write_text("step,device,value\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n")
     (tmp_path / "empty.csv").write_text("")
-    assert said in refused("watch", *args)
+    assert message in refused("watch", *args)
 
 
 def test_help_is_light(process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
@@ -224,7 +226,7 @@ def test_a_frame_fits(run: Watch, width: int, height: int, over: bool) -> None:
 
 def test_a_frame_of_nothing_known() -> None:
     """Of 20 devices nobody need stand on a twentieth of the circle."""
-    said = set()
+    message = set()
     for seed in range(8):
         watch = Watch(demo_scene(Random(seed=1), n=20), method="LPU", epsilon=1.0, w=20, rng=Random(seed=seed))
         known = next(iter(watch)).published
@@ -232,8 +234,8 @@ def test_a_frame_of_nothing_known() -> None:
         page.print(frame(watch, 80, 24))
         text = page.file.getvalue()  # type: ignore[attr-defined]
         assert ("nothing published yet" in text) is not known
-        said.add(known)
-    assert said == {True, False}
+        message.add(known)
+    assert message == {True, False}
 
 
 def test_the_scale_holds_what_is_drawn() -> None:

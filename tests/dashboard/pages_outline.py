@@ -20,8 +20,8 @@ class Element:
 
     def all(self, tag: str) -> list[Element]:
         """The elements of this name below it."""
-        found = [one for child in self.below for one in ([child] if child.tag == tag else [])]
-        return [*found, *(one for child in self.below for one in child.all(tag))]
+        found = [element for child in self.below for element in ([child] if child.tag == tag else [])]
+        return [*found, *(element for child in self.below for element in child.all(tag))]
 
 
 class Outline(HTMLParser):
@@ -34,12 +34,12 @@ class Outline(HTMLParser):
         assert page.startswith("<!doctype html>\n")
         self.feed(page)
         self.close()
-        assert not self._open, f"left open: {[one.tag for one in self._open]}"
+        assert not self._open, f"left open: {[element.tag for element in self._open]}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"{tag} has an attribute twice: {names}"
-        made = Element(tag, {name: value or "" for name, value in attrs}, tuple(one.tag for one in self._open))
+        made = Element(tag, {name: value or "" for name, value in attrs}, tuple(element.tag for element in self._open))
         self.elements.append(made)
         if self._open:
             self._open[-1].below.append(made)
@@ -51,13 +51,15 @@ class Outline(HTMLParser):
         self._open.pop()
 
     def handle_endtag(self, tag: str) -> None:
-        assert [one.tag for one in self._open[-1:]] == [tag], f"</{tag}> inside {[one.tag for one in self._open]}"
+        assert [element.tag for element in self._open[-1:]] == [tag], (
+            f"</{tag}> inside {[element.tag for element in self._open]}"
+        )
         self._open.pop()
 
     def handle_data(self, data: str) -> None:
-        for one in self._open:
-            one.text += data
+        for element in self._open:
+            element.text += data
 
     def all(self, tag: str) -> list[Element]:
         """The elements of this name, in order."""
-        return [one for one in self.elements if one.tag == tag]
+        return [element for element in self.elements if element.tag == tag]

@@ -56,8 +56,8 @@ def ask(app: Any, path: str, *, headers: dict[str, str] | None = None) -> Answer
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    given = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answered(sent[0]["status"], given, b"".join(message.get("body", b"") for message in sent[1:]))
+    decoded = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answered(sent[0]["status"], decoded, b"".join(message.get("body", b"") for message in sent[1:]))
 
 
 class Site:

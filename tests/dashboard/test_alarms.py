@@ -31,7 +31,7 @@ def page(collector: Collector, path: str) -> Outline:
 
 
 def banners(outline: Outline) -> list[Element]:
-    return [one for one in outline.all("div") if one.given.get("role") == "alert"]
+    return [element for element in outline.all("div") if element.given.get("role") == "alert"]
 
 
 @pytest.mark.parametrize("path", ["/results/planes", "/results/planes/delays", "/results/planes/delays?value=2"])
@@ -45,11 +45,13 @@ def test_a_raised_alarm_is_the_first_thing_said(raised: Collector, path: str):
 def test_other_pages_and_other_questions_have_no_banner(raised: Collector, over: Collector):
     assert banners(page(raised, "/results/planes/quiet")) == []
     assert banners(page(raised, "/privacy/planes")) == []
-    assert not any("planes that are" in one.text for one in banners(page(over, "/results/planes")))
+    assert not any("planes that are" in element.text for element in banners(page(over, "/results/planes")))
 
 
 def test_every_alarm_is_there_with_its_guarantee_in_words(over: Collector):
-    (section,) = [one for one in page(over, "/results/planes").all("section") if one.given.get("id") == "alarms"]
+    (section,) = [
+        element for element in page(over, "/results/planes").all("section") if element.given.get("id") == "alarms"
+    ]
     assert "All together: at most one false alarm in 30 days on average" in section.text
     assert "planes that are <late>" in section.text
     assert "Raised above" in section.text
@@ -60,7 +62,7 @@ def test_every_alarm_is_there_with_its_guarantee_in_words(over: Collector):
 
 def marked(outline: Outline) -> list[bool]:
     """Whether each step of the chart is shaded, oldest first."""
-    (figure,) = [one for one in outline.all("figure") if one.given.get("id") == "q-delays-time"]
+    (figure,) = [element for element in outline.all("figure") if element.given.get("id") == "q-delays-time"]
     return ["data-alarm" in row.given for row in figure.all("tr")[1:]][::-1]
 
 
@@ -72,7 +74,11 @@ def test_steps_with_an_alarm_are_marked(over: Collector):
     first, last = (steps["late", state] - release.step for state in ("raised", "cleared"))
     assert all(shaded[first:last])
     assert not any(shaded[:first])
-    drawn = [one for one in page(over, "/results/planes/delays?value=2").all("path") if one.given["class"] == "alarmed"]
+    drawn = [
+        element
+        for element in page(over, "/results/planes/delays?value=2").all("path")
+        if element.given["class"] == "alarmed"
+    ]
     assert len(drawn) == sum(shaded)
 
 
@@ -81,4 +87,4 @@ def test_without_alarms_nothing_is_said_of_them():
 
     outline = page(example_collector(), "/results/themes")
     assert banners(outline) == []
-    assert [one for one in outline.all("section") if one.given.get("id") == "alarms"] == []
+    assert [element for element in outline.all("section") if element.given.get("id") == "alarms"] == []

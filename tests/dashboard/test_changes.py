@@ -24,12 +24,12 @@ def day(n: int, steps: int) -> Collector:
     """So many people at home; from the third hour on a tenth of the reports is lost."""
     collection, rng = load_collection(EXAMPLES / "places.toml"), Random(seed=1)
     clock = ManualClock(collection.opens(2400) + 60.0)
-    made = Collector([collection], open_store("sqlite:///:memory:"), clock=clock, keys=Keys.new(), rng=rng)
+    collector = Collector([collection], open_store("sqlite:///:memory:"), clock=clock, keys=Keys.new(), rng=rng)
     states = None
     for step in range(2400, 2400 + steps):
         clock.set(collection.opens(step) + 60.0)
-        made.tick()
-        (window,) = made.board.open(collection.collection_id, clock.now())
+        collector.tick()
+        (window,) = collector.board.open(collection.collection_id, clock.now())
         symbols = window.ask.mechanism
         assert isinstance(symbols, ChangeStream)
         new = np.full(n, step == 2400)
@@ -39,16 +39,16 @@ def day(n: int, steps: int) -> Collector:
         reports = reports[len(reports) // 10 * (step > 2402) :]
         ids = rng.bytes(16 * len(reports))
         body = encode_batch(collection.name, collection.version, window.name, ids, reports)
-        made.ingest([made.admit(BATCH_TYPE, body)])
+        collector.ingest([collector.admit(BATCH_TYPE, body)])
     clock.set(collection.opens(2400 + steps) + 1000.0)
-    made.tick()
-    return made
+    collector.tick()
+    return collector
 
 
 def test_shares_over_time_and_what_was_lost():
     app = Starlette(routes=routes(ServiceReader(Service(day(20_000, 5)))))
     page = Outline(ask(app, "/results/places/where").text)
-    text = " ".join(one.text for one in page.all("main"))
+    text = " ".join(element.text for element in page.all("main"))
     assert "home is the most common" in text
     assert "home, step by step" in text
     assert "Devices enrolled" in text

@@ -32,7 +32,9 @@ def test_every_page_says_that_the_clock_is_in_doubt_or_has_moved(path: str, days
     app = Starlette(routes=routes(ServiceReader(Service(collector))))
 
     def notices() -> list[str]:
-        return [found.text for found in Outline(ask(app, path).text).all("p") if found.given.get("role") == "alert"]
+        return [
+            element.text for element in Outline(ask(app, path).text).all("p") if element.given.get("role") == "alert"
+        ]
 
     assert notices() == []
     reading = ClockReading(1e9 + 86400 * days, 110.0, "boot")

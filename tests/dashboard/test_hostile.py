@@ -65,12 +65,12 @@ def test_hostile_labels_stay_text(app: Starlette, path: str):
     assert answered.status == 200
     page = Outline(answered.text)
     assert page.all("img") == []
-    assert [one for one in page.all("b") if one.text == "bold"] == []
+    assert [element for element in page.all("b") if element.text == "bold"] == []
     assert len(page.all("h1")) == 1
-    assert all(not one.text for one in page.all("script"))
-    for one in page.elements:
-        assert not [name for name in one.given if name.startswith("on") or name in ("autofocus", "style")]
-        assert not any(one.given.get(name, "").startswith(("javascript:", "http")) for name in ("href", "src"))
+    assert all(not element.text for element in page.all("script"))
+    for element in page.elements:
+        assert not [name for name in element.given if name.startswith("on") or name in ("autofocus", "style")]
+        assert not any(element.given.get(name, "").startswith(("javascript:", "http")) for name in ("href", "src"))
     assert "\x00" not in answered.text
     assert "\x07" not in answered.text
 

@@ -15,11 +15,11 @@ def test_nothing_is_lost_between_intervals_and_nothing_counted_twice():
     for second in range(400):
         meter.add({("a", "accepted"): 3, ("a", "late"): 1, ("a", "duplicate"): 9, ("b", "accepted"): second})
         clock.advance(1.0)
-    found = meter.intervals("a")
-    assert sum(one.accepted for one in found) == 1200
-    assert sum(one.rejected for one in found) == 400
-    assert all(after.start - before.start == 10.0 for before, after in pairwise(found))
-    assert round(rate_now(found), 3) == 3.0
+    intervals = meter.intervals("a")
+    assert sum(interval.accepted for interval in intervals) == 1200
+    assert sum(interval.rejected for interval in intervals) == 400
+    assert all(after.start - before.start == 10.0 for before, after in pairwise(intervals))
+    assert round(rate_now(intervals), 3) == 3.0
 
 
 def test_what_is_old_is_forgotten_and_memory_is_bounded():
@@ -29,10 +29,10 @@ def test_what_is_old_is_forgotten_and_memory_is_bounded():
         meter.add({("a", "accepted"): 1})
         clock.advance(1.0)
     assert len(meter._counts["a"]) <= 21
-    found = meter.intervals("a")
-    assert (len(found), found[-1].start) == (10, 10_000.0)
+    intervals = meter.intervals("a")
+    assert (len(intervals), intervals[-1].start) == (10, 10_000.0)
     clock.advance(1000.0)
-    assert sum(one.accepted for one in meter.intervals("a")) == 0
+    assert sum(interval.accepted for interval in meter.intervals("a")) == 0
 
 
 def test_a_clock_that_jumps_breaks_nothing():
@@ -41,8 +41,8 @@ def test_a_clock_that_jumps_breaks_nothing():
     meter.add({("a", "accepted"): 1})
     clock.set(100.0)
     meter.add({("a", "accepted"): 1})
-    assert [one.accepted for one in meter.intervals("a")] == [2]
-    assert all(one.seconds > 0 for one in meter.intervals("a"))
+    assert [interval.accepted for interval in meter.intervals("a")] == [2]
+    assert all(interval.seconds > 0 for interval in meter.intervals("a"))
     assert meter.intervals("unknown")[0].accepted == 0
 
 
@@ -51,8 +51,8 @@ def test_what_came_before_a_restart_is_shown_minute_by_minute():
     meter = Meter(clock, earlier={"a": [(997, 600, 6), (1000, 60, 0), (1001, 30, 1)], "b": []})
     meter.add({("a", "accepted"): 5})
     clock.advance(15.0)
-    found = meter.intervals("a")
-    assert [(one.start, one.seconds, one.accepted, one.rejected) for one in found] == [
+    intervals = meter.intervals("a")
+    assert [(interval.start, interval.seconds, interval.accepted, interval.rejected) for interval in intervals] == [
         (59_820.0, 60.0, 600, 6),
         (59_880.0, 60.0, 0, 0),
         (59_940.0, 60.0, 0, 0),
@@ -63,4 +63,4 @@ def test_what_came_before_a_restart_is_shown_minute_by_minute():
     ]
     assert len(meter.intervals("b")) == 2
     clock.advance(3600.0)
-    assert {one.seconds for one in meter.intervals("a")[:-1]} == {10.0}
+    assert {interval.seconds for interval in meter.intervals("a")[:-1]} == {10.0}

@@ -48,13 +48,13 @@ def page(request: pytest.FixtureRequest, get: Get) -> Outline:
 
 
 def test_ids_are_unique_and_whatever_is_referred_to_is_there(page: Outline):
-    ids = [one.given["id"] for one in page.elements if "id" in one.given]
+    ids = [element.given["id"] for element in page.elements if "id" in element.given]
     assert len(ids) == len(set(ids))
-    for one in page.elements:
+    for element in page.elements:
         for name in ("aria-labelledby", "aria-describedby", "for"):
-            assert one.given.get(name, ids[0]) in ids
-        if one.given.get("href", "").startswith("#"):
-            assert one.given["href"][1:] in ids
+            assert element.given.get(name, ids[0]) in ids
+        if element.given.get("href", "").startswith("#"):
+            assert element.given["href"][1:] in ids
 
 
 def test_landmarks_language_title_and_one_first_heading(page: Outline):
@@ -62,24 +62,24 @@ def test_landmarks_language_title_and_one_first_heading(page: Outline):
     assert html.given["lang"] == "en"
     assert len(page.all("main")) == len(page.all("h1")) == len(page.all("title")) == 1
     assert page.all("a")[0].given == {"class": "skip", "href": "#main"}
-    levels = [int(one.tag[1]) for one in page.elements if re.fullmatch("h[1-6]", one.tag)]
+    levels = [int(element.tag[1]) for element in page.elements if re.fullmatch("h[1-6]", element.tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    for one in (*page.all("nav"), *page.all("aside")):
-        assert one.given["aria-label"]
-    for one in page.all("section"):
-        assert one.given["aria-labelledby"]
+    for element in (*page.all("nav"), *page.all("aside")):
+        assert element.given["aria-label"]
+    for element in page.all("section"):
+        assert element.given["aria-labelledby"]
 
 
 def test_every_drawing_is_labelled_or_stands_beside_its_number(page: Outline):
-    for one in page.all("svg"):
-        if one.given.get("aria-hidden") == "true":
-            assert one.above[-3:] == ("tbody", "tr", "td")
+    for element in page.all("svg"):
+        if element.given.get("aria-hidden") == "true":
+            assert element.above[-3:] == ("tbody", "tr", "td")
         else:
-            assert one.given["role"] == "img"
-            assert len(one.given["aria-label"]) > 10
-    for one in (*page.all("progress"), *page.all("meter")):
-        assert one.given["aria-label"]
+            assert element.given["role"] == "img"
+            assert len(element.given["aria-label"]) > 10
+    for element in (*page.all("progress"), *page.all("meter")):
+        assert element.given["aria-label"]
     assert page.all("img") == []
 
 
@@ -96,18 +96,18 @@ def test_every_chart_has_a_table_and_every_table_says_what_it_is(page: Outline):
 
 
 def test_nothing_is_inline_and_nothing_from_elsewhere(page: Outline):
-    for one in page.elements:
-        assert "style" not in one.given
-        assert not [name for name in one.given if name.startswith("on")]
+    for element in page.elements:
+        assert "style" not in element.given
+        assert not [name for name in element.given if name.startswith("on")]
         for name in ("href", "src", "data-feed", "action"):
-            assert re.fullmatch(r"(?:/(?!/)[^\s]*|#[a-z]+)", one.given.get(name, "/"))
+            assert re.fullmatch(r"(?:/(?!/)[^\s]*|#[a-z]+)", element.given.get(name, "/"))
     assert page.all("style") == []
-    assert all(one.given["src"] and not one.text for one in page.all("script"))
+    assert all(element.given["src"] and not element.text for element in page.all("script"))
 
 
 def test_programs_only_add_what_is_there_without_them(page: Outline):
-    for one in page.all("script"):
-        assert "defer" in one.given
+    for element in page.all("script"):
+        assert "defer" in element.given
     if page.all("script"):
         (other,) = page.all("noscript")
         assert other.below[0].given == {"http-equiv": "refresh", "content": "60"}
@@ -141,7 +141,9 @@ def test_links_lead_somewhere(get: Get):
         assert answered.status == 200, bare
         if answered.headers["content-type"].startswith("text/html"):
             outline = Outline(answered.text)
-            left += [one.given[name] for one in outline.elements for name in ("href", "src") if name in one.given]
+            left += [
+                element.given[name] for element in outline.elements for name in ("href", "src") if name in element.given
+            ]
     assert {path for path in PAGES if "value=" not in path and "nothing" not in path} <= seen
 
 

@@ -84,8 +84,8 @@ def test_a_stream_is_drawn_with_its_gaps_stand_ins_and_marks(get: Get, collector
     assert len(rows) == len(stored) == 21
     for row, release in zip(reversed(rows), stored, strict=True):
         numbers = [float(one.given["value"]) for one in row.all("data")]
-        told = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
-        wanted = [min(max(number, 0.0), 1.0) for number in told]  # as far as it is possible
+        expected = [] if release["withheld"] else [release[key][0] for key in ("value", "low", "high")]
+        wanted = [min(max(number, 0.0), 1.0) for number in expected]  # as far as it is possible
         assert numbers == wanted
         assert ("data-marked" in row.given) == (release["published"] and not release["withheld"])
     drawing = figure.all("svg")[0]
@@ -114,8 +114,8 @@ def test_values_with_an_order_keep_it(get: Get):
 
 
 def answer(*values: Value, **given: Any) -> AnswerCard:
-    made = AnswerCard("q", 1, 0.0, 100, values)
-    return replace(made, **given)
+    card = AnswerCard("q", 1, 0.0, 100, values)
+    return replace(card, **given)
 
 
 A, B, C, D = (
@@ -187,8 +187,8 @@ def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
         numbers = [float(part) for part in re.findall(r"(\d+(?:\.\d+)?)%", page)]
         assert numbers or "sessions" in path
         assert all(number <= 100 for number in numbers), path
-        told = [float(each.given["value"]) for each in Outline(page).all("data")]
-        assert all(0 <= number <= (20 if "sessions" in path else 1) for number in told if "possible/" in path), path
+        expected = [float(each.given["value"]) for each in Outline(page).all("data")]
+        assert all(0 <= number <= (20 if "sessions" in path else 1) for number in expected if "possible/" in path), path
         assert "\u2212" not in page.split("<main", 1)[1], f"{path}: no number is below zero"
 
 

@@ -61,12 +61,12 @@ def test_consistency_helps(run: Demo) -> None:
 def test_compare_has_every_mechanism_and_predicts_its_error() -> None:
     run = demo(zipf_crowd(3000, Random(seed=1)), epsilon=2.0, rng=Random(seed=2))
     steps: list[tuple[int, int, str]] = []
-    found = compare(run, Random(seed=3), progress=lambda *step: steps.append(step))
+    compared = compare(run, Random(seed=3), progress=lambda *step: steps.append(step))
     names = list(FAMILIES["frequency"])
-    assert found[0].mechanism == type(run.mechanism).__name__
-    assert sorted(other.mechanism for other in found) == sorted(names)
+    assert compared[0].mechanism == type(run.mechanism).__name__
+    assert sorted(other.mechanism for other in compared) == sorted(names)
     assert len(steps) == len(names) - 1
-    for other in found:
+    for other in compared:
         assert len(other.estimates) == 3
         # A mean of 969 squares has a relative deviation near sqrt(2/969) = 4.5%, its root half that: 15% is 6 of them.
         # FLH's errors are not independent, its hash functions being few; it is held to a factor of two.

@@ -192,8 +192,8 @@ class Terminal:
         self._master, slave = pty.openpty()
         # The leader of a new session that opens a terminal has it as its own: Ctrl-C then is a signal to its group.
         takes = "import os, sys; os.close(os.open(sys.argv[1], os.O_RDWR)); os.execv(sys.argv[2], sys.argv[2:])"
-        given = ["--devices", "100", "--step", "2s", "--workers", str(workers)]
-        wanted = [sys.executable, "-c", takes, os.ttyname(slave), *COMMAND, *given]
+        options = ["--devices", "100", "--step", "2s", "--workers", str(workers)]
+        wanted = [sys.executable, "-c", takes, os.ttyname(slave), *COMMAND, *options]
         self.process = subprocess.Popen(wanted, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
         os.close(slave)
         self.shown = ""
@@ -324,10 +324,10 @@ def test_a_port_that_is_taken_is_named() -> None:
     assert done.stderr.splitlines()[-1] == said
 
 
-@pytest.mark.parametrize("given", [{"devices": 49}, {"devices": 10**7}, {"workers": 0}, {"step_seconds": 0}])
-def test_what_is_refused(given: dict[str, int]) -> None:
+@pytest.mark.parametrize("options", [{"devices": 49}, {"devices": 10**7}, {"workers": 0}, {"step_seconds": 0}])
+def test_what_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidValue):
-        Live(**given)  # type: ignore[arg-type]
+        Live(**options)  # type: ignore[arg-type]
 
 
 def test_every_step_length_can_be_served() -> None:

@@ -59,9 +59,9 @@ class Watching:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCollector]:
     """A collector for all of these tests; the last one kills it."""
-    made = ServedCollector(tmp_path_factory.mktemp("served"), TWO_QUESTIONS)
-    yield made
-    made.close()
+    collector = ServedCollector(tmp_path_factory.mktemp("served"), TWO_QUESTIONS)
+    yield collector
+    collector.close()
 
 
 def refusal(*args: str, **env: str) -> str:

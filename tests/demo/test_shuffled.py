@@ -40,19 +40,19 @@ def test_one_step_by_two_shufflers() -> None:
         [*COMMAND, "--json", "--devices", "200"], capture_output=True, text=True, timeout=HANGS, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["processes"] == 4
-    batch = found["batch"]
+    result = json.loads(done.stdout)
+    assert result["processes"] == 4
+    batch = result["batch"]
     assert (batch["fakes"], batch["unreadable"], batch["repeated"]) == (600, 0, 0)
     assert 100 <= batch["people"] <= 200  # a busy machine may be late with some
-    assert set(found["outcomes"]) == {"accepted"}
-    assert found["outcomes"]["accepted"] >= batch["people"] + 600
-    assert found["shufflers"][0]["accepted"] >= batch["people"]  # of the next step, too
-    assert all(counts["batches handed"] >= 1 for counts in found["shufflers"])
-    epsilons = [each["epsilon"] for each in found["coalitions"]]
+    assert set(result["outcomes"]) == {"accepted"}
+    assert result["outcomes"]["accepted"] >= batch["people"] + 600
+    assert result["shufflers"][0]["accepted"] >= batch["people"]  # of the next step, too
+    assert all(counts["batches handed"] >= 1 for counts in result["shufflers"])
+    epsilons = [coalition["epsilon"] for coalition in result["coalitions"]]
     assert min(epsilons) == epsilons[0] < epsilons[-1] == max(epsilons)
     # 15 nearly independent intervals of 95%: fewer than 8 hold the truth with probability 2e-7.
-    assert found["covered"] >= 8
+    assert result["covered"] >= 8
 
 
 @pytest.mark.slow

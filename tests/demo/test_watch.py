@@ -63,8 +63,8 @@ def test_the_alarm_goes_on_and_off(demo: Watch) -> None:
     assert (on.alarm, off.alarm) == (True, False)
     assert 81 < on.step < 100
     assert 131 < off.step < 170
-    assert [one.step for one in demo.moments] == list(range(1, 201))
-    assert [one.alarm for one in demo.moments] == [on.step <= one.step < off.step for one in demo.moments]
+    assert [moment.step for moment in demo.moments] == list(range(1, 201))
+    assert [moment.alarm for moment in demo.moments] == [on.step <= moment.step < off.step for moment in demo.moments]
 
 
 def test_before_the_surge_it_is_quiet() -> None:
@@ -76,11 +76,11 @@ def test_what_a_moment_says(demo: Watch) -> None:
     assert 0 < demo.published < 200
     # The mean over 60 other seeds is 192, the least 180.
     assert demo.covered >= 175
-    for one in demo.moments:
-        assert one.low <= one.value <= one.high
-        assert one.low < one.high
-        assert 0 < one.spent <= 1
-        assert abs(one.n - 200_000) < 20_000
+    for moment in demo.moments:
+        assert moment.low <= moment.value <= moment.high
+        assert moment.low < moment.high
+        assert 0 < moment.spent <= 1
+        assert abs(moment.n - 200_000) < 20_000
     assert set(demo.moments[0].to_dict()) == {"step", "value", "low", "high", "published", "spent", "n", "alarm"}
     # GRR on two values and one word of the server: two bits a report, and at most everyone reports once in 20 steps.
     assert 0 < demo.moments[-1].bits / 200 <= 2 / 20
@@ -124,13 +124,13 @@ def test_a_file_with_a_known_truth(tmp_path: Path) -> None:
     assert [scene.truth(step) for step in range(1, 7)] == pytest.approx(truth)
     assert scene.above == scene.below == pytest.approx(truth[0] + 0.75 * (truth[-1] - truth[0]))
     run = watched(scene, method="LSP", epsilon=8.0, w=2)
-    assert [one.published for one in run.moments] == [True, False] * 3
+    assert [moment.published for moment in run.moments] == [True, False] * 3
     # A report is wrong with probability 0.0007: four or more of 350, an error over 0.01, has probability 1e-4 a step.
-    for one in run.moments:
-        if one.published:
-            assert one.value == pytest.approx(one.truth, abs=0.01)
+    for moment in run.moments:
+        if moment.published:
+            assert moment.value == pytest.approx(moment.truth, abs=0.01)
         else:
-            assert one.value == run.moments[one.step - 2].value
+            assert moment.value == run.moments[moment.step - 2].value
     assert run.most_spent == pytest.approx(8.0)
 
 
@@ -148,7 +148,7 @@ def test_like_devices_are_not_neighbours(tmp_path: Path, monkeypatch: pytest.Mon
     def worst() -> float:
         scene = file_scene(csv_of(tmp_path, rows), Random(seed=1), watch="True")
         run = watched(scene, method="LPU", epsilon=8.0, w=4, seed=2)
-        return max(abs(one.value - 0.5) for one in run.moments)
+        return max(abs(moment.value - 0.5) for moment in run.moments)
 
     # 500 of 2,000 are asked: the standard error is 0.019, and one of 8 is 5 of them off with probability 5e-6.
     assert worst() < 0.1
@@ -168,12 +168,12 @@ def test_a_mean(tmp_path: Path) -> None:
         "numbers: 100 outside 20 to 50 were clipped; 500 times a device had none, and counts as 20"
     )
     run = watched(scene, method="LSP", epsilon=8.0, w=1)
-    for one in run.moments:  # five standard errors: 1e-6 in all
-        assert abs(one.value - one.truth) < 5 * (one.high - one.value) / 1.96
+    for moment in run.moments:  # five standard errors: 1e-6 in all
+        assert abs(moment.value - moment.truth) < 5 * (moment.high - moment.value) / 1.96
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "message"),
     [
         ([1, 2, 3], "steps: the consecutive integers 1 to 3"),
         ([-1, 0, 1], "steps: the consecutive integers -1 to 1"),
@@ -186,10 +186,10 @@ def test_a_mean(tmp_path: Path) -> None:
         (["2026-01-30", "2026-02-01"], "steps: ranked, as they are not consecutive integers; '2026-01-30' is step 1, "),
     ],
 )
-def test_how_steps_are_numbered(tmp_path: Path, steps: list[object], said: str) -> None:
+def test_how_steps_are_numbered(tmp_path: Path, steps: list[object], message: str) -> None:
     rows: list[Row] = [(step, device, place) for place, step in enumerate(steps) for device in "ab"]
     scene = file_scene(csv_of(tmp_path, rows[::-1]), Random(seed=1), watch="0")
-    assert scene.notes[0].startswith(said)
+    assert scene.notes[0].startswith(message)
     assert [scene.truth(step) for step in (1, 2)] == [1.0, 0.0]
 
 
@@ -217,7 +217,7 @@ def test_other_kinds_of_file(tmp_path: Path, suffix: str, write: Callable[[Path,
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "said"),
+    ("rows", "options", "message"),
     [
         (doors(2, 16), {"step": "when"}, "step column: got 'when'; allowed: one of step, device, value"),
         (doors(2, 16), {"device": "who"}, "device column: got 'who'"),
@@ -236,14 +236,14 @@ def test_other_kinds_of_file(tmp_path: Path, suffix: str, write: Callable[[Path,
         ([(1, "a", 1)], {"mean": (0.0, 1.0), "watch": "1"}, "nothing: a mean is one number"),
     ],
 )
-def test_files_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], said: str) -> None:
+def test_files_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         file_scene(csv_of(tmp_path, rows), Random(seed=1), **options)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"method": "LPX"}, "method: got 'LPX'"),
         ({"w": 0}, "w: got 0; allowed: an integer of at least 1"),
@@ -260,11 +260,11 @@ def test_files_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[s
         ({"above": 0.1, "below": 0.2}, "below: got 0.2; allowed: at most above = 0.1"),
     ],
 )
-def test_settings_that_are_refused(options: dict[str, Any], said: str) -> None:
+def test_settings_that_are_refused(options: dict[str, Any], message: str) -> None:
     scene = demo_scene(Random(seed=1), steps=40, n=30)
     with pytest.raises(InvalidValue) as refused:
         Watch(scene, rng=Random(seed=1), **{"method": "LPA", "epsilon": 1.0, "w": 20, **options})
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_nothing_is_known_before_anyone_answered() -> None:
@@ -272,9 +272,9 @@ def test_nothing_is_known_before_anyone_answered() -> None:
     stream = ArrayStream(np.tile([0, 1, 1], (3, 1)), domain=2)
     scene = WatchScene("ones", "three", stream, Frequencies(2), np.array([0.0, 1.0]), (0.0, 1.0), 0.5, 0.5)
     first = [watched(scene, seed=seed, method="LPU", w=3).moments[0] for seed in range(12)]
-    unknown = [one for one in first if not one.published]
+    unknown = [moment for moment in first if not moment.published]
     assert 0 < len(unknown) < 12
-    assert all(math.isnan(one.value) and math.isnan(one.low) and not one.alarm for one in unknown)
+    assert all(math.isnan(moment.value) and math.isnan(moment.low) and not moment.alarm for moment in unknown)
 
 
 # -- files that know time --------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_an_hour_is_a_step(tmp_path: Path) -> None:
         "240 rows were replaced by a later one of their device in the same step"
     )
     run = watched(scene, method="LPU", w=2)
-    assert [one.to_dict()["time"] for one in run.moments[:2]] == [
+    assert [moment.to_dict()["time"] for moment in run.moments[:2]] == [
         "2013-02-08T08:00:00+00:00",
         "2013-02-08T09:00:00+00:00",
     ]
@@ -325,7 +325,7 @@ def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "said"),
+    ("rows", "options", "message"),
     [
         (doors(2, 16), {"every": 3600}, "step column: got '0 columns of times'"),
         (
@@ -352,10 +352,10 @@ def test_times_may_be_written_in_several_ways(tmp_path: Path, times: list[object
         (visits(1), {"every": 1}, "take a longer --every"),
     ],
 )
-def test_times_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], said: str) -> None:
+def test_times_that_are_refused(tmp_path: Path, rows: list[Row], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         file_scene(csv_of(tmp_path, rows), Random(seed=1), **options)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_the_example() -> None:

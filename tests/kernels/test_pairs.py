@@ -14,8 +14,8 @@ from hubbub.kernels.support import BLOCK
 
 def brute(seeds, buckets, t, d, name=FIRST_HASH) -> list[list[int]]:
     own = bucket(hash32(seeds[:, None], np.arange(d)[None, :], name), t)
-    said = buckets.astype(np.int64)[:, None]
-    return [(own == said).sum(axis=0).tolist(), (own == said ^ 1).sum(axis=0).tolist()]
+    reported = buckets.astype(np.int64)[:, None]
+    return [(own == reported).sum(axis=0).tolist(), (own == reported ^ 1).sum(axis=0).tolist()]
 
 
 def reports(n: int, t: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,17 +14,17 @@ TIE = (1 << 32) // 3  # with one chance in three, 32 bits that do not decide
 
 
 def devices(n: int, d: int, s: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Vectors with up to s + 1 entries, one too many for some, and counters of devices that say half of everything."""
+    """Vectors of up to s + 1 entries, some with one too many, and counters of devices that report half of them."""
     rng = Random(seed=seed)
     values = np.where(rng.below(d, n * d).reshape(n, d) <= s, rng.below(2, n * d).reshape(n, d) * 2 - 1, 0)
-    said = rng.below(s + 1, n)
-    reverses = np.minimum(rng.below(s + 1, n), s - said)
-    counters = np.stack([said, reverses, np.full(n, d // 2), np.full(n, s), np.full(n, d)], axis=1)
+    trues = rng.below(s + 1, n)
+    reverses = np.minimum(rng.below(s + 1, n), s - trues)
+    counters = np.stack([trues, reverses, np.full(n, d // 2), np.full(n, s), np.full(n, d)], axis=1)
     return values.astype(np.int8), rng.uint32(n, d), counters.astype(np.int32)
 
 
 def plain(values, words, counters, rng) -> np.ndarray:
-    """One device at a time: that never wakes the compiler."""
+    """One device at a time, which never loads compiled code."""
     return np.concatenate(
         [np.empty((0, values.shape[1]), dtype=np.int8)]
         + [select(values[k : k + 1], words[k : k + 1], counters[k : k + 1], rng) for k in range(len(values))]
@@ -36,10 +36,10 @@ def test_the_same_signs_and_the_same_state(n: int, d: int, s: int):
     values, words, counters = devices(n, max(d, 1), s)
     values, words = values[:, :d], words[:, :d]
     states = counters.copy(), counters.copy()
-    asked: list[tuple[int, int]] = []
-    said = compiled(values, words, states[0], lambda row, column: asked.append((row, column)) or 0)
-    assert not asked
-    assert said.tolist() == plain(values, words, states[1], Random(seed=1)).tolist()
+    undecided: list[tuple[int, int]] = []
+    signs = compiled(values, words, states[0], lambda row, column: undecided.append((row, column)) or 0)
+    assert not undecided
+    assert signs.tolist() == plain(values, words, states[1], Random(seed=1)).tolist()
     assert states[0].tolist() == states[1].tolist()
 
 
@@ -63,13 +63,13 @@ def test_where_the_bits_cannot_decide_more_are_drawn(monkeypatch: pytest.MonkeyP
     words = np.full((n, 40), TIE, dtype=np.uint32)
     counters = np.tile(np.array([1, 0, 0, 3, 40], dtype=np.int32), (n, 1))
     states = counters.copy(), counters.copy()
-    said = select(values, words, states[0], Random(seed=9))
+    signs = select(values, words, states[0], Random(seed=9))
     monkeypatch.setattr(selection, "_LARGE", 1 << 40)
-    assert said.tolist() == select(values, words, states[1], Random(seed=9)).tolist()
+    assert signs.tolist() == select(values, words, states[1], Random(seed=9)).tolist()
     assert states[0].tolist() == states[1].tolist()
-    assert (said.sum(axis=1) == 1).all()
+    assert (signs.sum(axis=1) == 1).all()
     # Given a tie, the more exact place is uniform: the border 1/3 2^32 lies a third of the way.
-    now = np.array([said[row, (0, 20, 37)[row % 3]] for row in range(n)])
+    now = np.array([signs[row, (0, 20, 37)[row % 3]] for row in range(n)])
     assert 0.2 < now.mean() < 0.47  # five standard errors
 
 

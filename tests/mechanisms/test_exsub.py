@@ -40,17 +40,17 @@ class TestArithmetic:
     def test_the_chance_to_miss(self, d, s, m):
         every = signed_sets(d + s, m)
         held = {2 * k for k in range(s)}
-        assert miss_chance(d + s, s, m) == Fraction(sum(not one & held for one in every), len(every))
+        assert miss_chance(d + s, s, m) == Fraction(sum(not symbols & held for symbols in every), len(every))
 
     @small
     def test_group_weights_are_counts_of_sets(self, d, s, m):
         held, reversed_ = {2 * k for k in range(s)}, {2 * k + 1 for k in range(s)}
         counts: dict[tuple[int, int], int] = defaultdict(int)
-        for one in signed_sets(d + s, m):
-            counts[len(one & held), len(one & reversed_)] += 3 if not one & held else 7
-        found = group_weights(d + s, s, m, three_or_seven)
-        assert found.keys() == counts.keys()
-        assert len({Fraction(weight, counts[group]) for group, weight in found.items()}) == 1  # one common factor
+        for symbols in signed_sets(d + s, m):
+            counts[len(symbols & held), len(symbols & reversed_)] += 3 if not symbols & held else 7
+        weights = group_weights(d + s, s, m, three_or_seven)
+        assert weights.keys() == counts.keys()
+        assert len({Fraction(weight, counts[group]) for group, weight in weights.items()}) == 1  # one common factor
 
     @pytest.mark.parametrize(("d", "s", "m"), [(128, 8, 9), (512, 100, 6), (5000, 3, 900), (40, 4, 30)])
     def test_group_weights_sum_to_omega(self, d, s, m):
@@ -130,28 +130,28 @@ def definition(exsub: hb.ExSub, vector: tuple[int, ...]) -> Chances:
 
 
 def stream(exsub: hb.ExSub, vector: tuple[int, ...], chance_of=odds) -> Chances:
-    """What the online client says, followed through every branch with exact chances."""
+    """The signs that the online client reports, followed through every branch with exact chances."""
     weights = exsub.group_weights()
-    total, found = sum(weights.values()), defaultdict(Fraction)
+    total, chances = sum(weights.values()), defaultdict(Fraction)
     stubs = exsub.sparsity - sum(sign != 0 for sign in vector)
     whole = [*vector, *([1] * stubs), *([0] * (exsub.sparsity - stubs))]
 
-    def follow(counters: list[int], said: tuple[int, ...], chance: Fraction) -> None:
-        if len(said) == len(whole):
-            found[said] += chance
+    def follow(counters: list[int], signs: tuple[int, ...], chance: Fraction) -> None:
+        if len(signs) == len(whole):
+            chances[signs] += chance
             return
-        value = whole[len(said)]
+        value = whole[len(signs)]
         plus, minus, below = chance_of(counters, value)
         for sign, part in ((1, plus), (-1, minus), (0, below - plus - minus)):
             if part:
                 after = list(counters)
                 advance(after, value, sign)
-                follow(after, (*said, sign), chance * Fraction(part, below))
+                follow(after, (*signs, sign), chance * Fraction(part, below))
 
     for (trues, reverses), weight in weights.items():
         start = [trues, reverses, exsub.m - trues - reverses, exsub.sparsity, exsub.dimension]
         follow(start, (), Fraction(weight, total))
-    return dict(found)
+    return dict(chances)
 
 
 def as_printed(counters: list[int], value: int) -> tuple[int, int, int]:
@@ -174,20 +174,20 @@ class TestOnlineIsOffline:
         distributions = []
         for vector in product((-1, 0, 1), repeat=d):
             if sum(sign != 0 for sign in vector) <= s:
-                said = stream(exsub, vector)
-                assert said == definition(exsub, vector)
-                distributions.append(said)
+                chances = stream(exsub, vector)
+                assert chances == definition(exsub, vector)
+                distributions.append(chances)
         ratios = [
-            max(one[said] for one in distributions) / min(one[said] for one in distributions)
-            for said in distributions[0]
+            max(chances[signs] for chances in distributions) / min(chances[signs] for chances in distributions)
+            for signs in distributions[0]
         ]
         assert max(ratios) == exsub.ratio()  # exactly e^eps, as the integers have it
         assert math.log(max(ratios)) == pytest.approx(1.0, rel=1e-15)
 
     def test_as_printed_some_output_is_possible_for_one_vector_only(self):
         exsub = hb.ExSub(epsilon=1.0, dimension=3, sparsity=2, m=2)
-        one, other = (stream(exsub, vector, as_printed) for vector in ((1, 1, 0), (0, -1, -1)))
-        assert one.keys() != other.keys()
+        first, second = (stream(exsub, vector, as_printed) for vector in ((1, 1, 0), (0, -1, -1)))
+        assert first.keys() != second.keys()
 
     def test_entries_past_the_allowed_number_are_not_heard(self):
         exsub = hb.ExSub(epsilon=1.0, dimension=4, sparsity=1, m=2)
@@ -210,11 +210,11 @@ class TestOnlineClient:
         whole, parts = hb.Random(seed=2), hb.Random(seed=2)
         values = np.array([[0, 1, 0, 0, -1, 0, 0, 0]])
         _, at_once = self.ONLINE.step(state, np.hstack([values] * 3), whole)
-        said = []
+        in_parts = []
         for _ in range(3):
-            state, some = self.ONLINE.step(OnlineState.from_bytes(state.to_bytes()), values, parts)
-            said.append(some)
-        assert np.hstack(said).tolist() == at_once.tolist()
+            state, signs = self.ONLINE.step(OnlineState.from_bytes(state.to_bytes()), values, parts)
+            in_parts.append(signs)
+        assert np.hstack(in_parts).tolist() == at_once.tolist()
         assert state.to_come.tolist() == [3]
         assert len(state.to_bytes()) < 80
 
@@ -224,8 +224,8 @@ class TestOnlineClient:
         state = self.ONLINE.start(400, rng)
         values = np.where(np.arange(24) % 11 == 5, 1, 0) * np.ones((400, 1), dtype=int)
         _, batch = self.ONLINE.step(state, values, hb.Random(seed=5))
-        one = hb.Random(seed=5)
-        singles = [self.ONLINE.step(state[k : k + 1], values[k], one)[1][0].tolist() for k in range(400)]
+        same_words = hb.Random(seed=5)
+        singles = [self.ONLINE.step(state[k : k + 1], values[k], same_words)[1][0].tolist() for k in range(400)]
         assert batch.tolist() == singles
 
     def test_what_is_heard_is_a_sketch_like_any_other(self):
@@ -235,8 +235,8 @@ class TestOnlineClient:
         rows[:, 2], rows[::2, 10], rows[::3, 23] = 1, -1, 1
         state, sketch = self.ONLINE.start(n, rng), self.ONLINE.enrolled(n)
         for step in range(8):
-            state, said = self.ONLINE.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + self.ONLINE.count(said, 3 * step)
+            state, signs = self.ONLINE.step(state, rows[:, 3 * step : 3 * step + 3], rng)
+            sketch = sketch + self.ONLINE.count(signs, 3 * step)
         estimate = self.EXSUB.estimate(sketch)
         assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
         assert estimate.n == n
@@ -247,8 +247,8 @@ class TestOnlineClient:
         assert (state.to_come == 24 + 3 - 12).all()
         rows = np.zeros((n, 12), dtype=np.int8)
         rows[:, 4] = 1
-        state, said = self.ONLINE.step(state, rows, rng)
-        estimate = self.EXSUB.estimate(self.ONLINE.enrolled(n) + self.ONLINE.count(said, 12))
+        state, signs = self.ONLINE.step(state, rows, rng)
+        estimate = self.EXSUB.estimate(self.ONLINE.enrolled(n) + self.ONLINE.count(signs, 12))
         off = np.abs(estimate.value[12:] - rows.mean(axis=0))
         assert (off <= 5 * estimate.stderr[12:]).all()
 
@@ -268,8 +268,8 @@ class TestOnlineClient:
         state = self.ONLINE.start(4, rng)
         later = self.ONLINE.skip(state[2:], 6, rng)
         mixed = OnlineState(state.spec_id, np.concatenate([state.counters[:2], later.counters]))
-        after, said = self.ONLINE.step(mixed, np.zeros((4, 18)), rng)
-        assert said.shape == (4, 18)
+        after, signs = self.ONLINE.step(mixed, np.zeros((4, 18)), rng)
+        assert signs.shape == (4, 18)
         assert after.to_come.tolist() == [9, 9, 3, 3]
 
     def test_bytes_drawn_do_not_depend_on_what_is_held(self):

@@ -67,10 +67,10 @@ def test_never_more_than_s_entries(rows: list[list[float]], scale: float, sparsi
     clipped = gradients.clipped(rows)
     assert np.abs(clipped).max() <= scale * (1 + 1e-12)
     assert np.abs(clipped).sum(axis=1).max() <= scale * sparsity * (1 + 1e-12)
-    found = dense(gradients.ternary(rows, hb.Random(seed=1)))
-    assert (np.abs(found).sum(axis=1) <= sparsity).all()
-    assert (found * np.sign(rows) >= 0).all()
-    assert (found[np.asarray(rows) == 0] == 0).all()
+    signs = dense(gradients.ternary(rows, hb.Random(seed=1)))
+    assert (np.abs(signs).sum(axis=1) <= sparsity).all()
+    assert (signs * np.sign(rows) >= 0).all()
+    assert (signs[np.asarray(rows) == 0] == 0).all()
 
 
 def test_rows_that_fit_are_left_alone() -> None:
@@ -88,11 +88,11 @@ def test_the_mean_gradient_comes_back_with_its_error(kind: type[hb.Mechanism]) -
     means = mechanism.estimate(
         mechanism.accumulate(mechanism.randomize(gradients.ternary(np.tile(ROW, (n, 1)), rng), rng))
     )
-    found = gradients.estimate(means)
+    gradient = gradients.estimate(means)
     # Six entries within five standard errors: fails for one seed in 300,000. Twice the scale would be far outside.
-    assert (np.abs(found.value - ROW) < 5 * found.stderr).all()
-    assert (found.stderr > 0.4999 * means.stderr).all()
-    assert (found.stderr < 0.01).all()
+    assert (np.abs(gradient.value - ROW) < 5 * gradient.stderr).all()
+    assert (gradient.stderr > 0.4999 * means.stderr).all()
+    assert (gradient.stderr < 0.01).all()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan, True, "1"])

@@ -196,10 +196,10 @@ def test_flh_covers_however_many_report(n: int) -> None:
     for seed in range(12):
         shares = skewed(d, hb.Random(seed=seed))
         estimate = estimates_of(oracle, shares, n, 1, seed)[0]
-        for one, truth in ((estimate, shares), (estimate.linear(rows), rows @ shares)):
-            low, high = one.interval(0.95)
+        for answer, truth in ((estimate, shares), (estimate.linear(rows), rows @ shares)):
+            low, high = answer.interval(0.95)
             covers.append(float(np.mean((low <= truth) & (truth <= high))))
-            off.append(float(np.mean((one.value - truth) ** 2 / one.variance)))
+            off.append(float(np.mean((answer.value - truth) ** 2 / answer.variance)))
     assert 0.92 <= np.mean(covers[::2]) <= 0.98  # of 3,072 intervals
     assert 0.85 < np.mean(off[::2]) < 1.15
     assert np.mean(covers[1::2]) >= 0.90  # of 192 sums

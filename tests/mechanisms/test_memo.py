@@ -34,12 +34,12 @@ def permanent_answers(mechanism: Any, value: Any, public: int) -> list[tuple[byt
         truth = 1 - (mechanism.buckets - 1) * other
         return [(bytes([k]), truth if k == key else other) for k in range(mechanism.buckets)]
     one, zero = (Fraction(t, 1 << mechanism.width) for t in (mechanism.one, mechanism.zero))
-    found = []
+    answers = []
     for bits in product((0, 1), repeat=mechanism.size):
         chances = [(one if k == key else zero) for k in range(mechanism.size)]
         chance = math.prod((c if bit else 1 - c for c, bit in zip(chances, bits, strict=True)), start=Fraction(1))
-        found.append((pack(np.array([bits], dtype=bool)).tobytes(), chance))
-    return found
+        answers.append((pack(np.array([bits], dtype=bool)).tobytes(), chance))
+    return answers
 
 
 def report_chance(mechanism: Any, answer: bytes, report: Reports) -> Fraction:
@@ -51,8 +51,8 @@ def report_chance(mechanism: Any, answer: bytes, report: Reports) -> Fraction:
     keep, lift = (Fraction(t, 1 << mechanism.width) for t in (mechanism.keep, mechanism.lift))
     chance = Fraction(1)
     for k in range(mechanism.size):
-        one = keep if answer[k // 8] >> k % 8 & 1 else lift
-        chance *= one if report.private["bits"][0, k // 8] >> k % 8 & 1 else 1 - one
+        of_one = keep if answer[k // 8] >> k % 8 & 1 else lift
+        chance *= of_one if report.private["bits"][0, k // 8] >> k % 8 & 1 else 1 - of_one
     return chance
 
 
@@ -96,7 +96,7 @@ def longitudinal_ratio(mechanism: Any, times: int) -> Fraction:
     values = mechanism.example_values(9)
     answers = {repr(value): permanent_answers(mechanism, value, public) for value in values}
     reports = outputs(mechanism, public)
-    given = {
+    chance_of = {
         (answer, k): report_chance(mechanism, answer, report)
         for answer, _ in answers[repr(values[0])]
         for k, report in enumerate(reports)
@@ -104,7 +104,7 @@ def longitudinal_ratio(mechanism: Any, times: int) -> Fraction:
     worst = Fraction(0)
     for sequence in combinations_with_replacement(range(len(reports)), times):
         chances = [
-            sum(chance * math.prod(given[answer, k] for k in sequence) for answer, chance in answers[repr(value)])
+            sum(chance * math.prod(chance_of[answer, k] for k in sequence) for answer, chance in answers[repr(value)])
             for value in values
         ]
         worst = max(worst, max(chances) / min(chances))
@@ -113,12 +113,12 @@ def longitudinal_ratio(mechanism: Any, times: int) -> Fraction:
 
 @BOTH
 def test_one_report_tells_its_epsilon_and_many_never_more_than_the_permanent_one(mechanism: Any) -> None:
-    told = [longitudinal_ratio(mechanism, times) for times in (1, 2, 3, 4)]
-    assert told[0] == mechanism.ratio()
-    assert log_upper(told[0]) == mechanism.effective_epsilon
-    assert told == sorted(told)
-    assert told[1] > told[0]  # they do tell more together
-    assert all(log_upper(ratio) < mechanism.permanent_epsilon <= mechanism.epsilon for ratio in told)
+    ratios = [longitudinal_ratio(mechanism, times) for times in (1, 2, 3, 4)]
+    assert ratios[0] == mechanism.ratio()
+    assert log_upper(ratios[0]) == mechanism.effective_epsilon
+    assert ratios == sorted(ratios)
+    assert ratios[1] > ratios[0]  # they do tell more together
+    assert all(log_upper(ratio) < mechanism.permanent_epsilon <= mechanism.epsilon for ratio in ratios)
 
 
 def test_many_reports_come_near_what_the_permanent_answer_tells() -> None:
@@ -138,14 +138,14 @@ def test_that_a_value_changed_is_not_hidden() -> None:
     def chance(times: int, answer: int, seen: int) -> Fraction:
         return (1 - swap if answer == seen else swap) ** times
 
-    def told(times: int) -> Fraction:
+    def ratios(times: int) -> Fraction:
         """The ratio of so many 0s and then as many 1s, from a device whose value changed and from one that stayed."""
         stayed = sum(p * chance(times, a, 0) * chance(times, a, 1) for a, p in answers)
         changed = sum(p * chance(times, a, 0) * q * chance(times, 1 - b, 1) for a, p in answers for b, q in answers)
         return Fraction(changed) / Fraction(stayed)
 
-    assert log_upper(told(1)) < 2 * loloha.permanent_epsilon
-    assert log_upper(told(200)) > 20 * loloha.permanent_epsilon
+    assert log_upper(ratios(1)) < 2 * loloha.permanent_epsilon
+    assert log_upper(ratios(200)) > 20 * loloha.permanent_epsilon
 
 
 def fits(mechanism: Any, draw: Callable[[Any, hb.Random], Reports], seed: int = 1, n: int = 3000) -> float:
@@ -194,8 +194,8 @@ def test_reports_from_one_memo_differ_and_memos_of_one_value_differ(mechanism: A
     assert again.to_bytes() == states.to_bytes()
     reports = {mechanism.step(again, 1, [value], rng, ~YES)[1].to_bytes() for _ in range(60)}
     assert 1 < len(reports) <= len(outputs(mechanism, public))
-    made = [remembered(mechanism, value, rng, public)[0]["answers"].tobytes() for _ in range(60)]
-    assert len(set(made)) > 1
+    answers = [remembered(mechanism, value, rng, public)[0]["answers"].tobytes() for _ in range(60)]
+    assert len(set(answers)) > 1
 
 
 @BOTH
@@ -206,9 +206,9 @@ def test_what_is_drawn_does_not_depend_on_the_value(mechanism: Any) -> None:
     for value in mechanism.example_values(9):
         rng = CountingRandom(seed=1)
         states, _ = remembered(mechanism, value, rng, PUBLIC[mechanism])
-        made = rng.drawn
+        drawn_first = rng.drawn
         mechanism.step(states, 1, [value], rng, ~YES)
-        drawn.add((made, rng.drawn))
+        drawn.add((drawn_first, rng.drawn))
     assert len(drawn) == 1
 
 

@@ -67,8 +67,8 @@ def test_epsilon_and_rates_by_every_seed_and_every_input(d, s, t):
 
 
 def test_a_few_bytes_for_the_error_of_a_long_report():
-    given = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
-    seed, net = hb.NetSeed(**given), hb.NetSub(**given)
+    setting = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
+    seed, net = hb.NetSeed(**setting), hb.NetSub(**setting)
     assert seed.mse() == pytest.approx(net.mse(), rel=1e-12)
     assert (seed.report_bits, seed.report_bytes, net.report_bits) == (33, 5, 136)
     assert hb.NetSeed(epsilon=4.0, dimension=10, sparsity=10).t == 5

@@ -35,14 +35,14 @@ Chances = dict[tuple[int, ...], Fraction]
 
 def every_set(positions: int, size: int) -> list[tuple[int, ...]]:
     """All sets, as signs over all positions."""
-    found = []
-    for held in combinations(range(positions), size):
+    sets = []
+    for chosen in combinations(range(positions), size):
         for signs in product((1, -1), repeat=size):
-            said = [0] * positions
-            for position, sign in zip(held, signs, strict=True):
-                said[position] = sign
-            found.append(tuple(said))
-    return found
+            row = [0] * positions
+            for position, sign in zip(chosen, signs, strict=True):
+                row[position] = sign
+            sets.append(tuple(row))
+    return sets
 
 
 def every_vector(d: int, s: int) -> list[tuple[int, ...]]:
@@ -59,44 +59,44 @@ def definition(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
     """In proportion to 2^bits where trues minus reverses reach t, else to `least`: nothing of the code is used."""
     whole = filled(vector, mechanism.sparsity)
     weights = {}
-    for said in every_set(len(whole), mechanism.m):
-        reached = sum(a * b for a, b in zip(said, whole, strict=True)) >= mechanism.t
-        weights[said] = 1 << mechanism.bits if reached else mechanism.least
+    for signs in every_set(len(whole), mechanism.m):
+        reached = sum(a * b for a, b in zip(signs, whole, strict=True)) >= mechanism.t
+        weights[signs] = 1 << mechanism.bits if reached else mechanism.least
     total = sum(weights.values())
-    return {said: Fraction(weight, total) for said, weight in weights.items()}
+    return {signs: Fraction(weight, total) for signs, weight in weights.items()}
 
 
 def offline(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
     """What `prob` says of every report, however it is packed."""
-    said = np.array(every_set(mechanism.positions, mechanism.m), dtype=np.int8)
-    columns = {c.name: mechanism.form.pack(said)[c.name].astype(c.dtype) for c in mechanism.columns}
+    sets = np.array(every_set(mechanism.positions, mechanism.m), dtype=np.int8)
+    columns = {c.name: mechanism.form.pack(sets)[c.name].astype(c.dtype) for c in mechanism.columns}
     reports = hb.Reports(mechanism.spec_id, private=columns)
     mechanism.check(reports)
     chances = mechanism.prob(reports, [{k: sign for k, sign in enumerate(vector) if sign}])[:, 0]
-    return dict(zip(map(tuple, said.tolist()), chances, strict=True))
+    return dict(zip(map(tuple, sets.tolist()), chances, strict=True))
 
 
 def online(mechanism: hb.NetSub, vector: tuple[int, ...]) -> Chances:
-    """What the online client says, followed through every branch with exact chances."""
-    weights, found = mechanism.group_weights(), defaultdict(Fraction)
+    """The signs that the online client reports, followed through every branch with exact chances."""
+    weights, chances = mechanism.group_weights(), defaultdict(Fraction)
     total, whole = sum(weights.values()), filled(vector, mechanism.sparsity)
 
-    def follow(counters: list[int], said: tuple[int, ...], chance: Fraction) -> None:
-        if len(said) == len(whole):
-            found[said] += chance
+    def follow(counters: list[int], signs: tuple[int, ...], chance: Fraction) -> None:
+        if len(signs) == len(whole):
+            chances[signs] += chance
             return
-        value = whole[len(said)]
+        value = whole[len(signs)]
         plus, minus, below = odds(counters, value)
         for sign, part in ((1, plus), (-1, minus), (0, below - plus - minus)):
             if part:
                 after = list(counters)
                 advance(after, value, sign)
-                follow(after, (*said, sign), chance * Fraction(part, below))
+                follow(after, (*signs, sign), chance * Fraction(part, below))
 
     for (trues, reverses), weight in weights.items():
         falses = mechanism.m - trues - reverses
         follow([trues, reverses, falses, mechanism.sparsity, mechanism.dimension], (), Fraction(weight, total))
-    return dict(found)
+    return dict(chances)
 
 
 class TestByEnumeration:
@@ -110,7 +110,8 @@ class TestByEnumeration:
             assert online(mechanism, vector) == wanted
             distributions.append(wanted)
         worst = max(
-            max(one[said] for one in distributions) / min(one[said] for one in distributions) for said in wanted
+            max(chances[signs] for chances in distributions) / min(chances[signs] for chances in distributions)
+            for signs in wanted
         )
         assert worst == mechanism.ratio()  # every input against every other: exactly e^eps, as the integers have it
         assert math.log(worst) == pytest.approx(1.0, rel=1e-15)
@@ -120,7 +121,7 @@ class TestByEnumeration:
     def test_rates_are_those_of_the_definition(self, d, s, m, t):
         mechanism = hb.NetSub(epsilon=1.5, dimension=d, sparsity=s, m=m, t=t)
         chances = definition(mechanism, (1, *([0] * (d - 1))))
-        rate = lambda position, sign: sum(p for said, p in chances.items() if said[position] == sign)  # noqa: E731
+        rate = lambda position, sign: sum(p for signs, p in chances.items() if signs[position] == sign)  # noqa: E731
         assert mechanism.rates[:3] == (rate(0, 1), rate(1, 1), rate(0, -1))
         assert rate(1, -1) == mechanism.p_false
         assert sum(mechanism.group_weights().values()) > 0
@@ -130,12 +131,12 @@ class TestByEnumeration:
         mechanism = hb.NetSub(epsilon=1.5, dimension=d, sparsity=s, m=m, t=t)
         for vector, share in (((0,) * d, 0.0), ((-1, *([0] * (d - 1))), 1.0)):
             chances = definition(mechanism, vector)
-            said, chance = np.array(list(chances)), np.array([float(p) for p in chances.values()])
-            signs = chance @ (said[:, 0] * said[:, 1]) - (chance @ said[:, 0]) * (chance @ said[:, 1])
-            assert signs == pytest.approx(0.0, abs=1e-14)  # means of two positions, one of them not held
+            rows, chance = np.array(list(chances)), np.array([float(p) for p in chances.values()])
+            of_means = chance @ (rows[:, 0] * rows[:, 1]) - (chance @ rows[:, 0]) * (chance @ rows[:, 1])
+            assert of_means == pytest.approx(0.0, abs=1e-14)  # means of two positions, one of them not held
             if "frequency" not in mechanism.answers:
                 continue
-            there = np.abs(said)
+            there = np.abs(rows)
             covariance = chance @ (there[:, 0] * there[:, 1]) - (chance @ there[:, 0]) * (chance @ there[:, 1])
             gap = float(mechanism.p_true + mechanism.p_reverse - 2 * mechanism.p_false)
             noise = mechanism.frequency_noise(1)
@@ -155,8 +156,10 @@ class TestByEnumeration:
                     total += weight
                     signs += weight * (a + b)
                     net_sum += weight * (a - b)
-        gap, said = net_sum / total / s, signs / total
-        real = said + (m - said) * Fraction(d - s, d)  # symbols on the d real positions, of which s are held
+        gap, on_entries = net_sum / total / s, signs / total
+        real = on_entries + (m - on_entries) * Fraction(
+            d - s, d
+        )  # symbols on the d real positions, of which s are held
         error = real / gap**2 - s
         assert round(error) == TABLE[epsilon][0]
         mechanism = hb.NetSub(epsilon=epsilon, dimension=d, sparsity=s)
@@ -194,17 +197,17 @@ class TestChoice:
                 assert ours.mse() <= theirs.mse() * (1 + 1e-12)
 
     def test_with_one_entry_it_is_exsub(self):
-        one, other = (
+        exsub, netsub = (
             kind(epsilon=1.0, dimension=9, sparsity=1, m=4) for kind in (hb.ExSub, lambda **k: hb.NetSub(t=1, **k))
         )
-        assert one.rates == other.rates
-        assert one.mse(of="frequency") == other.mse(of="frequency")
+        assert exsub.rates == netsub.rates
+        assert exsub.mse(of="frequency") == netsub.mse(of="frequency")
 
     def test_frequencies_are_better_told_by_exsub(self):
-        given = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
-        ours, theirs = (kind.best_for("frequency", **given).mse(of="frequency") for kind in (hb.NetSub, hb.ExSub))
+        setting = {"epsilon": 1.0, "dimension": 128, "sparsity": 8}
+        ours, theirs = (kind.best_for("frequency", **setting).mse(of="frequency") for kind in (hb.NetSub, hb.ExSub))
         assert ours > 1.5 * theirs
-        assert hb.ExSub.best_for("frequency", **given).m == best_size(1.0, 136, 8, of="frequency")
+        assert hb.ExSub.best_for("frequency", **setting).m == best_size(1.0, 136, 8, of="frequency")
 
     @pytest.mark.parametrize(
         "wrong",
@@ -275,8 +278,8 @@ class TestOnline:
         rows[:, 2], rows[::2, 10], rows[::3, 23] = 1, -1, 1
         state, sketch = client.start(n, rng), client.enrolled(n)
         for step in range(8):
-            state, said = client.step(state, rows[:, 3 * step : 3 * step + 3], rng)
-            sketch = sketch + client.count(said, 3 * step)
+            state, signs = client.step(state, rows[:, 3 * step : 3 * step + 3], rng)
+            sketch = sketch + client.count(signs, 3 * step)
         estimate = mechanism.estimate(sketch)
         assert (np.abs(estimate.value - rows.mean(axis=0)) <= 5 * estimate.stderr).all()
-        assert (state.to_come == 4).all()  # the stubs, which need not be said
+        assert (state.to_come == 4).all()  # the stubs, which need not be signs

@@ -29,7 +29,7 @@ TABLE_5_1 = {
 @pytest.mark.parametrize("epsilon", TABLE_5_1)
 def test_table_5_1_entry_for_entry(epsilon: float):
     amplified = [amplified_grr(epsilon, 1000, length).effective_epsilon for length in (2, 5, 10, 20, 50, 100)]
-    assert [round(each, 2) for each in amplified] == list(TABLE_5_1[epsilon])
+    assert [round(epsilon, 2) for epsilon in amplified] == list(TABLE_5_1[epsilon])
 
 
 @pytest.mark.parametrize("length", [2, 5, 10, 50])

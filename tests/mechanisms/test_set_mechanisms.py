@@ -30,8 +30,8 @@ def sets_of(items: int) -> Sets:
 @pytest.mark.parametrize("kind", [SplitUnary, PrivSet, PSFO])
 def test_epsilon_is_exact_for_all_sets_and_reports(kind: type[Any], items: int, most: int):
     most = min(most, items)
-    given = {"oracle": "GRR"} if kind is PSFO else {}
-    mechanism = kind(epsilon=1.0, domain=Sets(Ordinal(items), most=most), **given)
+    options = {"oracle": "GRR"} if kind is PSFO else {}
+    mechanism = kind(epsilon=1.0, domain=Sets(Ordinal(items), most=most), **options)
     every = [held for size in range(most + 1) for held in combinations(range(items), size)]
     chances = mechanism.prob(mechanism.outputs(), every)
     assert max(max(row) / min(row) for row in chances.tolist()) == mechanism.ratio()
@@ -51,9 +51,9 @@ def test_rates_are_those_of_all_reports(epsilon: float):
 
 @pytest.mark.parametrize(("items", "epsilon"), SETTINGS)
 def test_privset_of_one_element_is_padding_and_sampling_over_grr(items: int, epsilon: float):
-    one = PrivSet(epsilon=epsilon, domain=sets_of(items), m=1, t=1)
+    single = PrivSet(epsilon=epsilon, domain=sets_of(items), m=1, t=1)
     grr = PSFO(epsilon=epsilon, domain=sets_of(items), oracle="GRR")
-    assert one.variance(1, 0.1) == pytest.approx(grr.variance(1, 0.1), rel=1e-9)
+    assert single.variance(1, 0.1) == pytest.approx(grr.variance(1, 0.1), rel=1e-9)
     assert PrivSet(epsilon=epsilon, domain=sets_of(items)).variance(1, 6 / items) <= grr.variance(1, 6 / items) * (
         1 + 1e-9
     )
@@ -140,12 +140,12 @@ def test_the_update_factor_is_what_padding_takes_away():
     [(4.0, 5, 1e-3, 4.91), (1.0, 20, 1e-3, 1.42), (4.0, 100, 1e-3, 7.49), (2.0, 10, 1e-9, 2.09), (0.5, 2, 1e-9, 0.5)],
 )
 def test_limited_amplification_follows_the_theorem(epsilon: float, length: int, delta: float, wanted: float):
-    found = limited_amplification(epsilon, length, delta)
-    assert round(found.epsilon, 2) == wanted
-    assert found.delta <= delta
-    olh = OLH(epsilon=found.epsilon, domain=500, buckets=found.buckets)
+    amplified = limited_amplification(epsilon, length, delta)
+    assert round(amplified.epsilon, 2) == wanted
+    assert amplified.delta <= delta
+    olh = OLH(epsilon=amplified.epsilon, domain=500, buckets=amplified.buckets)
     assert hashing_delta(olh, length, epsilon) <= delta
-    assert hashing_delta(olh, length, found.epsilon) == 0.0
+    assert hashing_delta(olh, length, amplified.epsilon) == 0.0
 
 
 @pytest.mark.parametrize(("g", "length"), [(2, 2), (3, 2), (2, 3), (3, 3)])
@@ -163,7 +163,9 @@ def test_hashing_delta_is_the_worst_of_all_pairs_of_sets_of_any_size(g: int, len
     filled = [held for size in (length, length + 1) for held in combinations(range(7), size)]
     first = [chances(tuple(range(size))) for size in (length, length + 1)]  # elements are alike
     worst = max(
-        float(np.maximum(one - float(power) * chances(held), 0).sum(axis=1).mean()) for one in first for held in filled
+        float(np.maximum(chance - float(power) * chances(held), 0).sum(axis=1).mean())
+        for chance in first
+        for held in filled
     )
     assert hashing_delta(olh, length, 0.8) == pytest.approx(worst, rel=1e-9)
 

@@ -98,12 +98,12 @@ def test_expected_reports_of_ten_billion_tell_the_truth() -> None:
     assert np.abs(np.cumsum(estimate.value - truth)).max() < 0.01
 
 
-def said(wave: SquareWave, target: Floats, shares: Floats) -> Floats:
+def numbers_of_cells(wave: SquareWave, target: Floats, shares: Floats) -> Floats:
     """The number that a report of each cell stands for, if the weights are those of these shares."""
     near, far = wave.rates
     counts = np.eye(wave.cells + wave.band, dtype=np.int64)
-    given = {"band": wave.band, "near": near, "far": far}
-    return np.array([unbiased_shares(row, shares, **given)[0] @ target for row in counts])
+    parameters = {"band": wave.band, "near": near, "far": far}
+    return np.array([unbiased_shares(row, shares, **parameters)[0] @ target for row in counts])
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_forged_reports_say_what_is_stated_and_no_more(wave: SquareWave) -> None
         (1.0 * ((np.arange(size) >= 2) & (np.arange(size) < 5)), wave.share_influence(borders[2], borders[5])),
         (blurred, wave.share_influence(wave.low, borders[2], blur=2 * cell)),
     ):
-        reached = np.array([said(wave, target, single) for single in np.eye(size)])
+        reached = np.array([numbers_of_cells(wave, target, single) for single in np.eye(size)])
         slack = 1e-9 * float(stated.most - stated.least)
         assert reached.min() == pytest.approx(float(stated.least), rel=0, abs=slack)
         assert reached.max() == pytest.approx(float(stated.most), rel=0, abs=slack)
         for shares in np.random.default_rng(1).dirichlet(np.full(size, 0.1), 5):
-            numbers = said(wave, target, shares)
+            numbers = numbers_of_cells(wave, target, shares)
             assert float(stated.least) - slack <= numbers.min()
             assert numbers.max() <= float(stated.most) + slack
 
@@ -175,15 +175,15 @@ def spiky_crowd(n: int) -> Floats:
 def coverage(values: Floats, times: int, *, atoms: bool) -> tuple[float, Floats, Floats]:
     """How often intervals hold the mean, three quantiles and three shares of these values."""
     wave, rng = SquareWave(epsilon=1.0, low=0.0, high=1.0, cells=63), Random(seed=8)
-    asked, ranges = [0.25, 0.5, 0.9], [(0.0, 0.2), (0.2, 0.5), (0.5, 1.0)]
-    quantiles = np.quantile(values, asked, method="inverted_cdf")
+    levels, ranges = [0.25, 0.5, 0.9], [(0.0, 0.2), (0.2, 0.5), (0.5, 1.0)]
+    quantiles = np.quantile(values, levels, method="inverted_cdf")
     shares = [float(np.mean((values >= low) & ((values < high) | (high == 1.0)))) for low, high in ranges]
     held = np.zeros((times, 7), dtype=bool)
     for time in range(times):
         estimate = wave.distribution(wave.accumulate(wave.randomize(values, rng)))
-        told = [(estimate.mean(), [float(values.mean())]), (estimate.quantile(asked, atoms=atoms), quantiles)]
-        told += [(estimate.share(*ends, atoms=atoms), [share]) for ends, share in zip(ranges, shares, strict=True)]
-        held[time] = np.concatenate([(e.interval()[0] <= truth) & (truth <= e.interval()[1]) for e, truth in told])
+        answers = [(estimate.mean(), [float(values.mean())]), (estimate.quantile(levels, atoms=atoms), quantiles)]
+        answers += [(estimate.share(*ends, atoms=atoms), [share]) for ends, share in zip(ranges, shares, strict=True)]
+        held[time] = np.concatenate([(e.interval()[0] <= truth) & (truth <= e.interval()[1]) for e, truth in answers])
     rates = held.mean(axis=0)
     return float(rates[0]), rates[1:4], rates[4:]
 

@@ -88,12 +88,12 @@ def test_means_are_unbiased_with_the_stated_variance(kind: type[MeanMechanism], 
     n, repetitions, rng = 200, 40_000, hb.Random(seed=3)
     values = np.where(np.arange(n) % 2 == 0, 9.0, 6.0)
     reports = mechanism.randomize(np.tile(values, repetitions), rng)
-    found = [mechanism.estimate(mechanism.accumulate(reports[k * n : (k + 1) * n])) for k in range(repetitions)]
-    off = np.array([float(one.value[0]) for one in found]) - values.mean()
+    estimates = [mechanism.estimate(mechanism.accumulate(reports[k * n : (k + 1) * n])) for k in range(repetitions)]
+    off = np.array([float(estimate.value[0]) for estimate in estimates]) - values.mean()
     predicted = np.mean([mechanism.variance(n, value) for value in (9.0, 6.0)])
     assert abs(off.mean()) < 5 * math.sqrt(predicted / repetitions)  # failure probability below 1e-6
     assert abs((off**2).mean() / predicted - 1) < 0.03
-    stated = np.mean([float(one.variance[0]) for one in found])
+    stated = np.mean([float(estimate.variance[0]) for estimate in estimates])
     assert predicted * 0.97 < stated  # stochastic rounding cannot tell the values' spread, and states more
 
 

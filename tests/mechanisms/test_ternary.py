@@ -112,8 +112,8 @@ class TestRates:
         # 40,000 hash functions: a chance of at most 1/4 has a standard error below 0.0012; five of them.
         seeds, totals = hb.Random(seed=1).uint64(40_000), np.zeros((2, 3))
         for bucket in range(mechanism.buckets):
-            said = np.full(seeds.size, bucket, dtype=np.uint8)
-            reports = hb.Reports(mechanism.spec_id, public={"seed": seeds}, private={"bucket": said})
+            buckets = np.full(seeds.size, bucket, dtype=np.uint8)
+            reports = hb.Reports(mechanism.spec_id, public={"seed": seeds}, private={"bucket": buckets})
             chance = np.exp(mechanism.log_prob(reports, [value])[:, 0])
             totals += _weighted_support(mechanism, reports, chance)
         plus, minus = totals / seeds.size
@@ -135,13 +135,13 @@ class TestRates:
 def _weighted_support(mechanism: TernaryMechanism, reports: hb.Reports, weights: np.ndarray) -> np.ndarray:
     from hubbub.core.hashing import bucket, hash32
 
-    seeds, said = reports.public["seed"][:, None], reports.private["bucket"][:, None].astype(np.int64)
+    seeds, reported = reports.public["seed"][:, None], reports.private["bucket"][:, None].astype(np.int64)
     if isinstance(mechanism, hb.CoCo):
         own = bucket(hash32(seeds, np.arange(3), mechanism.hash), mechanism.buckets)
-        held = np.stack([own == said, own == said ^ 1])
+        held = np.stack([own == reported, own == reported ^ 1])
     else:
         held = np.stack(
-            [bucket(hash32(seeds, 2 * np.arange(3) + k, mechanism.hash), mechanism.buckets) == said for k in (0, 1)]
+            [bucket(hash32(seeds, 2 * np.arange(3) + k, mechanism.hash), mechanism.buckets) == reported for k in (0, 1)]
         )
     return (held * weights[None, :, None]).sum(axis=1)
 

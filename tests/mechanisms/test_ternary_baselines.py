@@ -100,9 +100,9 @@ class TestExactly:
             chances = np.exp(mechanism.log_prob(outputs, [value])[:, 0]) / len(patterns)
             signs = 2.0 * (int(pattern) >> np.arange(d) & 1) - 1
             number = 2.0 * np.arange(mechanism.cells) - (mechanism.cells - 1)
-            each = number[:, None] * signs / mechanism._moments[0]
-            mean += chances @ each
-            error += float(chances @ ((each - truth) ** 2).sum(axis=1))
+            estimates = number[:, None] * signs / mechanism._moments[0]
+            mean += chances @ estimates
+            error += float(chances @ ((estimates - truth) ** 2).sum(axis=1))
         assert mean == pytest.approx(truth, abs=1e-9)
         assert error == pytest.approx(mechanism.mse(held=len(value)), rel=1e-9)
 
@@ -150,22 +150,22 @@ class TestFormulas:
     @pytest.mark.parametrize("epsilon", [0.25, 1.0, 3.0])
     def test_closed_forms_of_the_error(self, epsilon):
         e, d, s = math.exp(epsilon), 128, 8
-        told = {kind: kind(epsilon=epsilon, **PAPER).mse() for kind in KINDS}
+        errors = {kind: kind(epsilon=epsilon, **PAPER).mse() for kind in KINDS}
         binary = ((e + 1) / (e - 1)) ** 2
         part = math.exp(epsilon / s)
-        assert told[hb.EFMRTT] == pytest.approx(d * s**2 * binary - s)
-        assert told[hb.ToPLClipped] == pytest.approx(d * ((part + 1) / (part - 1)) ** 2 - s)
-        assert told[hb.KVUE] == pytest.approx(_error(e / (e + 2) / d, 1 / (e + 2) / d, 1 / (e + 2) / d))
+        assert errors[hb.EFMRTT] == pytest.approx(d * s**2 * binary - s)
+        assert errors[hb.ToPLClipped] == pytest.approx(d * ((part + 1) / (part - 1)) ** 2 - s)
+        assert errors[hb.KVUE] == pytest.approx(_error(e / (e + 2) / d, 1 / (e + 2) / d, 1 / (e + 2) / d))
         omega = s * e + 2 * d
-        assert told[hb.PCKVAGRR] == pytest.approx(_error(e / omega, 1 / omega, 1 / omega))
+        assert errors[hb.PCKVAGRR] == pytest.approx(_error(e / omega, 1 / omega, 1 / omega))
         omega = e + 2 * d + s - 1
-        assert told[hb.PCKVGRR] == pytest.approx(_error((1 + (e - 1) / s) / omega, 1 / omega, 1 / omega))
+        assert errors[hb.PCKVGRR] == pytest.approx(_error((1 + (e - 1) / s) / omega, 1 / omega, 1 / omega))
         false = 1 / (e + 3)
         true, reverse = (part / (2 * (e + 1)) / s + (1 - 1 / s) * false for part in (e, 1))
-        assert told[hb.PCKVUE] == pytest.approx(_error(true, false, reverse), rel=1e-6)
+        assert errors[hb.PCKVUE] == pytest.approx(_error(true, false, reverse), rel=1e-6)
         r = (e + math.sqrt(e**2 + 8 * e)) / 4
         keep = r / (1 + r)
-        assert told[hb.PrivKV] == pytest.approx(
+        assert errors[hb.PrivKV] == pytest.approx(
             _error(keep**2 / d, (1 - keep) / 2 / d, keep * (1 - keep) / d), rel=1e-6
         )
 

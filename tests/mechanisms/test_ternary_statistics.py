@@ -83,8 +83,8 @@ def test_measured_errors_are_about_right_in_a_quick_look(kind: Callable[..., Ter
 def test_an_error_that_is_off_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     right = hb.Collision.estimate
 
-    def stretched(self: hb.Collision, *given: object, **options: object) -> hb.Estimate:
-        estimate = right(self, *given, **options)  # type: ignore[arg-type]
+    def stretched(self: hb.Collision, *arguments: object, **options: object) -> hb.Estimate:
+        estimate = right(self, *arguments, **options)  # type: ignore[arg-type]
         return hb.Estimate(1.1 * estimate.value, estimate.variance, estimate.n, kind="quantity")  # 21% more
 
     monkeypatch.setattr(hb.Collision, "estimate", stretched)

@@ -37,16 +37,16 @@ LAGS = 11
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A run: a row a step, a column a category. An interval that is not known is infinite."""
+class RunResult:
+    """A run: a row for each step, a column for each category. An unknown interval is infinite."""
 
     truth: Floats
     value: Floats
     low: Floats
     high: Floats
     published: NDArray[np.bool_]
-    heard: Floats
-    """The standard error of what the step itself heard, all of it pooled; infinite if that was nothing."""
+    stderr: Floats
+    """The standard error of the step's own reports, pooled; infinite if there were none."""
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -64,27 +64,27 @@ class Crowd:
         self.rng = np.random.default_rng(list(seed.encode()))
         self.counts = whole_counts(shares, n)
         self.n = n
-        self.heard = np.zeros_like(shares)  # precision, by step
+        self.precision = np.zeros_like(shares)  # precision, by step
 
     def __call__(self, ask: Ask) -> Sketch:
         rng, people = self.rng, self.counts[ask.step - 1]
-        asked = people
+        cohort = people
         if ask.cohort.share < 1:
-            asked = rng.multivariate_hypergeometric(people, rng.binomial(self.n, ask.cohort.share), method="marginals")
+            cohort = rng.multivariate_hypergeometric(people, rng.binomial(self.n, ask.cohort.share), method="marginals")
         mechanism: Any = ask.mechanism
-        n = int(asked.sum())
+        n = int(cohort.sum())
         p, q = (float(rate) for rate in mechanism.rates)
         if isinstance(mechanism, GRR):
-            rates = np.full((len(asked), len(asked)), q) + np.eye(len(asked)) * (p - q)
-            counts = sum(rng.multinomial(count, row / row.sum()) for count, row in zip(asked, rates, strict=True))
+            rates = np.full((len(cohort), len(cohort)), q) + np.eye(len(cohort)) * (p - q)
+            counts = sum(rng.multinomial(count, row / row.sum()) for count, row in zip(cohort, rates, strict=True))
         else:
-            counts = rng.binomial(asked, p) + rng.binomial(n - asked, q)
+            counts = rng.binomial(cohort, p) + rng.binomial(n - cohort, q)
         sketch = Sketch(mechanism.spec_id, n, np.asarray(counts, dtype=np.int64))
         if n:
             estimate = mechanism.estimate(sketch)
             if ask.cohort.share < 1:
                 estimate = estimate.of_population(self.n)
-            self.heard[ask.step - 1] += 1 / estimate.variance
+            self.precision[ask.step - 1] += 1 / estimate.variance
         return sketch
 
 
@@ -95,21 +95,21 @@ def whole_counts(shares: Floats, n: int) -> NDArray[np.int64]:
     return np.diff(edges, axis=1, prepend=0)
 
 
-def watch(method: str, shares: Floats, seed: str, *, n: int = N, w: int = W, **options: Any) -> Seen:
+def watch(method: str, shares: Floats, seed: str, *, n: int = N, w: int = W, **options: Any) -> RunResult:
     """A method over a stream."""
     crowd = Crowd(shares, n, f"{method} {seed}")
     stream = window_stream(method, Frequencies(shares.shape[1]), epsilon=EPSILON, w=w, **options)
     releases = list(converse(stream, crowd, steps=len(shares)))
     low, high = (np.array(ends) for ends in zip(*(release.estimate.interval() for release in releases), strict=True))
     with np.errstate(divide="ignore"):
-        heard = 1 / np.sqrt(crowd.heard)
-    return Seen(
+        stderr = 1 / np.sqrt(crowd.precision)
+    return RunResult(
         truth=crowd.counts / n,
         value=np.array([release.estimate.value for release in releases]),
         low=low,
         high=high,
         published=np.array([release.published for release in releases]),
-        heard=heard,
+        stderr=stderr,
     )
 
 
@@ -211,7 +211,7 @@ def paper(kind: str, seed: int, steps: int = 400) -> Floats:
     return np.stack([1 - level, level], axis=1)
 
 
-def runs(method: str, stream: str, number: int, *, first: int = 0, **options: Any) -> Iterator[Seen]:
+def runs(method: str, stream: str, number: int, *, first: int = 0, **options: Any) -> Iterator[RunResult]:
     """So many runs of a method over streams of a kind."""
     make, size = STREAMS[stream]
     n = 100_000 if stream == "flights" else N
@@ -224,20 +224,20 @@ def runs(method: str, stream: str, number: int, *, first: int = 0, **options: An
 
 
 class Tally:
-    """Of how many intervals, how many hold."""
+    """How many intervals hold the truth, of how many."""
 
     def __init__(self) -> None:
-        self.held = self.of = 0
+        self.holding = self.total = 0
 
     def add(self, covered: NDArray[np.bool_]) -> None:
-        self.held, self.of = self.held + int(covered.sum()), self.of + covered.size
+        self.holding, self.total = self.holding + int(covered.sum()), self.total + covered.size
 
     def __str__(self) -> str:
-        return f"{self.held / self.of:.2f}" if self.of >= 30 else "  - "
+        return f"{self.holding / self.total:.2f}" if self.total >= 30 else "  - "
 
     @property
     def share(self) -> float:
-        return self.held / self.of if self.of else np.nan
+        return self.holding / self.total if self.total else np.nan
 
 
 @dataclass
@@ -245,7 +245,7 @@ class Coverage:
     """How often intervals that are known hold: of all; of approximated releases; of the category that was held least
     often; and after small (1 to 4 standard errors of what the step heard) and large jumps, by the steps since."""
 
-    every: Tally
+    all_known: Tally
     approximated: Tally
     categories: list[Tally]
     small: list[Tally]
@@ -256,44 +256,44 @@ class Coverage:
 
     @property
     def least(self) -> Tally:
-        return min((one for one in self.categories if one.of), key=lambda one: one.share, default=Tally())
+        return min((tally for tally in self.categories if tally.total), key=lambda tally: tally.share, default=Tally())
 
 
-def coverage(seen: Iterator[Seen]) -> Coverage:
+def coverage(results: Iterator[RunResult]) -> Coverage:
     """Count over several runs; the first steps, in which everything is new, count too."""
-    made = Coverage(Tally(), Tally(), [], [Tally() for _ in range(LAGS)], [Tally() for _ in range(LAGS)], Tally())
+    result = Coverage(Tally(), Tally(), [], [Tally() for _ in range(LAGS)], [Tally() for _ in range(LAGS)], Tally())
     errors, widths = [], []
-    for run in seen:
-        made.known.add(run.known)
-        made.every.add(run.covered[run.known])
-        made.approximated.add(run.covered[~run.published][run.known[~run.published]])
-        made.categories = made.categories or [Tally() for _ in run.truth[0]]
-        for code, tally in enumerate(made.categories):
+    for run in results:
+        result.known.add(run.known)
+        result.all_known.add(run.covered[run.known])
+        result.approximated.add(run.covered[~run.published][run.known[~run.published]])
+        result.categories = result.categories or [Tally() for _ in run.truth[0]]
+        for code, tally in enumerate(result.categories):
             tally.add(run.covered[:, code][run.known[:, code]])
         errors.append(np.mean((run.value - run.truth) ** 2))
         widths.append(np.median((run.high - run.low)[run.known]) if run.known.any() else np.nan)
-        _jumps(run, made)
-    made.mse, made.width = float(np.mean(errors)), float(np.nanmean(widths))
-    return made
+        _jumps(run, result)
+    result.mse, result.width = float(np.mean(errors)), float(np.nanmean(widths))
+    return result
 
 
-def _jumps(run: Seen, made: Coverage) -> None:
+def _jumps(run: RunResult, result: Coverage) -> None:
     """A jump: a change after twenty steps of none, in standard errors of the first step from then on that heard."""
     moved = np.abs(np.diff(run.truth, axis=0, prepend=run.truth[:1]))
     for t, code in zip(*np.nonzero(moved), strict=True):
         if t < 20 or moved[t - 20 : t, code].any():
             continue
-        heard = run.heard[t : t + LAGS, code]
-        if not np.isfinite(heard).any():
+        stderr = run.stderr[t : t + LAGS, code]
+        if not np.isfinite(stderr).any():
             continue
-        size = moved[t, code] / heard[np.isfinite(heard)][0]
+        size = moved[t, code] / stderr[np.isfinite(stderr)][0]
         if size < 1:
             continue
         for lag in range(min(LAGS, len(run.truth) - t)):
             if lag and moved[t + lag, code]:
                 break
             if run.known[t + lag, code]:
-                (made.large if size >= 4 else made.small)[lag].add(run.covered[t + lag, code])
+                (result.large if size >= 4 else result.small)[lag].add(run.covered[t + lag, code])
 
 
 def main(arguments: list[str]) -> None:
@@ -302,10 +302,10 @@ def main(arguments: list[str]) -> None:
     for method in methods:
         print(f"\n{method}: known / all / approximated / least category / mse / width; small jumps; large jumps")
         for stream in STREAMS:
-            found = coverage(runs(method, stream, number))
+            result = coverage(runs(method, stream, number))
             print(
-                f"{stream:12} {found.known} {found.every} {found.approximated} {found.least} {found.mse:.2e} "
-                f"{found.width:.4f} | {' '.join(map(str, found.small))} | {' '.join(map(str, found.large))}",
+                f"{stream:12} {result.known} {result.all_known} {result.approximated} {result.least} {result.mse:.2e} "
+                f"{result.width:.4f} | {' '.join(map(str, result.small))} | {' '.join(map(str, result.large))}",
                 flush=True,
             )
 

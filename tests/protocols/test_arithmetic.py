@@ -39,18 +39,18 @@ COLLECTION = golden_collection()
 QUESTIONS = sorted(COLLECTION.questions)
 
 
-def kept_of(question: str) -> dict[str, Any]:
+def golden_transcript(question: str) -> dict[str, Any]:
     path = path_of(COLLECTION, question)
     assert path.exists(), f"{path.name} is missing: run tests/golden/make_transcripts.py, and add what it makes"
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    transcript: dict[str, Any] = json.loads(path.read_text())
+    return transcript
 
 
 def reproduces(question: str) -> bool:
-    kept = kept_of(question)
+    golden = golden_transcript(question)
     try:
-        return alike(kept["said"], (made := replayed(COLLECTION, question, kept))["said"]) and alike(
-            kept["snapshot"], made["snapshot"]
+        return alike(golden["said"], (replay := replayed(COLLECTION, question, golden))["said"]) and alike(
+            golden["snapshot"], replay["snapshot"]
         )
     except StopIteration:  # it asks more often
         return False
@@ -69,21 +69,21 @@ def test_changed_arithmetic_has_a_higher_number(question: str) -> None:
 
 @pytest.mark.parametrize("question", [name for name in QUESTIONS if COLLECTION.terms[name].study is None])
 def test_it_goes_on_from_the_golden_snapshot(question: str) -> None:
-    kept = kept_of(question)
-    ends = [place for place, one in enumerate(kept["said"]) if "release" in one]
-    memory = Memory(kept["snapshot"])
-    talk = Conversation(COLLECTION.protocol(question, memory, first=FIRST))
-    rest = iter(kept["said"][ends[SNAPSHOT - 1] + 1 :])
-    for one in rest:
-        said = talk.listen()
-        if isinstance(said, Release):
-            assert alike(released(said), one)
-        elif isinstance(said, Count):
-            talk.reply_count(CountResult(one["n"], np.array(one["support"], dtype=np.int64)))
+    golden = golden_transcript(question)
+    ends = [place for place, entry in enumerate(golden["said"]) if "release" in entry]
+    memory = Memory(golden["snapshot"])
+    conversation = Conversation(COLLECTION.protocol(question, memory, first=FIRST))
+    entries_left = iter(golden["said"][ends[SNAPSHOT - 1] + 1 :])
+    for entry in entries_left:
+        message = conversation.listen()
+        if isinstance(message, Release):
+            assert alike(released(message), entry)
+        elif isinstance(message, Count):
+            conversation.reply_count(CountResult(entry["n"], np.array(entry["support"], dtype=np.int64)))
         else:
-            heard = [one, *(next(rest) for _ in talk.asks[1:])]
-            assert [ask.ask_id for ask in talk.asks] == [each["ask"] for each in heard]
-            talk.reply_all([sketch_of(ask, each) for ask, each in zip(talk.asks, heard, strict=True)])
+            entries = [entry, *(next(entries_left) for _ in conversation.asks[1:])]
+            assert [ask.ask_id for ask in conversation.asks] == [part["ask"] for part in entries]
+            conversation.reply_all([sketch_of(ask, part) for ask, part in zip(conversation.asks, entries, strict=True)])
 
 
 def test_every_kind_and_method_has_a_transcript() -> None:
@@ -97,10 +97,11 @@ def test_a_small_change_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a distance that decides, or in the variance of a release alone."""
     from hubbub.core.estimate import Estimate
 
-    monkeypatch.setattr(sys.modules[absorption.__module__], "dissimilarity", lambda *given: dissimilarity(*given) + 1)
+    module = sys.modules[absorption.__module__]
+    monkeypatch.setattr(module, "dissimilarity", lambda fresh, last: dissimilarity(fresh, last) + 1)
     assert not reproduces("lpa-theme")
     monkeypatch.undo()
     assert reproduces("lpa-theme")
-    whole = Estimate.of_population
-    monkeypatch.setattr(Estimate, "of_population", lambda self, n: whole(self, n + n // 100))
+    of_population = Estimate.of_population
+    monkeypatch.setattr(Estimate, "of_population", lambda self, n: of_population(self, n + n // 100))
     assert not reproduces("lpa-theme")

@@ -21,22 +21,22 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
 
 STEPS = 8
-SYMBOLS = ChangeStream(epsilon=3.0, dimension=3, steps=STEPS, changes=5, one=True)
+STREAM = ChangeStream(epsilon=3.0, dimension=3, steps=STEPS, changes=5, one=True)
 Comes = Callable[[Random, int], Any]
 
 
 class Crowd:
     """Devices of all levels, a batch a level, whose categories move at random, most of them toward the first."""
 
-    def __init__(self, n: int, seed: int, symbols: ChangeStream = SYMBOLS, comes: float = 1.0, joins: int = 1) -> None:
-        self.symbols, self.comes, self.rng = symbols, comes, Random(seed=seed)
+    def __init__(self, n: int, seed: int, stream: ChangeStream = STREAM, comes: float = 1.0, joins: int = 1) -> None:
+        self.stream, self.comes, self.rng = stream, comes, Random(seed=seed)
         self.joins = 1 + self.rng.below(joins, n)
         # At most two moves, one in each half of a horizon: 5 changes of bits.
         places = self.rng.below(3, 3 * n).reshape(3, n)
         moves = np.sort(1 + self.rng.below(STEPS, 2 * n).reshape(2, n), axis=0)
         at = np.arange(1, STEPS + 1)
         self.places = np.where(at[:, None] < moves[0], places[0], np.where(at[:, None] < moves[1], places[1], 0))
-        self.states = symbols.enroll(n, self.rng)
+        self.states = stream.enroll(n, self.rng)
 
     def truth(self, at: int) -> np.ndarray:
         here = self.places[at - 1][self.joins <= at]
@@ -44,19 +44,19 @@ class Crowd:
 
     def __call__(self, ask: Ask, step: int | None = None) -> Sketch:
         step = ask.step - 1 if step is None else step
-        at, n = self.symbols.place(step)[1], len(self.joins)
+        at, n = self.stream.place(step)[1], len(self.joins)
         if at == 1:
-            self.states = self.symbols.enroll(n, self.rng)
-        new = (self.symbols.price(self.states, step, self.places[at - 1]) > 0) & (self.joins <= at)
-        self.states, *said = self.symbols.step(self.states, step, self.places[at - 1], self.rng, new)
-        reports, sends = self.symbols.with_enrolment(self.states, *said, new)
-        # Enrolments are said until they are heard.
+            self.states = self.stream.enroll(n, self.rng)
+        new = (self.stream.price(self.states, step, self.places[at - 1]) > 0) & (self.joins <= at)
+        self.states, *reports_and_speaks = self.stream.step(self.states, step, self.places[at - 1], self.rng, new)
+        reports, sends = self.stream.with_enrolment(self.states, *reports_and_speaks, new)
+        # A device repeats its enrolment until it is received: enrolments are not lost.
         comes = new[sends] | (self.rng.uint32(len(reports)) < self.comes * 2**32)
-        return self.symbols.accumulate(reports[comes])
+        return self.stream.accumulate(reports[comes])
 
 
-def released(crowd: Crowd, **given: Any) -> list[Release]:
-    return list(converse(change_protocol(crowd.symbols, **given), crowd, steps=STEPS))
+def released(crowd: Crowd, **options: Any) -> list[Release]:
+    return list(converse(change_protocol(crowd.stream, **options), crowd, steps=STEPS))
 
 
 @pytest.mark.parametrize("joins", [1, 4], ids=["all at the start", "in the course of four steps"])
@@ -80,14 +80,14 @@ def test_errors_are_those_that_are_stated() -> None:
     Those of one crowd depend on each other; 40 crowds of about 8 independent numbers each stay within 0.7 to 1.35 but
     for once in 1,000 times. A variance of half, or twice, is out of it.
     """
-    found = []
+    ratios = []
     for seed in range(40):
         crowd = Crowd(1_000, seed=100 + seed)
-        found += [
+        ratios += [
             ((release.estimate.value - crowd.truth(release.step)) ** 2 / release.estimate.variance).mean()
             for release in released(crowd)
         ]
-    assert 0.7 < np.mean(found) < 1.35, np.mean(found)
+    assert 0.7 < np.mean(ratios) < 1.35, np.mean(ratios)
 
 
 def test_what_is_lost_draws_releases_and_the_bias_says_how_far() -> None:
@@ -113,28 +113,28 @@ def test_it_goes_on_where_it_stopped_and_begins_anew_with_a_horizon() -> None:
         crowd = Crowd(200, seed=seed)
         return lambda ask: crowd(ask, step=first + ask.step - 1)
 
-    def both(memory: Memory) -> Any:
-        return change_protocol(SYMBOLS, first=first, memory=memory)
+    def protocol(memory: Memory) -> Any:
+        return change_protocol(STREAM, first=first, memory=memory)
 
     crowd = answer(1)
     memory = Memory()
-    whole = converse(both(memory), crowd, steps=12)
-    found = [next(whole)]
+    uninterrupted = converse(protocol(memory), crowd, steps=12)
+    releases = [next(uninterrupted)]
     state = json.loads(json.dumps(memory.state()))
-    found += list(whole)
-    assert [release.spent for release in found] == [0.0] * 5 + [1.0] + [0.0] * 6
-    assert all(release.estimate.n == 200 for release in found)  # not 400: all enrol again, and count anew
-    again = answer(1)
-    empty = change_protocol(SYMBOLS, first=first, memory=Memory())
-    again(next(empty))  # the same devices, having answered the first step
-    rest = list(converse(both(Memory(state)), again, steps=11))
-    for one, other in zip(found[1:], rest, strict=True):
-        assert np.array_equal(one.estimate.value, other.estimate.value)
-        assert one.lost == other.lost
+    releases += list(uninterrupted)
+    assert [release.spent for release in releases] == [0.0] * 5 + [1.0] + [0.0] * 6
+    assert all(release.estimate.n == 200 for release in releases)  # not 400: all enrol again, and count anew
+    same_devices = answer(1)
+    empty = change_protocol(STREAM, first=first, memory=Memory())
+    same_devices(next(empty))  # the same devices, having answered the first step
+    rest = list(converse(protocol(Memory(state)), same_devices, steps=11))
+    for release, resumed in zip(releases[1:], rest, strict=True):
+        assert np.array_equal(release.estimate.value, resumed.estimate.value)
+        assert release.lost == resumed.lost
 
 
 def test_asks_survive_their_json_and_spend_what_they_say() -> None:
-    ask = next(change_protocol(SYMBOLS))
+    ask = next(change_protocol(STREAM))
     assert isinstance(ask, Ask)
     back = Ask.from_spec(json.loads(json.dumps(ask.spec())))
     assert back == ask
@@ -151,10 +151,10 @@ def test_asks_survive_their_json_and_spend_what_they_say() -> None:
 
 def test_a_state_that_no_device_can_have_come_to_is_refused() -> None:
     rng = Random(seed=1)
-    states = SYMBOLS.enroll(1, rng)
+    states = STREAM.enroll(1, rng)
     for step in range(5):
-        states, _, _ = SYMBOLS.step(states, step, [step % 3], rng, np.array([True]))
-    assert States.from_bytes(SYMBOLS, states.to_bytes()).to_bytes() == states.to_bytes()
+        states, _, _ = STREAM.step(states, step, [step % 3], rng, np.array([True]))
+    assert States.from_bytes(STREAM, states.to_bytes()).to_bytes() == states.to_bytes()
     for name, value in (
         ("level", np.array([99], np.uint8)),
         ("node", np.array([-1], np.int32)),
@@ -169,7 +169,7 @@ def test_a_state_that_no_device_can_have_come_to_is_refused() -> None:
         ("counters", np.zeros((1, 5), np.int32)),
     ):
         with pytest.raises(DecodeError):
-            States.from_bytes(SYMBOLS, States(SYMBOLS.spec_id, {**states.columns, name: value}).to_bytes())
+            States.from_bytes(STREAM, States(STREAM.spec_id, {**states.columns, name: value}).to_bytes())
 
 
 def test_one_steps_sketch_tells_the_mean_change_since_the_last() -> None:

@@ -24,18 +24,18 @@ def stream_of(tops: list[float], n: int = 20_000) -> ArrayStream:
 @pytest.mark.parametrize("method", ["LPU", "LPA", "LBU"])
 def test_the_threshold_goes_where_the_numbers_go(method: str) -> None:
     tops = [10.0] * 60 + [400.0] * 100
-    heard: list[float] = []
+    thresholds: list[float] = []
 
-    def listening():
-        talk = clipped_means(method, epsilon=4.0, w=5, most=5000.0)
-        said = next(talk)
+    def recording():
+        protocol = clipped_means(method, epsilon=4.0, w=5, most=5000.0)
+        message = next(protocol)
         while True:
-            if isinstance(said, Ask) and hasattr(said.mechanism, "high"):
-                heard.append(said.mechanism.high)
-            said = talk.send((yield said))
+            if isinstance(message, Ask) and hasattr(message.mechanism, "high"):
+                thresholds.append(message.mechanism.high)
+            message = protocol.send((yield message))
 
-    run = run_stream(listening(), stream_of(tops), hb.Random(seed=1))
-    low, high = heard[int(len(heard) * 55 / 160)], heard[-1]
+    run = run_stream(recording(), stream_of(tops), hb.Random(seed=1))
+    low, high = thresholds[int(len(thresholds) * 55 / 160)], thresholds[-1]
     assert low < 100 < high < 2000
     # The standard error of a step is about 10 (LBU: 100), of the mean over 60 steps far less than 40.
     assert abs(run.values[-60:].mean() - 200) < 40
@@ -51,29 +51,29 @@ def test_all_that_is_asked_is_of_the_family(method: str) -> None:
     family = clipped_asks(method, epsilon=4.0, w=5, most=5000.0)
     searched, clipped = family.views
     name, units = family.means
-    asked: dict[int, int] = {}
+    asks_in_step: dict[int, int] = {}
     thresholds = set()
 
-    def listening():
-        talk = clipped_means(method, epsilon=4.0, w=5, most=5000.0)
-        said = next(talk)
+    def checking():
+        protocol = clipped_means(method, epsilon=4.0, w=5, most=5000.0)
+        message = next(protocol)
         while True:
-            if isinstance(said, Ask):
-                asked[said.step] = asked.get(said.step, 0) + 1
-                if said.view.spec() == searched:
-                    assert said.mechanism.spec_id in family.mechanisms
+            if isinstance(message, Ask):
+                asks_in_step[message.step] = asks_in_step.get(message.step, 0) + 1
+                if message.view.spec() == searched:
+                    assert message.mechanism.spec_id in family.mechanisms
                 else:
-                    view = said.view.spec()
+                    view = message.view.spec()
                     assert clipped["high"]["from"] <= view["high"] <= clipped["high"]["to"]
                     assert view == {**clipped, "high": view["high"]}
-                    assert type(said.mechanism).__name__ == name
-                    assert units_of(said.mechanism.epsilon) in units
-                    assert (said.mechanism.low, said.mechanism.high) == (view["low"], view["high"])
+                    assert type(message.mechanism).__name__ == name
+                    assert units_of(message.mechanism.epsilon) in units
+                    assert (message.mechanism.low, message.mechanism.high) == (view["low"], view["high"])
                     thresholds.add(view["high"])
-            said = talk.send((yield said))
+            message = protocol.send((yield message))
 
-    run_stream(listening(), stream_of([10.0] * 30 + [400.0] * 30, n=5000), hb.Random(seed=1))
-    assert max(asked.values()) <= family.rounds
+    run_stream(checking(), stream_of([10.0] * 30 + [400.0] * 30, n=5000), hb.Random(seed=1))
+    assert max(asks_in_step.values()) <= family.rounds
     assert len(thresholds) > 1
 
 

@@ -29,18 +29,18 @@ def test_an_arc_holds_what_its_pieces_hold(start: int, length: int, given_places
     st.lists(places, min_size=1, max_size=8),
 )
 def test_nobody_is_asked_twice_while_a_window_takes_at_most_one_turn(
-    start: int, w: int, wanted: list[list[int]], devices: list[int]
+    start: int, w: int, lengths_by_step: list[list[int]], devices: list[int]
 ) -> None:
     pointer, taken, spots = Pointer(start), [], np.array(devices)
-    asked = np.zeros((len(wanted), len(devices)), dtype=int)
-    for step, lengths in enumerate(wanted):
+    times_asked = np.zeros((len(lengths_by_step), len(devices)), dtype=int)
+    for step, lengths in enumerate(lengths_by_step):
         taken.append(0)
         for length in lengths:
             allowed = min(length, CIRCLE - sum(taken[-w:]))
             taken[-1] += allowed
-            asked[step] += pointer.take(allowed).holds(spots)
-    for last in range(len(wanted)):
-        assert asked[max(0, last - w + 1) : last + 1].sum(axis=0).max() <= 1
+            times_asked[step] += pointer.take(allowed).holds(spots)
+    for last in range(len(lengths_by_step)):
+        assert times_asked[max(0, last - w + 1) : last + 1].sum(axis=0).max() <= 1
 
 
 def test_one_place_more_than_a_turn_does_ask_someone_twice() -> None:

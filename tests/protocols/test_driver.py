@@ -28,26 +28,26 @@ def answer(ask: Ask, people: int = 200) -> Sketch:
 
 
 def test_a_sketch_of_another_ask_changes_nothing() -> None:
-    talk = Conversation(window_stream("LBU", Frequencies(2), epsilon=1.0, w=3))
-    ask = talk.listen()
+    conversation = Conversation(window_stream("LBU", Frequencies(2), epsilon=1.0, w=3))
+    ask = conversation.listen()
     assert isinstance(ask, Ask)
     with pytest.raises(OutOfOrder, match="open ask"):
-        talk.reply("0" * 32, answer(ask))
+        conversation.reply("0" * 32, answer(ask))
     with pytest.raises(SpecMismatch):
-        talk.reply(ask.ask_id, hb.GRR(epsilon=1.0, domain=3).empty())
+        conversation.reply(ask.ask_id, hb.GRR(epsilon=1.0, domain=3).empty())
     with pytest.raises(SpecMismatch):
-        talk.reply(ask.ask_id, Sketch(ask.mechanism.spec_id, 1, np.zeros(5, dtype=np.int64)))
-    assert talk.listen() is ask
-    talk.reply(ask.ask_id, answer(ask))
+        conversation.reply(ask.ask_id, Sketch(ask.mechanism.spec_id, 1, np.zeros(5, dtype=np.int64)))
+    assert conversation.listen() is ask
+    conversation.reply(ask.ask_id, answer(ask))
     with pytest.raises(OutOfOrder, match="no ask is open"):
-        talk.reply(ask.ask_id, answer(ask))
-    release = talk.listen()
+        conversation.reply(ask.ask_id, answer(ask))
+    release = conversation.listen()
     assert isinstance(release, Release)
     assert release.step == 1
-    following = talk.listen()
+    following = conversation.listen()
     assert following.step == 2
     with pytest.raises(OutOfOrder, match="open ask"):  # yesterday's sketch, late
-        talk.reply(ask.ask_id, answer(ask))
+        conversation.reply(ask.ask_id, answer(ask))
 
 
 @pytest.mark.parametrize("steps", [[1, 3], [1, 1], [2, 1]])
@@ -57,9 +57,9 @@ def test_a_protocol_that_skips_or_repeats_a_step_is_stopped(steps: list[int]) ->
             estimates = {"share": Estimate(np.zeros(1), np.zeros(1), 1)}
             yield Release(step=step, estimates=estimates, published=True, spent=0.0, n=1.0)
 
-    talk = Conversation(broken())
+    conversation = Conversation(broken())
     with pytest.raises(OutOfOrder, match="step"):
-        talk.listen()
+        conversation.listen()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -100,9 +100,9 @@ def test_converse_needs_a_step() -> None:
         next(converse(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2), answer, steps=0))
 
 
-def _release(step: int, **given: object) -> Release:
+def _release(step: int, **changes: object) -> Release:
     estimates = {"shares": Estimate(np.array([0.5]), np.array([0.1]), 1), "all": Estimate(np.zeros(7), np.ones(7), 9)}
-    return Release(step=step, **{"estimates": estimates, "published": True, "spent": 0.0, "n": 1.0, **given})  # type: ignore[arg-type]
+    return Release(step=step, **{"estimates": estimates, "published": True, "spent": 0.0, "n": 1.0, **changes})  # type: ignore[arg-type]
 
 
 def test_a_protocol_that_returns_ends_the_conversation() -> None:
@@ -114,31 +114,34 @@ def test_a_protocol_that_returns_ends_the_conversation() -> None:
     assert [release.step for release in converse(finite(), answer, steps=2)] == [1, 2]
     assert [release.step for release in converse(finite(), answer)] == [1, 2, 3]
     assert [release.step for release in converse(finite(), answer, steps=9)] == [1, 2, 3]
-    talk = Conversation(finite())
-    while (said := talk.message) is not None:
-        _ = talk.reply_all([answer(ask) for ask in talk.asks]) if talk.asks else talk.listen()
-    assert talk.listen() is None
+    conversation = Conversation(finite())
+    while conversation.message is not None:
+        if conversation.asks:
+            conversation.reply_all([answer(ask) for ask in conversation.asks])
+        else:
+            conversation.listen()
+    assert conversation.listen() is None
     with pytest.raises(OutOfOrder, match="ended"):
-        talk.reply("0" * 32, GRR.empty())
-    assert said is None
+        conversation.reply("0" * 32, GRR.empty())
+    assert conversation.message is None
 
 
 def test_parts_counts_and_releases_of_many_estimates() -> None:
-    kept: dict[str, hb.Reports] = {}
+    reports: dict[str, hb.Reports] = {}
 
     def keeping(ask: Ask) -> Sketch:
-        kept[ask.ask_id] = ask.mechanism.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
-        return ask.mechanism.accumulate(kept[ask.ask_id])
+        reports[ask.ask_id] = ask.mechanism.randomize(ask.view(np.array([0, 1, 1] * 100)), RNG)
+        return ask.mechanism.accumulate(reports[ask.ask_id])
 
     def counting(count: Count) -> CountResult:
-        sketch = count.oracle.support(kept[count.ask.ask_id], count.candidates)
+        sketch = count.oracle.support(reports[count.ask.ask_id], count.candidates)
         return CountResult(sketch.n, sketch.counts)
 
     def study() -> Protocol:
         halves = [Ask(mechanism=GRR, step=0, cohort=Arc(at << 31, 1 << 31), kept=True) for at in (0, 1)]
         first, second = yield from ask_all(halves)
-        counted = yield from ask_count(Count(halves[1], (1,)))
-        assert (first.n, counted.n, counted.support.tolist()) == (300, 300, [second.counts[1]])
+        result = yield from ask_count(Count(halves[1], (1,)))
+        assert (first.n, result.n, result.support.tolist()) == (300, 300, [second.counts[1]])
         yield _release(0)
         sketch = yield from ask_once(Ask(mechanism=GRR, step=0))
         yield _release(0, estimates={"rest": GRR.estimate(sketch)})

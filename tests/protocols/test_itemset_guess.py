@@ -15,18 +15,18 @@ from hubbub.protocols.itemsets.guess import guess_itemsets, largest_guess
 @given(st.dictionaries(st.integers(0, 50), st.integers(-3, 40), max_size=8), st.integers(0, 60), st.integers(2, 4))
 def test_they_are_the_largest_products(counts: dict[int, int], most: int, largest: int) -> None:
     shares = {code: count / 100 for code, count in counts.items()}
-    found = guess_itemsets(shares, most=most, largest=largest)
-    held = sorted(code for code, share in shares.items() if share > 0)
-    every = [items for size in range(2, largest + 1) for items in combinations(held, size)]
-    highest = max((shares[code] for code in held), default=1.0)
+    guesses = guess_itemsets(shares, most=most, largest=largest)
+    positive = sorted(code for code, share in shares.items() if share > 0)
+    all_sets = [items for size in range(2, largest + 1) for items in combinations(positive, size)]
+    highest = max((shares[code] for code in positive), default=1.0)
 
     def guess(items: tuple[int, ...]) -> float:
         return prod(0.9 * shares[code] / highest for code in items)
 
-    assert len(found) == len(set(found)) == min(most, len(every))
-    assert set(found) <= set(every)
-    values = [guess(items) for items in found]
-    assert values == pytest.approx(sorted(map(guess, every), reverse=True)[:most])
+    assert len(guesses) == len(set(guesses)) == min(most, len(all_sets))
+    assert set(guesses) <= set(all_sets)
+    values = [guess(items) for items in guesses]
+    assert values == pytest.approx(sorted(map(guess, all_sets), reverse=True)[:most])
 
 
 def test_the_most_frequent_item_lowers_the_guess_of_a_set_that_it_joins() -> None:

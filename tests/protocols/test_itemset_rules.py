@@ -58,7 +58,7 @@ def test_what_makes_no_rule() -> None:
 
 def test_an_itemset_makes_all_its_rules() -> None:
     clear = KnownShare(0.3, 1e-6, "a")
-    every = {(1,): clear, (2,): clear, (3,): clear, (1, 2): clear, (1, 3): clear, (2, 3): clear, (1, 2, 3): clear}
-    rules = association_rules(every, [(1, 2, 3)])
+    shares = {(1,): clear, (2,): clear, (3,): clear, (1, 2): clear, (1, 3): clear, (2, 3): clear, (1, 2, 3): clear}
+    rules = association_rules(shares, [(1, 2, 3)])
     assert len(rules) == 6
     assert all(sorted(rule.given + rule.then) == [1, 2, 3] for rule in rules)

@@ -56,9 +56,9 @@ def noisy_tables(views: tuple[Attributes, ...], seed: int) -> dict[Attributes, F
 
 def largest_disagreement(tables: dict[Attributes, Floats]) -> float:
     gaps = [0.0]
-    for one, other in combinations(tables, 2):
-        common = tuple(sorted(set(one) & set(other)))
-        gaps.append(float(abs(project(tables[one], one, common) - project(tables[other], other, common)).max()))
+    for first, second in combinations(tables, 2):
+        common = tuple(sorted(set(first) & set(second)))
+        gaps.append(float(abs(project(tables[first], first, common) - project(tables[second], second, common)).max()))
     return max(gaps)
 
 
@@ -141,8 +141,8 @@ def test_noise_error_grows_with_the_cells_and_not_with_the_marginals() -> None:
 def test_covering_designs_cover(m: int, k: int, s: int) -> None:
     design = covering_design(m, k, s, 10_000)
     assert design is not None
-    held = {subset for chosen in design for subset in combinations(chosen, k)}
-    assert len(held) == comb(m, k)
+    covered = {subset for chosen in design for subset in combinations(chosen, k)}
+    assert len(covered) == comb(m, k)
     assert all(len(set(chosen)) == s for chosen in design)
     assert fewest_sets(m, k, s) <= len(design) <= 2 * fewest_sets(m, k, s)
 
@@ -158,11 +158,11 @@ def test_sets_are_spread_evenly() -> None:
 def test_maximum_entropy_has_no_interaction_that_the_marginals_do_not_ask_for() -> None:
     table = np.random.default_rng(1).dirichlet(np.ones(8)).reshape(2, 2, 2)
     pairs: dict[Attributes, Floats] = {pair: project(table, (0, 1, 2), pair) for pair in combinations(range(3), 2)}
-    made = maximum_entropy(pairs, (2, 2, 2))
+    table = maximum_entropy(pairs, (2, 2, 2))
     for pair, wanted in pairs.items():
-        assert abs(project(made, (0, 1, 2), pair) - wanted).max() < 1e-8
-    even = made[0, 0, 0] * made[0, 1, 1] * made[1, 0, 1] * made[1, 1, 0]
-    odd = made[0, 0, 1] * made[0, 1, 0] * made[1, 0, 0] * made[1, 1, 1]
+        assert abs(project(table, (0, 1, 2), pair) - wanted).max() < 1e-8
+    even = table[0, 0, 0] * table[0, 1, 1] * table[1, 0, 1] * table[1, 1, 0]
+    odd = table[0, 0, 1] * table[0, 1, 0] * table[1, 0, 0] * table[1, 1, 1]
     assert even == pytest.approx(odd, rel=1e-5)
 
 

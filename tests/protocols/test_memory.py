@@ -32,46 +32,46 @@ def stream(method: str, question: str) -> Make:
 
 
 def crowd(ask: Ask) -> Sketch:
-    """What a crowd answers that changes its mind, and is not there in one step; the same to the same ask."""
+    """The answer of a crowd whose values change, and which is absent in one step; always the same to the same ask."""
     size = 0 if ask.step == 17 else round(900 * ask.cohort.share)
     often = [2] * round(size * (0.2 if ask.step % 9 < 5 else 0.7))
     values = often + [ask.step % 2] * (size - len(often))
     return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=int(ask.ask_id[:12], 16))))
 
 
-def told(said: Ask | Release) -> Any:
-    """All of it, to the last bit."""
-    if isinstance(said, Ask):
-        return said.spec()
-    estimate = said.estimate
+def contents(message: Ask | Release) -> Any:
+    """All that a message says, to the last bit."""
+    if isinstance(message, Ask):
+        return message.spec()
+    estimate = message.estimate
     bits = (estimate.value.tobytes(), estimate.variance.tobytes(), estimate.n, estimate.bias, estimate.noise)
-    return said.step, said.published, said.spent, said.n, bits
+    return message.step, message.published, message.spent, message.n, bits
 
 
 def run(make: Make, state: dict[str, Any] | None, steps: int) -> tuple[list[list[Any]], list[str]]:
-    """What is said in each of so many steps, and the state after each."""
+    """The messages of each step, and the state after each step."""
     memory = Memory(state)
-    talk = Conversation(make(memory))
-    said: list[list[Any]] = [[]]
+    conversation = Conversation(make(memory))
+    messages: list[list[Any]] = [[]]
     states: list[str] = []
     while len(states) < steps:
-        heard = talk.message  # a conversation that is listened to moves on
-        said[-1].append(told(heard))
-        if isinstance(heard, Ask):
-            talk.reply(heard.ask_id, crowd(heard))
+        message = conversation.message  # `listen` would move on
+        messages[-1].append(contents(message))
+        if isinstance(message, Ask):
+            conversation.reply(message.ask_id, crowd(message))
         else:
             states.append(json.dumps(memory.state()))
-            talk.listen()
-            said.append([])
-    return said[:steps], states
+            conversation.listen()
+            messages.append([])
+    return messages[:steps], states
 
 
 def check(make: Make, every: int = 1) -> None:
-    whole, states = run(make, None, STEPS)
+    uninterrupted, states = run(make, None, STEPS)
     for step in range(1, STEPS, every):
-        rest, later = run(make, json.loads(states[step - 1]), STEPS - step)
-        assert rest == whole[step:], f"stopped after step {step}"
-        assert later == states[step:], f"stopped after step {step}, and remembered otherwise"
+        resumed, resumed_states = run(make, json.loads(states[step - 1]), STEPS - step)
+        assert resumed == uninterrupted[step:], f"stopped after step {step}"
+        assert resumed_states == states[step:], f"stopped after step {step}, and remembered otherwise"
 
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])

@@ -90,15 +90,15 @@ def test_more_values_wanted_than_there_are():
 
 
 def converse_with(plan: PrefixPlan, answered: set[int]) -> Release:
-    asks, kept, rng = group_asks(plan), {}, Random(seed=1)
+    asks, reports, rng = group_asks(plan), {}, Random(seed=1)
 
     def answer(ask: Ask) -> Any:
-        there = np.full(400 if asks.index(ask) in answered else 0, 77)
-        kept[ask.ask_id] = ask.mechanism.randomize(ask.view(there), rng)
-        return ask.mechanism.accumulate(kept[ask.ask_id])
+        values = np.full(400 if asks.index(ask) in answered else 0, 77)
+        reports[ask.ask_id] = ask.mechanism.randomize(ask.view(values), rng)
+        return ask.mechanism.accumulate(reports[ask.ask_id])
 
     def count(message: Count) -> Any:
-        return message.among(lambda: [kept[message.ask.ask_id]])
+        return message.among(lambda: [reports[message.ask.ask_id]])
 
     (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(asks))
     return release

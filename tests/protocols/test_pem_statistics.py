@@ -25,7 +25,7 @@ class Measured(NamedTuple):
 
 
 def measure(runs: int, n: int, *, epsilon: float = 2.0, k: int = 16) -> Measured:
-    held, usual, errors, raw = [], [], [], []
+    holds, usual_holds, errors, raw = [], [], [], []
     false, expected = 0, 0.0
     for run in range(runs):
         rng = np.random.default_rng(run)
@@ -36,13 +36,19 @@ def measure(runs: int, n: int, *, epsilon: float = 2.0, k: int = 16) -> Measured
         low, high = estimate.interval()
         centre, reach = estimate.centre, 1.96 * estimate.stderr
         assert centre is not None
-        held += ((low <= truth) & (truth <= high)).tolist()
-        usual += (np.abs(centre - truth) <= reach).tolist()
+        holds += ((low <= truth) & (truth <= high)).tolist()
+        usual_holds += (np.abs(centre - truth) <= reach).tolist()
         false, expected = false + int((truth == 0).sum()), expected + found.false_positives
         errors += (estimate.value - truth)[truth > 0].tolist()
         raw += (centre - truth)[truth > 0].tolist()
     squares = [float(np.mean(np.square(column))) for column in (errors, raw)]
-    return Measured(len(held), float(np.mean(held)), float(np.mean(usual)), false / runs, expected / runs, *squares)
+    return Measured(
+        len(holds),
+        *(float(np.mean(column)) for column in (holds, usual_holds)),
+        false / runs,
+        expected / runs,
+        *squares,
+    )
 
 
 def test_intervals_hold_given_that_the_value_was_found() -> None:

@@ -26,9 +26,9 @@ def exact_sketch(plan: Sao2, level: int, nodes: list[int], residues: np.ndarray,
     counts = np.zeros(mechanism.sketch_shape, dtype=np.int64)
     for node in nodes:
         mean = residues[node - 1]
-        held = np.abs(mean)
-        base = float(mechanism.p_false) * (1 - held)
-        up, down = (1 + np.sign(mean)) / 2 * held, (1 - np.sign(mean)) / 2 * held
+        changed = np.abs(mean)
+        base = float(mechanism.p_false) * (1 - changed)
+        up, down = (1 + np.sign(mean)) / 2 * changed, (1 - np.sign(mean)) / 2 * changed
         plus = base + float(mechanism.p_true) * up + float(mechanism.p_reverse) * down
         minus = base + float(mechanism.p_true) * down + float(mechanism.p_reverse) * up
         counts[:, (node - 1) * d : node * d] = np.rint(MANY * np.stack([plus, minus])).astype(np.int64)
@@ -46,8 +46,8 @@ def test_answers_at_every_moment_are_the_truth_where_chance_has_no_part(plan: Sa
     answers = Answers(plan)
     for step in range(1, plan.steps + 1):
         for level, node in plan.ending(step):
-            told = level_means(plan, means, level)
-            answers.add(level, exact_sketch(plan, level, [node], told, MANY if node == 1 else 0))
+            residues = level_means(plan, means, level)
+            answers.add(level, exact_sketch(plan, level, [node], residues, MANY if node == 1 else 0))
         answers.step = step
         for first in range(1, step + 1):
             assert np.allclose(answers.mean(first).value, means[first - 1], atol=1e-6)
@@ -63,17 +63,17 @@ def test_variances_are_squared_coefficients_times_those_of_the_residues(plan: Sa
     answers, n = Answers(plan), 10**6
     for level in range(plan.tree.levels):
         mechanism = plan.mechanisms[level]
-        held = mechanism.sparsity / mechanism.dimension  # half of them up, half of them down
-        sign = float(mechanism.p_false) * (1 - held) + float(mechanism.p_true + mechanism.p_reverse) * held / 2
+        changed = mechanism.sparsity / mechanism.dimension  # half of them up, half of them down
+        sign = float(mechanism.p_false) * (1 - changed) + float(mechanism.p_true + mechanism.p_reverse) * changed / 2
         counts = np.full(mechanism.sketch_shape, round(n * sign), dtype=np.int64)
         answers.add(level, Sketch(mechanism.spec_id, n, counts))
     answers.step = plan.steps
     for step in range(1, plan.steps + 1):
         weights = np.arange(1, plan.steps + 1) == step
-        found = plan.reading(answers.n).coefficients(weights, plan.steps)
+        coefficients = plan.reading(answers.n).coefficients(weights, plan.steps)
         expected = sum(
             float((c**2).sum()) * (variance + m.sparsity / m.dimension) / n
-            for c, variance, m in zip(found, plan.variances, plan.mechanisms, strict=True)
+            for c, variance, m in zip(coefficients, plan.variances, plan.mechanisms, strict=True)
         )
         assert np.allclose(answers.mean(step).variance, expected, rtol=1e-3)
 
@@ -102,11 +102,11 @@ def test_who_says_nothing_is_estimated_without_knowing_who_it_is() -> None:
     plan = Sao2(epsilon=1.0, dimension=4, steps=4, changes=2, choice="uniform")
     answers, rng = Answers(plan), hb.Random(seed=1)
     for level, m in enumerate(plan.mechanisms):
-        nothing = hb.Ternary(np.empty((20_000, 0), dtype=np.int64), m.dimension)
-        heard = m.accumulate(m.randomize(nothing, rng))
-        answers.add(level, Sketch(m.spec_id, 25_000, heard.counts))  # a fifth enrolled, and fell silent
-    lost = answers.silent(4)
-    assert abs(lost.value[0] - 0.2) < 5 * lost.stderr[0] < 0.1  # fails once in two million seeds
+        no_changes = hb.Ternary(np.empty((20_000, 0), dtype=np.int64), m.dimension)
+        sketch = m.accumulate(m.randomize(no_changes, rng))
+        answers.add(level, Sketch(m.spec_id, 25_000, sketch.counts))  # a fifth enrolled, and fell silent
+    silent = answers.silent(4)
+    assert abs(silent.value[0] - 0.2) < 5 * silent.stderr[0] < 0.1  # fails once in two million seeds
 
 
 # -- the rivals, and bad input --------------------------------------------------------------------------------

@@ -42,21 +42,21 @@ def test_no_history_tells_of_more_changes_than_it_may(one: bool, span: int, chan
     residues = told(view, histories)
     assert np.count_nonzero(residues, axis=(1, 2)).max() <= view.sparsity <= changes
     assert set(np.unique(residues)) <= {-1, 0, 1}
-    held = residues.cumsum(axis=1)
-    assert set(np.unique(held)) <= {0, 1}
+    values_reported = residues.cumsum(axis=1)
+    assert set(np.unique(values_reported)) <= {0, 1}
     if one:
-        assert held.sum(axis=2).max() == 1
-        assert (np.diff(held.sum(axis=2), axis=1) >= 0).all(), "a category, once held, is held"
+        assert values_reported.sum(axis=2).max() == 1
+        assert (np.diff(values_reported.sum(axis=2), axis=1) >= 0).all(), "a category, once held, is held"
     if changes >= 3:  # the bound is reached: it is not wasteful
         assert np.count_nonzero(residues, axis=(1, 2)).max() == view.sparsity
 
 
 def test_every_history_of_a_small_stream_stays_within_the_bound() -> None:
-    every = np.array(list(product((0, 1), repeat=6))).reshape(-1, 6, 1)
+    histories = np.array(list(product((0, 1), repeat=6))).reshape(-1, 6, 1)
     for changes in range(1, 7):
         for span in (1, 2, 3):
             view = Changes(span, 6, 1, changes)
-            used = np.count_nonzero(told(view, every), axis=(1, 2))
+            used = np.count_nonzero(told(view, histories), axis=(1, 2))
             assert used.max() == view.sparsity == min(changes, 6 // span)
 
 
@@ -161,11 +161,11 @@ def test_values_that_are_no_bits_are_refused_and_change_nothing(values: object) 
 def distribution(exsub: ExSub, residues: np.ndarray, *, bounded: bool = True) -> dict[tuple[int, ...], Fraction]:
     """The exact chance of everything that a device may say over all steps, by following every branch."""
     signs, choice = exsub._groups
-    found: dict[tuple[int, ...], Fraction] = {}
+    chances: dict[tuple[int, ...], Fraction] = {}
 
-    def go_on(counters: list[int], at: int, said: tuple[int, ...], chance: Fraction) -> None:
+    def go_on(counters: list[int], at: int, word: tuple[int, ...], chance: Fraction) -> None:
         if at == residues.size:
-            found[said] = found.get(said, Fraction(0)) + chance
+            chances[word] = chances.get(word, Fraction(0)) + chance
             return
         value = int(residues[at])
         if value and not bounded:
@@ -175,20 +175,20 @@ def distribution(exsub: ExSub, residues: np.ndarray, *, bounded: bool = True) ->
             if ways > 0:
                 after = list(counters)
                 advance(after, value, sign)
-                go_on(after, at + 1, (*said, sign), chance * Fraction(ways, total))
+                go_on(after, at + 1, (*word, sign), chance * Fraction(ways, total))
 
     for group, (true, reverse) in enumerate(signs.tolist()):
         counters = [true, reverse, exsub.m - true - reverse, exsub.sparsity, exsub.dimension]
         go_on(counters, 0, (), choice.probability(group))
-    return found
+    return chances
 
 
 def worst_ratio(exsub: ExSub, rows: np.ndarray, *, bounded: bool = True) -> Fraction:
     different = np.unique(rows.reshape(len(rows), -1), axis=0)
-    every = [distribution(exsub, row, bounded=bounded) for row in different]
-    assert all(sum(one.values()) == 1 for one in every)
+    laws = [distribution(exsub, row, bounded=bounded) for row in different]
+    assert all(sum(law.values()) == 1 for law in laws)
     never = Fraction(1, 10**30)
-    chances = [[one.get(word, never) for one in every] for word in set().union(*every)]
+    chances = [[law.get(word, never) for law in laws] for word in set().union(*laws)]
     return max(max(chance) / min(chance) for chance in chances)
 
 
@@ -197,8 +197,8 @@ def test_all_that_a_device_says_over_the_whole_stream_spends_epsilon_once(span: 
     """Exactly, over every stream of four steps, those with too many changes included."""
     view = Changes(span, 4, 1, changes)
     exsub = ExSub(epsilon=1.0, dimension=view.entries, sparsity=view.sparsity, m=2)
-    every = np.array(list(product((0, 1), repeat=4)))[:, :, None]
-    worst = worst_ratio(exsub, told(view, every))
+    histories = np.array(list(product((0, 1), repeat=4)))[:, :, None]
+    worst = worst_ratio(exsub, told(view, histories))
     assert worst <= exsub.ratio()
     assert worst == exsub.ratio() or view.nodes == 1  # and no less, where a change can be told the other way round
 
@@ -206,10 +206,10 @@ def test_all_that_a_device_says_over_the_whole_stream_spends_epsilon_once(span: 
 def test_a_device_without_a_bound_would_break_the_promise() -> None:
     """The planted bug: neither the view nor the mechanism stops at the allowed number of changes."""
     exsub = ExSub(epsilon=1.0, dimension=4, sparsity=1, m=2)
-    every = np.array(list(product((0, 1), repeat=4)))[:, :, None]
-    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=1), every)) == exsub.ratio()
-    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=4), every)) == exsub.ratio()  # the mechanism's own bound
-    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=4), every), bounded=False) > 2 * exsub.ratio()
+    histories = np.array(list(product((0, 1), repeat=4)))[:, :, None]
+    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=1), histories)) == exsub.ratio()
+    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=4), histories)) == exsub.ratio()  # its own bound
+    assert worst_ratio(exsub, told(Changes(1, 4, 1, changes=4), histories), bounded=False) > 2 * exsub.ratio()
 
 
 # -- bad input ------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ KINDS: tuple[Queries, ...] = ("mean", "prefix", "range")
 
 def residues(tree: Tree, values: np.ndarray) -> list[np.ndarray]:
     """The residue of every node, from its definition."""
-    whole = np.concatenate([[0.0], values])
-    return [np.diff(whole[:: tree.span(h)])[: tree.nodes[h]] for h in range(tree.levels)]
+    from_zero = np.concatenate([[0.0], values])
+    return [np.diff(from_zero[:: tree.span(h)])[: tree.nodes[h]] for h in range(tree.levels)]
 
 
 def readings(tree: Tree, pick: np.random.Generator) -> list[Reading]:
@@ -39,10 +39,10 @@ def test_levels_and_nodes_are_the_floors_of_the_paper(steps: int, fanout: int) -
 @pytest.mark.parametrize(("steps", "fanout"), SHAPES)
 def test_the_parts_of_a_step_sum_to_its_value(steps: int, fanout: int) -> None:
     tree, values = Tree(steps, fanout), np.random.default_rng(1).normal(size=steps)
-    told = residues(tree, values)
+    node_residues = residues(tree, values)
     for step in range(1, steps + 1):
         parts = tree.parts(step)
-        assert np.isclose(sum(told[h][node - 1] for h, node in parts), values[step - 1])
+        assert np.isclose(sum(node_residues[h][node - 1] for h, node in parts), values[step - 1])
         assert len(parts) <= tree.levels * (fanout - 1)
         assert all(node * tree.span(h) <= step for h, node in parts), "a node that has not ended"
         covered = [t for h, node in parts for t in range((node - 1) * tree.span(h) + 1, node * tree.span(h) + 1)]
@@ -53,31 +53,31 @@ def test_the_parts_of_a_step_sum_to_its_value(steps: int, fanout: int) -> None:
 def test_every_reading_is_unbiased_and_uses_only_what_has_ended(steps: int, fanout: int) -> None:
     tree, pick = Tree(steps, fanout), np.random.default_rng(2)
     values = pick.normal(size=steps)
-    told = residues(tree, values)
+    node_residues = residues(tree, values)
     for reading in readings(tree, pick):
         for now in range(1, steps + 1):
             weights = pick.normal(size=(3, steps)) * (np.arange(1, steps + 1) <= now)
-            found = reading.coefficients(weights, now)
-            assert np.allclose(sum(c @ told[h] for h, c in enumerate(found)), weights @ values)
-            for h, level in enumerate(found):
+            coefficients = reading.coefficients(weights, now)
+            assert np.allclose(sum(c @ node_residues[h] for h, c in enumerate(coefficients)), weights @ values)
+            for h, level in enumerate(coefficients):
                 assert not level[:, np.arange(1, tree.nodes[h] + 1) * tree.span(h) > now].any()
 
 
 @pytest.mark.parametrize(("steps", "fanout"), SHAPES)
 def test_digits_are_the_parts(steps: int, fanout: int) -> None:
     tree = Tree(steps, fanout)
-    found = Digits(tree).coefficients(np.eye(steps), np.arange(1, steps + 1))
+    coefficients = Digits(tree).coefficients(np.eye(steps), np.arange(1, steps + 1))
     for step in range(1, steps + 1):
-        used = [(h, node) for h in range(tree.levels) for node in np.flatnonzero(found[h][step - 1]) + 1]
+        used = [(h, node) for h in range(tree.levels) for node in np.flatnonzero(coefficients[h][step - 1]) + 1]
         assert sorted(used) == sorted(tree.parts(step))
-        assert all(found[h][step - 1, node - 1] == 1 for h, node in used)
+        assert all(coefficients[h][step - 1, node - 1] == 1 for h, node in used)
 
 
 def incidence(tree: Tree, now: int) -> tuple[np.ndarray, np.ndarray]:
     """Every node that has ended as the sum of its leaves, and its level."""
     rows, levels = [], []
-    every = [(h, node) for h in range(tree.levels) for node in range(1, tree.nodes[h] + 1)]
-    for h, node in every:
+    all_nodes = [(h, node) for h in range(tree.levels) for node in range(1, tree.nodes[h] + 1)]
+    for h, node in all_nodes:
         row = np.zeros(tree.steps)
         if node * tree.span(h) <= now:
             row[(node - 1) * tree.span(h) : node * tree.span(h)] = 1
@@ -98,17 +98,17 @@ def test_pooled_is_the_best_unbiased_weighted_sum(steps: int, fanout: int) -> No
         weights = pick.normal(size=(4, steps)) * (np.arange(1, steps + 1) <= now)
         leaves = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
         best = leaves @ inverse @ weighed.T
-        found = np.concatenate(Pooled(tree, tuple(variances.tolist())).coefficients(weights, now), axis=1)
-        assert np.allclose(found, best)
+        coefficients = np.concatenate(Pooled(tree, tuple(variances.tolist())).coefficients(weights, now), axis=1)
+        assert np.allclose(coefficients, best)
 
 
 def test_pooled_does_without_a_level_that_nobody_tells_of() -> None:
     tree, values = Tree(8, 2), np.arange(8.0)
-    told = residues(tree, values)
+    node_residues = residues(tree, values)
     without = Pooled(tree, (1.0, float("inf"), 1.0, float("inf"))).coefficients(np.eye(8), np.arange(1, 9))
     assert not without[1].any()
     assert not without[3].any()
-    assert np.allclose(sum(c @ told[h] for h, c in enumerate(without)), values)
+    assert np.allclose(sum(c @ node_residues[h] for h, c in enumerate(without)), values)
     # Without leaves, steps that only a leaf tells of are not known: the answer leans on what nobody told.
     leafless = Pooled(tree, (float("inf"), 1.0, 1.0, 1.0)).coefficients(np.eye(8), np.arange(1, 9))
     assert [bool(row.any()) for row in leafless[0]] == [step % 2 == 1 for step in range(1, 9)]
@@ -157,15 +157,15 @@ def test_the_optimum_saves_what_it_should(kind: Queries, least: float, most: flo
     """At r = 2, read by digits, equal variances: 23 to 34% less than uniform; the printed weights gain nothing."""
     for steps in (32, 64, 128):
         tree = Tree(steps, 2)
-        one = np.ones(tree.levels)
+        equal_variances = np.ones(tree.levels)
         shares: dict[Literal["optimum", "uniform", "paper"], np.ndarray] = {
-            choice: level_portions(tree, one.tolist(), queries=kind, choice=choice, pooled=False)
+            choice: level_portions(tree, equal_variances.tolist(), queries=kind, choice=choice, pooled=False)
             for choice in ("optimum", "uniform", "paper")
         }
-        uniform = error(tree, one, shares["uniform"], kind, pooled=False)
-        assert least < 1 - error(tree, one, shares["optimum"], kind, pooled=False) / uniform < most
+        uniform = error(tree, equal_variances, shares["uniform"], kind, pooled=False)
+        assert least < 1 - error(tree, equal_variances, shares["optimum"], kind, pooled=False) / uniform < most
         if kind == "range":
-            assert 1.8 < error(tree, one, shares["paper"], kind, pooled=False) / uniform < 3.5
+            assert 1.8 < error(tree, equal_variances, shares["paper"], kind, pooled=False) / uniform < 3.5
         else:
             assert shares["paper"][-1] == 0  # the printed weights leave nobody at the top
 
@@ -173,17 +173,17 @@ def test_the_optimum_saves_what_it_should(kind: Queries, least: float, most: flo
 @pytest.mark.parametrize("kind", KINDS)
 def test_pooling_is_never_worse_than_digits(kind: Queries) -> None:
     tree = Tree(128, 2)
-    one = np.ones(tree.levels)
+    variances = np.ones(tree.levels)
     plain = np.full(tree.levels, 1 / tree.levels)
-    assert error(tree, one, plain, kind, pooled=True) < 0.95 * error(tree, one, plain, kind, pooled=False)
+    assert error(tree, variances, plain, kind, pooled=True) < 0.95 * error(tree, variances, plain, kind, pooled=False)
 
 
 def test_a_long_stream_is_sampled_evenly() -> None:
     tree = Tree(3000, 2)
-    one = [1.0] * tree.levels
-    found = level_portions(tree, one, queries="mean", pooled=False)
+    equal_variances = [1.0] * tree.levels
+    portions = level_portions(tree, equal_variances, queries="mean", pooled=False)
     exact = np.array([float((np.subtract(*tree.in_use(h)[::-1])).sum()) for h in range(tree.levels)])
-    assert np.allclose(found, np.sqrt(exact) / np.sqrt(exact).sum(), atol=0.01)
+    assert np.allclose(portions, np.sqrt(exact) / np.sqrt(exact).sum(), atol=0.01)
 
 
 def test_arcs_go_once_round() -> None:

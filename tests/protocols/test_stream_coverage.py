@@ -65,15 +65,15 @@ def jump(method: str, size: float, categories: int, quiet: int = 22) -> Floats:
 def test_the_interval_holds_from_the_step_of_a_jump_on(method: str) -> None:
     # The step of a jump of one category, 24 times, and the ten steps after.
     quiet = 22
-    held, known = [], []
+    covered, known = [], []
     for size, categories in ((2.0, 2), (8.0, 6)):
         shares = jump(method, size, categories, quiet)
         for seed in range(12):
-            seen = watch(method, shares, f"jump {seed}", n=N, w=W)
-            held.append(seen.covered[quiet:, 1])
-            known.append(seen.known[quiet:, 1])
+            run = watch(method, shares, f"jump {seed}", n=N, w=W)
+            covered.append(run.covered[quiet:, 1])
+            known.append(run.known[quiet:, 1])
     assert np.all(known) == (method not in SILENT)
-    first, later = (np.array(held)[:, steps][np.array(known)[:, steps]] for steps in (slice(1), slice(1, None)))
+    first, later = (np.array(covered)[:, steps][np.array(known)[:, steps]] for steps in (slice(1), slice(1, None)))
     assert first.sum() >= fewest(first.size)
     assert later.sum() >= fewest(later.size)
 
@@ -91,10 +91,10 @@ def test_means_hold_too(method: str) -> None:
         return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(values), seed))
 
     for _ in range(10):
-        for said in converse(window_stream(method, Means(0.0, 10.0), epsilon=1.0, w=W), answer, steps=steps):
-            (low,), (high,) = said.estimate.interval()
-            if said.step > quiet and np.isfinite(low):
-                after.append(bool(low <= mean[said.step - 1] <= high))
+        for release in converse(window_stream(method, Means(0.0, 10.0), epsilon=1.0, w=W), answer, steps=steps):
+            (low,), (high,) = release.estimate.interval()
+            if release.step > quiet and np.isfinite(low):
+                after.append(bool(low <= mean[release.step - 1] <= high))
     assert sum(after) >= fewest(len(after))
 
 
@@ -112,14 +112,14 @@ def test_a_step_that_heard_nothing_has_no_interval(method: str) -> None:
     shares = jump(method, 4.0, 3)
     crowd = Crowd(shares, N, "silence")
     stream = window_stream(method, Frequencies(3), epsilon=1.0, w=W)
-    heard = []
+    with_reports = []
     for release in converse(stream, crowd, steps=len(shares)):
-        heard.append(bool(crowd.heard[release.step - 1].any()))
+        with_reports.append(bool(crowd.precision[release.step - 1].any()))
         low, high = release.estimate.interval()
-        assert np.isfinite(low).all() == np.isfinite(high).all() == heard[-1]
+        assert np.isfinite(low).all() == np.isfinite(high).all() == with_reports[-1]
         assert np.isfinite(release.estimate.value).all()
-        assert (release.own is not None) == heard[-1]
-    assert 0 < sum(heard) < len(heard)
+        assert (release.own is not None) == with_reports[-1]
+    assert 0 < sum(with_reports) < len(with_reports)
 
 
 @pytest.mark.parametrize("method", ["LPU", "LPA", "LP-PeGaSus", "LP-RescueDP"])
@@ -127,33 +127,33 @@ def test_a_release_has_the_steps_own_estimate(method: str) -> None:
     # Smoothing a stream that stands still errs a small part of what the steps' own estimates do; those have the error
     # that they say: 600 to 1,200 squared errors, whose mean has a relative standard error of at most 6%.
     shares = np.tile([0.7, 0.2, 0.1], (400, 1))
-    own = [(said, said.own) for said in releases(method, shares, "own") if said.own is not None]
+    own = [(release, release.own) for release in releases(method, shares, "own") if release.own is not None]
     errors = np.array([estimate.value - shares[0] for _, estimate in own])
-    smooth = np.array([said.estimate.value - shares[0] for said, _ in own])
+    smooth = np.array([release.estimate.value - shares[0] for release, _ in own])
     assert np.mean(errors**2) == pytest.approx(np.mean([estimate.variance for _, estimate in own]), rel=0.25)
     assert np.abs(errors.mean(axis=0)).max() < 4.5 * errors.std() / np.sqrt(len(errors))
     assert np.mean(smooth[len(smooth) // 4 :] ** 2) < (0.3 if method in ("LPU", "LPA") else 1.0) * np.mean(errors**2)
-    assert all(said.own is said.estimates["own"] for said, _ in own)
+    assert all(release.own is release.estimates["own"] for release, _ in own)
 
 
 @pytest.mark.parametrize("method", ["LPU", "LPA"])
 def test_weighted_sums_hold(method: str) -> None:
     # The two shares err exactly opposite ways. 2 x 150 intervals: coverage has a standard error of 1.3%, and is below
     # 0.9 with a probability of 1e-4. The sum of all shares is known exactly.
-    held, outside = [], 0
+    covered, outside = [], 0
     for seed in range(2):
         shares = paper("LNS", seed, 150)
-        for said in releases(method, shares, f"contrast {seed}"):
-            contrast = said.estimate.linear([-1.0, 1.0])
+        for release in releases(method, shares, f"contrast {seed}"):
+            contrast = release.estimate.linear([-1.0, 1.0])
             (low,), (high,) = contrast.interval()
-            true = 2 * shares[said.step - 1, 1] - 1
-            held.append(low <= true <= high)
+            true = 2 * shares[release.step - 1, 1] - 1
+            covered.append(low <= true <= high)
             outside += low > true
-            whole = said.own.linear([1.0, 1.0]) if said.own else contrast
-            assert whole.value[0] == pytest.approx(1.0)
-            assert whole.variance[0] < 0.05 * contrast.variance[0]
-    assert np.mean(held) > 0.9
-    assert outside < 0.06 * len(held)  # at the threshold itself; 2.5% are expected
+            total = release.own.linear([1.0, 1.0]) if release.own else contrast
+            assert total.value[0] == pytest.approx(1.0)
+            assert total.variance[0] < 0.05 * contrast.variance[0]
+    assert np.mean(covered) > 0.9
+    assert outside < 0.06 * len(covered)  # at the threshold itself; 2.5% are expected
 
 
 def test_speeds_are_a_category() -> None:
@@ -209,12 +209,12 @@ def test_pooled_estimates_keep_how_errors_go_together() -> None:
 def test_coverage_on_streams_that_nothing_was_chosen_on(method: str, stream: str) -> None:
     # 20 runs of 240 steps. Given a jump of some size and the steps since there are 20 to 100 intervals: one group in a
     # thousand falls 3.3 standard errors short of 0.95, which is allowed for beside the numbers that are promised.
-    found = coverage(runs(method, stream, 20))
-    assert 0.90 < found.every.share < 0.985
-    assert found.least.share > 0.90
-    for least, tallies in ((0.80, found.small), (0.85, found.large)):
+    result = coverage(runs(method, stream, 20))
+    assert 0.90 < result.all_known.share < 0.985
+    assert result.least.share > 0.90
+    for least, tallies in ((0.80, result.small), (0.85, result.large)):
         for tally in tallies:
-            if tally.of >= 20:
-                assert tally.share > least - 3.3 * np.sqrt(0.05 * 0.95 / tally.of)
+            if tally.total >= 20:
+                assert tally.share > least - 3.3 * np.sqrt(0.05 * 0.95 / tally.total)
     if method not in SILENT:
-        assert found.known.share == 1.0
+        assert result.known.share == 1.0

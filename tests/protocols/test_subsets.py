@@ -21,23 +21,23 @@ CANDIDATES = st.sets(
 
 
 @given(st.lists(CODES), CANDIDATES)
-def test_both_views_agree_with_plain_sets(held: list[set[int]], candidates: set[tuple[int, ...]]) -> None:
+def test_both_views_agree_with_plain_sets(people_sets: list[set[int]], candidates: set[tuple[int, ...]]) -> None:
     sets = tuple(sorted(candidates))
-    truth = [[number for number, items in enumerate(sets) if codes.issuperset(items)] for codes in held]
-    padded = Sets(Ordinal(10), most=6).encode(held)
-    for values in ([tuple(sorted(codes)) for codes in held], padded):
-        found = Subsets(sets)(values)
-        assert [found[person].tolist() for person in range(len(held))] == truth
-        assert len(found) == len(held)
+    truth = [[number for number, items in enumerate(sets) if codes.issuperset(items)] for codes in people_sets]
+    padded = Sets(Ordinal(10), most=6).encode(people_sets)
+    for values in ([tuple(sorted(codes)) for codes in people_sets], padded):
+        view_sets = Subsets(sets)(values)
+        assert [view_sets[person].tolist() for person in range(len(people_sets))] == truth
+        assert len(view_sets) == len(people_sets)
         assert SubsetCount(sets)(values).tolist() == [len(row) for row in truth]
 
 
 def test_many_people_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     people = Sets(Ordinal(10), most=6).encode([{number % 10, (number + 1) % 10} for number in range(50)])
     sets = ((1,), (1, 2), (5,))
-    whole, counts = Subsets(sets)(people).padded(), SubsetCount(sets)(people)
+    all_at_once, counts = Subsets(sets)(people).padded(), SubsetCount(sets)(people)
     monkeypatch.setattr("hubbub.protocols.subsets._CELLS", 21)  # seven people at a time
-    assert np.array_equal(Subsets(sets)(people).padded(), whole)
+    assert np.array_equal(Subsets(sets)(people).padded(), all_at_once)
     assert np.array_equal(SubsetCount(sets)(people), counts)
     assert len(Subsets(sets)([])) == len(SubsetCount(sets)([])) == 0
 

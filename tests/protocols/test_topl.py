@@ -35,10 +35,10 @@ def test_the_error_of_a_threshold_is_that_of_all_ranges() -> None:
     """Eq 8 against the mean over every range of at most 12 values."""
     shares, points, theta, r = np.array([0.5, 0.3, 0.2]), np.array([1.0, 4.0, 9.0]), 5.0, 12
     lengths = [end - start for start, end in combinations(range(r + 1), 2)]
-    lost = 0.2 * 4.0
-    one = Hybrid(epsilon=1.0, low=0.0, high=theta).variance(1)
-    wanted = np.mean([length * one + (length * lost) ** 2 for length in lengths])
-    assert range_errors(shares, points, np.array([theta]), epsilon=1.0, r=r)[0] == pytest.approx(wanted)
+    bias = 0.2 * 4.0
+    variance = Hybrid(epsilon=1.0, low=0.0, high=theta).variance(1)
+    expected = np.mean([length * variance + (length * bias) ** 2 for length in lengths])
+    assert range_errors(shares, points, np.array([theta]), epsilon=1.0, r=r)[0] == pytest.approx(expected)
 
 
 def test_what_is_behind_five_rare_points_is_cut_away() -> None:
@@ -48,12 +48,12 @@ def test_what_is_behind_five_rare_points_is_cut_away() -> None:
 
 
 def to_the_best(values: Floats, bound: float, finder: str, seed: int, m: int = 65_536, search: float = 1.0) -> float:
-    """Eq 8 of a threshold that m of these values find, to that of the best one; epsilon 1, ranges of up to 2^20."""
-    given = {"bound": bound, "epsilon": 1.0, "search_epsilon": search, "r": 1 << 20}
-    theta = find_theta(values[seed * m : (seed + 1) * m], finder=finder, rng=Random(seed=seed), **given)  # type: ignore[arg-type]
+    """The error (Eq 8) of a threshold found from m values, relative to the best; epsilon 1, ranges of up to 2^20."""
+    settings = {"bound": bound, "epsilon": 1.0, "search_epsilon": search, "r": 1 << 20}
+    theta = find_theta(values[seed * m : (seed + 1) * m], finder=finder, rng=Random(seed=seed), **settings)  # type: ignore[arg-type]
     thetas = np.append(np.geomspace(bound / 1e4, bound, 400), theta)
-    some = np.sort(values)[:: 1 + len(values) // 4_000]
-    errors = range_errors(np.full(len(some), 1 / len(some)), some, thetas, epsilon=1.0, r=1 << 20)
+    sample = np.sort(values)[:: 1 + len(values) // 4_000]
+    errors = range_errors(np.full(len(sample), 1 / len(sample)), sample, thetas, epsilon=1.0, r=1 << 20)
     return float(errors[-1] / errors.min())
 
 
@@ -89,27 +89,27 @@ def test_few_reports_find_a_threshold_of_the_right_magnitude() -> None:
 def test_everyone_at_an_end_has_a_threshold_that_devices_admit() -> None:
     """All zeros, or all at the bound: rounding leads neither below the least threshold that is signed nor above."""
     for bound in (0.1, 1.0, 3.7, 1000.0, 41_270.0):
-        for held in (0.0, bound):
-            given = {"epsilon": 1.0, "search_epsilon": 1.0, "r": 1000, "rng": Random(seed=1)}
-            theta = find_theta(np.full(2_000, held), bound=bound, **given)  # type: ignore[arg-type]
+        for value in (0.0, bound):
+            settings = {"epsilon": 1.0, "search_epsilon": 1.0, "r": 1000, "rng": Random(seed=1)}
+            theta = find_theta(np.full(2_000, value), bound=bound, **settings)  # type: ignore[arg-type]
             assert magnitudes(bound).first <= theta <= bound
-            assert theta > 0.9 * bound if held else theta < 1e-5 * bound
+            assert theta > 0.9 * bound if value else theta < 1e-5 * bound
 
 
 def test_a_range_sum_holds_the_clipped_truth() -> None:
     """Seeded. Of 30 other seeds 18 miss none of the ten, 9 one and 3 two, about what 95% intervals should."""
     values = skewed(60_000, 3)
-    told = publish(values, epsilon=1.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=4))
-    clipped = np.minimum(values[30_000:], told.theta)
+    published = publish(values, epsilon=1.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=4))
+    clipped = np.minimum(values[30_000:], published.theta)
     missed = 0
     for start in range(0, 30_000, 3_000):
-        low, high = told.range_sum(start, start + 3_000).interval()
+        low, high = published.range_sum(start, start + 3_000).interval()
         missed += not low[0] <= clipped[start : start + 3_000].sum() <= high[0]
     assert missed <= 2
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
+    ("change", "field"),
     [
         ({"m": 0}, "m"),
         ({"m": 100}, "m"),
@@ -119,11 +119,11 @@ def test_a_range_sum_holds_the_clipped_truth() -> None:
         ({"finder": "SW-X"}, "finder"),
     ],
 )
-def test_bad_input_is_refused(change: dict[str, Any], named: str) -> None:
-    given = {"values": np.ones(100), "epsilon": 1.0, "bound": 1000.0, "m": 50, "r": 50, "rng": Random(seed=1)} | change
+def test_bad_input_is_refused(change: dict[str, Any], field: str) -> None:
+    arguments = {"values": np.ones(100), "epsilon": 1.0, "bound": 1000.0, "m": 50, "r": 50, "rng": Random(seed=1)}
     with pytest.raises(InvalidValue) as refused:
-        publish(**given)
-    assert refused.value.field == named
+        publish(**arguments | change)
+    assert refused.value.field == field
 
 
 def _answer(ask: Ask, people: int = 20_000) -> Any:
@@ -133,26 +133,26 @@ def _answer(ask: Ask, people: int = 20_000) -> Any:
 
 
 def test_it_searches_clips_and_goes_on_searching() -> None:
-    talk = Conversation(topl(epsilon=1.0, most=1000.0, r=3, every=2), rounds=1, parts=2)
-    asked, released = [], []
-    while len(released) < 6:
-        said = talk.listen()
-        if isinstance(said, Release):
-            released.append(said)
+    conversation = Conversation(topl(epsilon=1.0, most=1000.0, r=3, every=2), rounds=1, parts=2)
+    asked_parts, releases = [], []
+    while len(releases) < 6:
+        message = conversation.listen()
+        if isinstance(message, Release):
+            releases.append(message)
             continue
-        asks = talk.asks
+        asks = conversation.asks
         assert disjoint(ask.cohort for ask in asks)
         assert sum(ask.cohort.length for ask in asks) == CIRCLE
-        asked.append([(type(ask.mechanism).__name__, (ask.view.range or (0.0, 0.0))[1]) for ask in asks])
+        asked_parts.append([(type(ask.mechanism).__name__, (ask.view.range or (0.0, 0.0))[1]) for ask in asks])
         assert [type(ask.view).__name__ for ask in asks] == ["Binned", "Clipped"][: len(asks)]
-        talk.reply_all([_answer(ask) for ask in asks])
-    assert asked[0] == [("SquareWave", 1023.0)]
-    assert all([name for name, _ in parts] == ["SquareWave", "Hybrid"] for parts in asked[1:])
-    thetas = [parts[1][1] for parts in asked[1:]]
+        conversation.reply_all([_answer(ask) for ask in asks])
+    assert asked_parts[0] == [("SquareWave", 1023.0)]
+    assert all([name for name, _ in parts] == ["SquareWave", "Hybrid"] for parts in asked_parts[1:])
+    thetas = [parts[1][1] for parts in asked_parts[1:]]
     assert (thetas[0], thetas[2]) == (thetas[1], thetas[3])  # found in step 1, and anew in 3 and 5
     assert thetas[3] != thetas[4]
     assert all(40 < theta < 400 for theta in thetas)
-    last = released[-1].estimates
+    last = releases[-1].estimates
     assert last["Sums"].labels == ("this step", "the last 3 steps")
     low, high = last["Means"].interval()
     assert (low <= 20.0).all()
@@ -163,14 +163,14 @@ def test_it_searches_clips_and_goes_on_searching() -> None:
 
 def test_it_goes_on_from_what_it_remembers() -> None:
     memory = Memory()
-    whole = converse(topl(epsilon=1.0, most=1000.0, r=3, every=2, memory=memory), _answer, steps=6)
+    uninterrupted = converse(topl(epsilon=1.0, most=1000.0, r=3, every=2, memory=memory), _answer, steps=6)
     for _ in range(4):
-        next(whole)
-    rest = converse(topl(epsilon=1.0, most=1000.0, r=3, every=2, memory=Memory(memory.state())), _answer, steps=2)
-    for one, other in zip(whole, rest, strict=True):
-        for name, estimate in one.estimates.items():
-            assert np.array_equal(estimate.value, other.estimates[name].value)
-            assert np.array_equal(estimate.variance, other.estimates[name].variance)
+        next(uninterrupted)
+    resumed = converse(topl(epsilon=1.0, most=1000.0, r=3, every=2, memory=Memory(memory.state())), _answer, steps=2)
+    for release, resumed_release in zip(uninterrupted, resumed, strict=True):
+        for name, estimate in release.estimates.items():
+            assert np.array_equal(estimate.value, resumed_release.estimates[name].value)
+            assert np.array_equal(estimate.variance, resumed_release.estimates[name].variance)
 
 
 def test_the_step_that_searches_tells_a_mean_too() -> None:

@@ -53,7 +53,8 @@ def runs(
 
 
 def mean_mse(kind: str, method: str, streams: int, printed: bool = False) -> float:
-    return float(np.mean([one.mse for one in runs(kind, method, streams, printed=printed and method in FILTERED)]))
+    results = runs(kind, method, streams, printed=printed and method in FILTERED)
+    return float(np.mean([result.mse for result in results]))
 
 
 def expected_mse(method: str, epsilon: float, w: int, n: int, truth: np.ndarray) -> float:
@@ -77,18 +78,18 @@ def test_uniform_methods_err_as_predicted(method: str) -> None:
     # failure probability of 2e-5, fixed by the seed.
     n, steps, w = 20_000, 600, 5
     stream = stream_of("Sin", 1, n, steps)
-    found = run(method, stream, 1, epsilon=1.0, w=w, filtered=False)
-    assert found.mse == pytest.approx(expected_mse(method, 1.0, w, n, found.truth), rel=0.25)
-    assert 0.91 < found.coverage() < 0.985
+    result = run(method, stream, 1, epsilon=1.0, w=w, filtered=False)
+    assert result.mse == pytest.approx(expected_mse(method, 1.0, w, n, result.truth), rel=0.25)
+    assert 0.91 < result.coverage() < 0.985
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_means_follow_a_stream(method: str) -> None:
     steps, n = 40, 4_000
     stream = normal_stream(np.linspace(2.0, 6.0, steps), n, hb.Random(seed=2), deviation=1.0)
-    found = run_window(method, Means(-4.0, 12.0), stream, hb.Random(seed=3), epsilon=4.0, w=4)
-    assert found.values.shape == (steps, 1)
-    assert abs(found.values[-10:].mean() - found.truth[-10:].mean()) < 1.5
+    result = run_window(method, Means(-4.0, 12.0), stream, hb.Random(seed=3), epsilon=4.0, w=4)
+    assert result.values.shape == (steps, 1)
+    assert abs(result.values[-10:].mean() - result.truth[-10:].mean()) < 1.5
 
 
 @pytest.mark.parametrize(
@@ -122,9 +123,9 @@ def test_windows_that_cannot_work_are_refused_before_anything_is_spent(steps: in
 @pytest.mark.parametrize("method", ["LBU", "LPU"])
 def test_mse_within_three_percent_over_forty_streams(method: str) -> None:
     # 32,000 squared errors: a standard error of 0.8%.
-    found = runs("LNS", method, 40, printed=True)
-    truth = np.concatenate([one.truth for one in found])
-    measured = np.mean([one.mse for one in found])
+    results = runs("LNS", method, 40, printed=True)
+    truth = np.concatenate([result.truth for result in results])
+    measured = np.mean([result.mse for result in results])
     assert measured == pytest.approx(expected_mse(method, 1.0, 20, 200_000, truth), rel=0.03)
 
 
@@ -152,8 +153,8 @@ def test_intervals_cover(method: str, epsilon: float) -> None:
 @pytest.mark.parametrize("setting", TABLE_2, ids=["eps=1 w=20", "eps=2 w=40"])
 @pytest.mark.parametrize("method", PAPER)
 def test_bits_of_table_2(method: str, setting: tuple[float, int]) -> None:
-    found = runs("LNS", method, 40 if method in ("LBU", "LPU") and setting == (1.0, 20) else 10, *setting)
-    bits = np.mean([one.bits_per_device_and_step for one in found])
+    results = runs("LNS", method, 40 if method in ("LBU", "LPU") and setting == (1.0, 20) else 10, *setting)
+    bits = np.mean([result.bits_per_device_and_step for result in results])
     assert bits == pytest.approx(TABLE_2[setting][method], rel=0.01 if method in ("LBU", "LSP", "LPU") else 0.05)
 
 

@@ -37,8 +37,8 @@ def hostile_sketch(ask: Ask, n: int, mood: str, pick: np.random.Generator) -> Sk
         values[:] = ask.step % 2
     elif mood == "random":
         values = pick.integers(0, 2, n)
-    seen = ask.view(values)
-    return ask.mechanism.accumulate(ask.mechanism.randomize(seen, hb.Random(seed=int(pick.integers(1 << 30)))))
+    inputs = ask.view(values)
+    return ask.mechanism.accumulate(ask.mechanism.randomize(inputs, hb.Random(seed=int(pick.integers(1 << 30)))))
 
 
 def spending(protocol: Protocol, steps: int, mood: str, pick: np.random.Generator) -> np.ndarray:
@@ -47,9 +47,9 @@ def spending(protocol: Protocol, steps: int, mood: str, pick: np.random.Generato
     spent = np.zeros((steps + 1, DEVICES), dtype=np.int64)
 
     def answer(ask: Ask) -> Sketch:
-        asked = ask.cohort.holds(places)
-        spent[ask.step, asked] += ask.event().spent
-        return hostile_sketch(ask, int(asked.sum()) * 50, mood, pick)
+        in_cohort = ask.cohort.holds(places)
+        spent[ask.step, in_cohort] += ask.event().spent
+        return hostile_sketch(ask, int(in_cohort.sum()) * 50, mood, pick)
 
     for _ in converse(protocol, answer, steps=steps):
         pass

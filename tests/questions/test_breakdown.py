@@ -143,24 +143,24 @@ def test_intervals_of_groups_and_of_differences_hold(kind: str, epsilon: float) 
     domains = (CRASHED if kind == "histogram" else START, OS)
     question = Question.make(kind, field=field, by="os", epsilon=epsilon)
     truth = truth_of(people, people["crashed"] == 1 if kind == "histogram" else people["start"])
-    held, apart, planted = np.zeros(4), np.zeros(3), np.zeros(4)
+    covered, apart, planted = np.zeros(4), np.zeros(3), np.zeros(4)
     for seed in range(times):
-        told = released(question, domains, people, seed)["estimate"]
-        assert isinstance(told, Ratios)
-        size = len(told) // 4
-        low, high = (end.reshape(4, size)[:, size // 2] for end in told.interval())
-        held += (low <= truth) & (truth <= high)
-        narrow = replace(told, moments=told.moments / 4)
+        estimate = released(question, domains, people, seed)["estimate"]
+        assert isinstance(estimate, Ratios)
+        size = len(estimate) // 4
+        low, high = (end.reshape(4, size)[:, size // 2] for end in estimate.interval())
+        covered += (low <= truth) & (truth <= high)
+        narrow = replace(estimate, moments=estimate.moments / 4)
         low, high = (end.reshape(4, size)[:, size // 2] for end in narrow.interval())
         planted += (low <= truth) & (truth <= high)
         for place, group in enumerate((1, 2, 3)):
-            ends = told.difference(group * size + size // 2, size // 2)
+            ends = estimate.difference(group * size + size // 2, size // 2)
             apart[place] += ends.low <= truth[group] - truth[0] <= ends.high
-    held, apart = held / times, apart / times
-    print(kind, epsilon, held, apart)
+    covered, apart = covered / times, apart / times
+    print(kind, epsilon, covered, apart)
     assert (planted[:2] / times < 0.93 - 0.034).all()  # errors of half the size would be noticed
-    assert (held >= 0.93 - 0.034).all()
-    assert (held[:2] <= 0.97 + 0.026).all()
+    assert (covered >= 0.93 - 0.034).all()
+    assert (covered[:2] <= 0.97 + 0.026).all()
     assert (apart >= 0.93 - 0.034).all()
     assert apart[0] <= 0.97 + 0.026
 
@@ -173,16 +173,16 @@ def test_intervals_hold_where_a_device_tells_of_one_field_alone(epsilon: float) 
     question = shares(by=["os", "country"], epsilon=epsilon)
     where = setting(question, CRASHED, OS, Ordinal(3))
     truth = {name: [np.mean(people["crashed"][people[name] == k] == 1) for k in range(2)] for name in ("os", "country")}
-    held, apart, parts = np.zeros(4), 0, len(question.parts(where))  # type: ignore[attr-defined]
+    covered, apart, parts = np.zeros(4), 0, len(question.parts(where))  # type: ignore[attr-defined]
     for seed in range(times):
-        told = released(question, (CRASHED, OS, Ordinal(3)), people, seed)
+        estimate = released(question, (CRASHED, OS, Ordinal(3)), people, seed)
         for place, (name, by) in enumerate((("estimate", "os"), ("by country", "country"))):
-            low, high = (end[[1, 4]] for end in told[name].interval())
-            held[2 * place : 2 * place + 2] += (low <= truth[by]) & (truth[by] <= high)
-        ends = told["by country"].difference(4, 1)
+            low, high = (end[[1, 4]] for end in estimate[name].interval())
+            covered[2 * place : 2 * place + 2] += (low <= truth[by]) & (truth[by] <= high)
+        ends = estimate["by country"].difference(4, 1)
         apart += ends.low <= truth["country"][1] - truth["country"][0] <= ends.high
-    print(epsilon, parts, held / times, apart / times)
-    assert (np.abs([*(held / times), apart / times] - np.array(0.95)) <= 0.02 + 0.034).all()
+    print(epsilon, parts, covered / times, apart / times)
+    assert (np.abs([*(covered / times), apart / times] - np.array(0.95)) <= 0.02 + 0.034).all()
 
 
 def test_numbers_are_right_on_average_also_after_rounding() -> None:
@@ -191,28 +191,28 @@ def test_numbers_are_right_on_average_also_after_rounding() -> None:
     question = Question.make("mean", field="start", by="os", epsilon=4.0)
     where = setting(question, START, OS)
     assert isinstance(question.parts(where)[0].value, GridAxis)  # type: ignore[attr-defined]
-    made = [released(question, (START, OS), people, seed)["estimate"] for seed in range(200)]
-    tops, belows = (np.array([getattr(one, name) for one in made]) for name in ("above", "below"))
+    estimates = [released(question, (START, OS), people, seed)["estimate"] for seed in range(200)]
+    tops, belows = (np.array([getattr(estimate, name) for estimate in estimates]) for name in ("above", "below"))
     known = ~np.isnan(people["start"])
     for group in range(4):
         inside = (people["os"] == group) & known
         for found, wanted in ((tops, people["start"][inside].sum() / 2000), (belows, inside.mean())):
             error = found[:, group].std() / np.sqrt(200)
             assert abs(found[:, group].mean() - wanted) < 4.5 * error
-    stated = np.sqrt(np.array([one.moments[0] for one in made]).mean(axis=0))
+    stated = np.sqrt(np.array([estimate.moments[0] for estimate in estimates]).mean(axis=0))
     assert (np.abs(tops.std(axis=0) / stated - 1) < 0.25).all()  # the bound of rounding is part of what is stated
 
 
 def test_parts_tell_of_their_own_field() -> None:
     question = shares(by=["os", "country"], epsilon=2.0)
     people = crowd(20_000)
-    told = released(question, (CRASHED, OS, Ordinal(3)), people, 1)
-    assert list(told) == ["estimate", "groups of os", "by country", "groups of country"]
-    low, high = told["by country"].interval()
+    estimate = released(question, (CRASHED, OS, Ordinal(3)), people, 1)
+    assert list(estimate) == ["estimate", "groups of os", "by country", "groups of country"]
+    low, high = estimate["by country"].interval()
     for group in range(3):
         rate = float(np.mean(people["crashed"][people["country"] == group] == 1))
         assert low[group * 3 + 1] - 0.05 < rate < high[group * 3 + 1] + 0.05
-    assert told["groups of os"].value.round(1).tolist()[:2] == [0.6, 0.4]
+    assert estimate["groups of os"].value.round(1).tolist()[:2] == [0.6, 0.4]
 
 
 def test_it_is_answered_released_and_shown() -> None:
@@ -229,11 +229,11 @@ def test_it_is_answered_released_and_shown() -> None:
     with answered(collection, "crashes", fields, values, range(7, 9)) as (releases, get):
         latest = releases[-1]
         assert latest["bias"] == "ratio"
-        told = get("/v1/collections/crashes/questions/crashes/releases/latest").json()
-        named = dict(zip(told["labels"], told["value"], strict=True))
+        estimate = get("/v1/collections/crashes/questions/crashes/releases/latest").json()
+        named = dict(zip(estimate["labels"], estimate["value"], strict=True))
         assert named["13: yes"] == pytest.approx(1 / 3, abs=0.15)
         assert named["14: yes"] == pytest.approx(1.0, abs=0.15)
-        assert told["estimates"]["groups of os"]["value"][:2] == pytest.approx([0.5, 0.25], abs=0.15)
+        assert estimate["estimates"]["groups of os"]["value"][:2] == pytest.approx([0.5, 0.25], abs=0.15)
         path = "/v1/collections/crashes/questions/crashes/difference"
         apart = get(f"{path}?of=14&minus=13").json()
         assert (apart["by"], apart["labels"]) == ("os", ["no", "yes", "(none)"])

@@ -57,11 +57,11 @@ def test_it_is_checked_planned_and_promised() -> None:
 
 def test_it_says_how_far_forged_reports_move_the_mean_and_a_share() -> None:
     question = Question.make("distribution", field="fare", epsilon=1.0)
-    said = poisoning(question, setting(question, FARE), forged=0.01)
-    assert said.text().startswith("If 1% of the devices are forged, they can raise the mean of fare by up to ")
-    assert "1% of 100,000 reports, if forged, move it by up to 17.5 percentage points" in said.text()
-    assert said.up is not None
-    assert 0.8 < said.up < 3.2  # of 80: at least what lying does, at most four times that
+    bound = poisoning(question, setting(question, FARE), forged=0.01)
+    assert bound.text().startswith("If 1% of the devices are forged, they can raise the mean of fare by up to ")
+    assert "1% of 100,000 reports, if forged, move it by up to 17.5 percentage points" in bound.text()
+    assert bound.up is not None
+    assert 0.8 < bound.up < 3.2  # of 80: at least what lying does, at most four times that
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_it_is_answered_released_and_shown() -> None:
     collection = load_collection(TEXT)
     with answered(collection, "fares", "fare", lambda number: 10.0 + number % 3, STEPS) as (releases, get):
         assert [release["n"] for release in releases] == [24, 24]
-        found = get("/v1/collections/survey/questions/fares/releases").json()
-        assert found["shape"]["form"] == "distribution"
-        quantiles = found["releases"][-1]["estimates"]["Quantiles"]
+        answer = get("/v1/collections/survey/questions/fares/releases").json()
+        assert answer["shape"]["form"] == "distribution"
+        quantiles = answer["releases"][-1]["estimates"]["Quantiles"]
         assert quantiles["labels"] == ["median", "95% are below"]
         assert quantiles["low"][0] <= 11 <= quantiles["high"][0]
         page = get("/results/survey/fares").text

@@ -46,11 +46,11 @@ def test_an_error_names_its_place(old: str, new: str, where: str) -> None:
 
 
 def test_fewer_keys_than_may_be_held_is_a_warning() -> None:
-    def found(text: str) -> list[str]:
+    def estimates(text: str) -> list[str]:
         return [finding.where for finding in check(read_collection(text)) if finding.level != "note"]
 
-    assert found(TEXT) == []
-    assert found(TEXT.replace("epsilon = 0.5", "epsilon = 0.5\nsparsity = 1")) == ["questions.much.sparsity"]
+    assert estimates(TEXT) == []
+    assert estimates(TEXT.replace("epsilon = 0.5", "epsilon = 0.5\nsparsity = 1")) == ["questions.much.sparsity"]
 
 
 def test_keys_that_go_or_come_are_named() -> None:
@@ -73,15 +73,17 @@ def test_the_stated_variance_is_the_one_there_is(ternary: str, of: str) -> None:
     They are chi-square with 150 degrees of freedom a key: their mean leaves 0.6 to 1.5 once in 20,000 times a key. With
     the variance of the signs' mean alone, the shares' part of it forgotten, it came to 1.7 and more.
     """
-    asked = KeyNumbers(KeyValue(["a", "b", "c", "d"], low=0.0, high=10.0, most=2), sparsity=2, of=of, ternary=ternary)  # type: ignore[arg-type]
+    statistic = KeyNumbers(
+        KeyValue(["a", "b", "c", "d"], low=0.0, high=10.0, most=2), sparsity=2, of=of, ternary=ternary
+    )  # type: ignore[arg-type]
     people = [((0, 10.0), (1, 2.0)), ((0, 5.0),), ((1, 4.0), (2, 8.0)), ((2, 10.0),)] * 300
     truth = {"mean": [3.75, 1.5, 4.5], "frequency": [0.5, 0.5, 0.5], "conditional": [7.5, 3.0, 9.0]}[of]
-    mechanism, rng, runs = asked.mechanism(3 * 10**12), Random(seed=3), 150
-    found = []
+    mechanism, rng, runs = statistic.mechanism(3 * 10**12), Random(seed=3), 150
+    estimates = []
     for _ in range(runs):
-        read = asked.read(mechanism, mechanism.accumulate(mechanism.randomize(asked.view(people), rng)))
-        found.append((read.value[:3] - truth) ** 2 / read.variance[:3])
-    ratio = np.mean(found, axis=0)
+        read = statistic.read(mechanism, mechanism.accumulate(mechanism.randomize(statistic.view(people), rng)))
+        estimates.append((read.value[:3] - truth) ** 2 / read.variance[:3])
+    ratio = np.mean(estimates, axis=0)
     assert ((ratio > 0.6) & (ratio < 1.5)).all(), ratio
 
 
@@ -104,21 +106,21 @@ def asking(low: float, high: float, of: str = "mean", keys: int = 40) -> KeyNumb
 def test_the_mechanism_is_the_one_of_the_smallest_error(
     epsilon: int, low: float, high: float, of: str, name: str
 ) -> None:
-    asked, units, like = asking(low, high, of), epsilon * 10**12, np.zeros(40)
-    assert type(asked.mechanism(units)).__name__ == name
+    statistic, units, like = asking(low, high, of), epsilon * 10**12, np.zeros(40)
+    assert type(statistic.mechanism(units)).__name__ == name
     able = [other for other, kind in ternary_mechanisms().items() if "frequency" in kind.answers]
-    errors = {other: KeyNumbers(asked.domain, 4, asked.of, other).error(units, 1000, like) for other in able}
+    errors = {other: KeyNumbers(statistic.domain, 4, statistic.of, other).error(units, 1000, like) for other in able}
     if of != "conditional":  # whose error leaves the shares' part out
-        assert asked.error(units, 1000, like) <= min(errors.values()) * (1 + 1e-9)
+        assert statistic.error(units, 1000, like) <= min(errors.values()) * (1 + 1e-9)
     if name == "NetSeed":
         assert errors["NetSub"] < 0.8 * errors["ExSub"]
         assert (
-            asked.mechanism(units).report_bytes
-            < KeyNumbers(asked.domain, 4, "mean", "NetSub").mechanism(units).report_bytes
+            statistic.mechanism(units).report_bytes
+            < KeyNumbers(statistic.domain, 4, "mean", "NetSub").mechanism(units).report_bytes
         )
     else:
         with pytest.raises(InvalidValue, match="mechanism"):
-            KeyNumbers(KeyValue(["a", "b"], low=0.0, high=1.0, most=1), 1, asked.of, "NetSeed")
+            KeyNumbers(KeyValue(["a", "b"], low=0.0, high=1.0, most=1), 1, statistic.of, "NetSeed")
 
 
 def test_means_that_need_no_shares_are_read_without_them() -> None:
@@ -127,23 +129,25 @@ def test_means_that_need_no_shares_are_read_without_them() -> None:
     Rounding is counted as the most it can be, 1 - mean^2 beside a variance of 22: no more than 5% too much. Their mean
     over 8 keys has a standard error of 0.05.
     """
-    asked = asking(-2.0, 2.0, keys=8)
+    statistic = asking(-2.0, 2.0, keys=8)
     people = [((0, 2.0), (1, -0.4)), ((0, 1.0), (3, 0.0))] * 300
     truth = np.array([1.5, -0.2, 0, 0, 0, 0, 0, 0])
-    mechanism, rng = asked.mechanism(10**12), Random(seed=3)
+    mechanism, rng = statistic.mechanism(10**12), Random(seed=3)
     assert mechanism.answers == ("mean",)
-    found = []
+    estimates = []
     for _ in range(100):
-        read = asked.read(mechanism, mechanism.accumulate(mechanism.randomize(asked.view(people), rng)))
-        found.append((read.value - truth) ** 2 / read.variance)
-    assert 0.65 < np.mean(found) < 1.2
+        read = statistic.read(mechanism, mechanism.accumulate(mechanism.randomize(statistic.view(people), rng)))
+        estimates.append((read.value - truth) ** 2 / read.variance)
+    assert 0.65 < np.mean(estimates) < 1.2
 
 
 def test_nothing_is_known_where_a_share_cannot_be_told_from_zero() -> None:
-    asked = KeyNumbers(KeyValue([f"k{i}" for i in range(40)], low=1.0, high=5.0, most=1), sparsity=1, of="conditional")
-    mechanism = asked.mechanism(10**12)
-    reports = mechanism.randomize(asked.view([((0, 4.0),)] * 3000), Random(seed=5))
-    read = asked.read(mechanism, mechanism.accumulate(reports))
+    statistic = KeyNumbers(
+        KeyValue([f"k{i}" for i in range(40)], low=1.0, high=5.0, most=1), sparsity=1, of="conditional"
+    )
+    mechanism = statistic.mechanism(10**12)
+    reports = mechanism.randomize(statistic.view([((0, 4.0),)] * 3000), Random(seed=5))
+    read = statistic.read(mechanism, mechanism.accumulate(reports))
     assert abs(read.value[0] - 4.0) < 1.0
     unknown = np.isnan(read.value)
     assert np.isinf(read.variance[unknown]).all()

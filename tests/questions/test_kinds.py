@@ -54,9 +54,9 @@ def test_keys_of_another_kind_are_refused_by_name(kind: str) -> None:
     keys |= {"start": "2026-12-01T00:00Z", "columns": ["theme", "age"]}
     known = set(QUESTIONS[kind].__dataclass_fields__)
     for key in keys.keys() - known:
-        given = {name: value for name, value in keys.items() if name in known or name == key}
+        chosen = {name: value for name, value in keys.items() if name in known or name == key}
         with pytest.raises(InvalidValue, match=f"questions of kind {kind} have no such key") as refused:
-            Question.make(kind, **given)
+            Question.make(kind, **chosen)
         assert refused.value.field == key
 
 
@@ -100,12 +100,12 @@ def test_a_kind_of_another_package_is_found_by_its_name(monkeypatch: pytest.Monk
     question = Question.make("distinct", field="theme", epsilon=1.0)
     setting = Setting("q", {"theme": Categorical(["a", "b"])}, 3600)
     assert question.shape(setting).unit == "values in use"
-    made = make(questions={"q": question}, budget=Budget.of(event=1.0))
-    assert read_collection(made.spec()).questions["q"].summary == "distinct, 7 steps"
+    collection = make(questions={"q": question}, budget=Budget.of(event=1.0))
+    assert read_collection(collection.spec()).questions["q"].summary == "distinct, 7 steps"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("histogram", f"{DistinctQuestion.__module__}:DistinctQuestion", "histogram is one of hubbub's own"),
         ("distinct", "no_such_module:Distinct", "ModuleNotFoundError"),
@@ -114,12 +114,12 @@ def test_a_kind_of_another_package_is_found_by_its_name(monkeypatch: pytest.Monk
     ],
 )
 def test_a_bad_plugin_is_refused_with_its_name(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     registered(monkeypatch, (name, value))
     with pytest.raises(PluginRefused, match=r"hubbub\.questions entry point") as refused:
         Question.make("distinct" if name == "histogram" else name, field="theme", epsilon=1.0)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert Question.make("mean", field="age", epsilon=1.0).kind == "mean"  # ours need no other package
 
 

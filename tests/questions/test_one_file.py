@@ -79,8 +79,8 @@ def test_it_is_checked_planned_and_promised(tmp_path: Path) -> None:
     for name in ("check", "plan"):
         done = CliRunner().invoke(command, [name, str(path), "--json"])
         assert done.exit_code == 0, done.output
-        said = json.loads(done.stdout)
-        assert "not bounded here: a number of values is no mean" in said["poisoning"]["in-use"]["text"]
+        result = json.loads(done.stdout)
+        assert "not bounded here: a number of values is no mean" in result["poisoning"]["in-use"]["text"]
     wrong = TEXT.replace("steps = 3", "steps = 0"), TEXT.replace("steps = 3", "stebs = 3")
     for text, key in zip(wrong, ("steps", "stebs"), strict=True):
         with pytest.raises(InvalidValue) as refused:
@@ -94,14 +94,14 @@ def test_it_is_answered_released_and_shown() -> None:
     At epsilon 6 a report names a certain wrong value once in 400 times, and two such among 72 reports would count as a
     fourth value: for other seeds a chance of 3% a release.
     """
-    held = ("light", "dark", "sepia")
-    with answered(load_collection(TEXT), "in-use", "theme", lambda n: held[n % 3], STEPS) as (releases, get):
+    values = ("light", "dark", "sepia")
+    with answered(load_collection(TEXT), "in-use", "theme", lambda n: values[n % 3], STEPS) as (releases, get):
         assert [release["n"] for release in releases] == [24, 48, 72, 72]
         assert [release["value"] for release in releases][-2:] == [[3.0]] * 2
-        found = get("/v1/collections/survey/questions/in-use/releases").json()
-        latest = found["releases"][-1]
+        answer = get("/v1/collections/survey/questions/in-use/releases").json()
+        latest = answer["releases"][-1]
         assert (latest["labels"], latest["value"], latest["kind"]) == (["values in use"], [3.0], "quantity")
-        assert (found["shape"]["form"], found["shape"]["high"]) == ("mean", 5.0)
+        assert (answer["shape"]["form"], answer["shape"]["high"]) == ("mean", 5.0)
         page = get("/results/survey/in-use").text
         assert "On average <strong>3" in page
         assert "on a range from 0 to 5" in page

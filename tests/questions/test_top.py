@@ -40,7 +40,7 @@ def test_it_is_read_back_and_its_terms_name_every_prefix_that_is_asked():
     terms = whole.terms["words"]
     assert read_collection(whole.spec()) == whole
     assert Collection.from_spec(whole.spec()).terms == whole.terms
-    (asks,) = [said for said in [next(whole.protocol("words"))] if isinstance(said, list)]
+    (asks,) = [message for message in [next(whole.protocol("words"))] if isinstance(message, list)]
     assert [ask.view.spec() for ask in asks] == list(terms.views)
     assert {ask.mechanism.spec_id for ask in asks} == set(terms.mechanisms)
     assert terms.parts == len(asks)
@@ -111,7 +111,7 @@ def test_the_limit_of_the_whole_must_hold_it():
 
 
 def test_what_no_number_of_devices_finds_is_warned_of():
-    told = [finding.text for finding in check(top_collection(epsilon=0.05)) if "reliably" in finding.text]
-    assert told[0] == "with 10,000 devices or fewer no value is found reliably"
-    assert told[1].startswith("the smallest share that is found reliably is about ")
-    assert told[1].endswith("% with 1,000,000 devices")
+    texts = [finding.text for finding in check(top_collection(epsilon=0.05)) if "reliably" in finding.text]
+    assert texts[0] == "with 10,000 devices or fewer no value is found reliably"
+    assert texts[1].startswith("the smallest share that is found reliably is about ")
+    assert texts[1].endswith("% with 1,000,000 devices")

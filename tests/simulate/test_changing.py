@@ -56,13 +56,14 @@ def run(plan: ChangeStream | Sao2, stream: Stream, rng: hb.Random) -> ChangingRu
 
 def worst_z(plan: ChangeStream | Sao2, stream: Stream, runs: int) -> tuple[float, float, float]:
     """The largest mean error in its standard errors; the mean square over what was stated; and how often covered."""
-    made = [run(plan, stream, hb.Random(seed=seed)) for seed in range(runs)]
-    errors, stated = np.array([one.values - one.truth for one in made]), np.array([one.variances for one in made])
+    results = [run(plan, stream, hb.Random(seed=seed)) for seed in range(runs)]
+    errors = np.array([result.values - result.truth for result in results])
+    stated = np.array([result.variances for result in results])
     z = errors.mean(axis=0) / np.sqrt(stated.mean(axis=0) / runs)
     return (
         float(np.abs(z).max()),
         float((errors**2).mean() / stated.mean()),
-        float(np.mean([r.coverage() for r in made])),
+        float(np.mean([r.coverage() for r in results])),
     )
 
 
@@ -126,7 +127,7 @@ def test_sums_over_steps_have_true_variances() -> None:
     ranges = [(1, 13), (1, 6), (5, 9), (12, 13)]
     runs = [run_changing(plan, stream, hb.Random(seed=seed)) for seed in range(60)]
     errors = np.array([range_errors(run, ranges) for run in runs])
-    stated = np.array([[run.answers.range(*one).variance for one in ranges] for run in runs])
+    stated = np.array([[run.answers.range(*ends).variance for ends in ranges] for run in runs])
     assert np.abs(errors.mean(axis=0) / np.sqrt(stated.mean(axis=0) / 60)).max() < 4.5
     assert 0.75 < (errors**2).mean() / stated.mean() < 1.25  # 480 numbers, a few of them alike
 
@@ -234,10 +235,10 @@ def test_the_maximum_error_of_table_3() -> None:
     stream = toggling(50_000, 128, 1, 8)
     paper = Sao2(epsilon=1.0, dimension=1, steps=128, changes=8, choice="uniform", pooled=False)
     ours = ChangeStream(epsilon=1.0, dimension=1, steps=128, changes=8)
-    found = [np.mean([run(plan, stream, hb.Random(seed=s)).mae for s in range(12)]) for plan in (paper, ours)]
-    print(f"Table 3, r = 2: MAE {found[0]:.3f} as the paper has it, {found[1]:.3f} ours")
-    assert 0.42 < found[0] < 0.52  # one run's spread is 0.08: 0.023 for the mean of twelve
-    assert found[1] < 0.75 * found[0]
+    errors = [np.mean([run(plan, stream, hb.Random(seed=s)).mae for s in range(12)]) for plan in (paper, ours)]
+    print(f"Table 3, r = 2: MAE {errors[0]:.3f} as the paper has it, {errors[1]:.3f} ours")
+    assert 0.42 < errors[0] < 0.52  # one run's spread is 0.08: 0.023 for the mean of twelve
+    assert errors[1] < 0.75 * errors[0]
 
 
 def exact_error(plan: Sao2, n: int) -> float:

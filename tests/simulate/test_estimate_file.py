@@ -93,10 +93,10 @@ def test_the_larger_the_domain_the_other_mechanisms(tmp_path: Path):
 
 
 def test_progress_is_told(tmp_path: Path):
-    told: list[tuple[int, int, str]] = []
+    progress: list[tuple[int, int, str]] = []
     path = write(tmp_path / "votes.csv", "vote\nyes\nno\n")
-    collect_column(path, "vote", epsilon=1.0, progress=lambda *step: told.append(step))
-    assert [(done, total) for done, total, _ in told] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    collect_column(path, "vote", epsilon=1.0, progress=lambda *step: progress.append(step))
+    assert [(done, total) for done, total, _ in progress] == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 def test_quotes_marks_and_short_rows(tmp_path: Path):

@@ -55,19 +55,19 @@ def test_parts_are_answered_by_who_is_on_their_arc_and_by_nobody_twice() -> None
 
 def test_chunks_and_single_devices_are_asked_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 7)
-    seen: list[int] = []
+    read_devices: list[int] = []
 
-    class Noted(ArrayStream):
+    class RecordingStream(ArrayStream):
         def values(self, step: int, start: int, stop: int) -> NDArray[np.int64]:
-            seen.extend(range(start, stop))
+            read_devices.extend(range(start, stop))
             return super().values(step, start, stop)
 
-    stream = Noted(codes(50).table, domain=4)
+    stream = RecordingStream(codes(50).table, domain=4)
     ask = Ask(mechanism=hb.GRR(epsilon=1.0, domain=4), step=1, cohort=Arc(CIRCLE - 10**9, 2 * 10**9))
     fleet = Fleet(stream, hb.Random(seed=1))
-    asked = np.flatnonzero(ask.cohort.holds(fleet.places))
-    assert fleet.answer(ask).n == asked.size
-    assert sorted(seen) == asked.tolist()
+    in_cohort = np.flatnonzero(ask.cohort.holds(fleet.places))
+    assert fleet.answer(ask).n == in_cohort.size
+    assert sorted(read_devices) == in_cohort.tolist()
     rows = np.array([3, 6, 7, 20, 49])
     assert [len(reports) for reports in fleet.reports(ask, rows)] == [2, 1, 1, 1]
 
@@ -86,9 +86,9 @@ def test_counts_are_of_the_reports_that_were_kept_of_the_latest_ask_that_is_equa
     ask = Ask(mechanism=olh, step=1, kept=True)
     for _ in range(2):
         sketch = fleet.answer(ask)
-    counted = fleet.count(Count(ask, tuple(range(50))))
-    assert counted.n == sketch.n == 3000
-    assert counted.support.tolist() == sketch.counts.tolist()  # a small domain's sketch is the support of all of it
+    result = fleet.count(Count(ask, tuple(range(50))))
+    assert result.n == sketch.n == 3000
+    assert result.support.tolist() == sketch.counts.tolist()  # a small domain's sketch is the support of all of it
     with pytest.raises(InvalidValue, match="an ask that was answered"):
         fleet.count(Count(replace(ask, step=2), (1,)))
 
@@ -102,13 +102,13 @@ def top_two(first: ReportFormat, second: Callable[[int], ReportFormat]) -> Proto
     sketches = yield from ask_all(asks)
     shares = np.zeros(20)
     for ask in asks:
-        counted = yield from ask_count(Count(ask, tuple(range(20))))
-        shares += Count(ask, tuple(range(20))).estimate(counted).value
+        result = yield from ask_count(Count(ask, tuple(range(20))))
+        shares += Count(ask, tuple(range(20))).estimate(result).value
     best = tuple(sorted(np.argsort(-shares)[:2].tolist()))
     view = Among(best)
     sketch = yield from ask_once(Ask(mechanism=second(view.size), step=0, view=view))
     estimate = second(view.size).estimate(sketch)
-    n = float(sum(each.n for each in sketches))
+    n = float(sum(sketch.n for sketch in sketches))
     yield Release(step=0, estimates={MAIN: estimate}, published=True, spent=1.0, n=n)
 
 
@@ -177,11 +177,11 @@ def test_a_stream_of_changes_is_the_same_whether_devices_answer_together_or_in_t
     fleet = Fleet(codes(n, steps=8, size=2), hb.Random(seed=1))
     levels = np.zeros(len(changes.lengths), dtype=np.int64)
     for step in range(1, 9):
-        ask, heard = Ask(mechanism=changes, step=step, standing=True), changes.empty()
+        ask, sketch = Ask(mechanism=changes, step=step, standing=True), changes.empty()
         for part in range(parts):
             for reports in fleet.reports(ask, np.arange(part, n, parts)):
-                heard = heard + changes.accumulate(reports)
-        enrolled, came = heard.counts[:, 0], heard.counts[:, 1]
+                sketch = sketch + changes.accumulate(reports)
+        enrolled, came = sketch.counts[:, 0], sketch.counts[:, 1]
         at = (step - 1) % 4 + 1
         levels = enrolled if at == 1 else levels
         assert enrolled.sum() == (n if at == 1 else 0)

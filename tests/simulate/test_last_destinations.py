@@ -61,13 +61,13 @@ def test_clipping_by_level_costs_less_than_to_hold_still() -> None:
     stream = last_destinations()
     truth = true_means(stream, 32, 16)
     ours = np.abs(expected_means(Sao2(**SETTING, one=True), stream) - truth).sum()  # type: ignore[arg-type]
-    held, used = np.full(stream.n, -1), np.zeros(stream.n, dtype=int)
+    reported, used = np.full(stream.n, -1), np.zeros(stream.n, dtype=int)
     frozen = np.zeros_like(truth)
     for step, new in enumerate(stream.table):
-        cost = np.where(new == held, 0, np.where(held < 0, 1, 2))
+        cost = np.where(new == reported, 0, np.where(reported < 0, 1, 2))
         moved = used + cost <= SETTING["changes"]
-        held, used = np.where(moved, new, held), used + np.where(moved, cost, 0)
-        frozen[step] = np.bincount(held[held >= 0], minlength=16) / stream.n
+        reported, used = np.where(moved, new, reported), used + np.where(moved, cost, 0)
+        frozen[step] = np.bincount(reported[reported >= 0], minlength=16) / stream.n
     cost_of_freezing = np.abs(frozen - truth).sum()
     print(f"total variation error of clipping: {ours:.3f} by level, {cost_of_freezing:.3f} frozen")
     assert ours < 0.4 < 0.9 < cost_of_freezing
@@ -80,9 +80,9 @@ def test_sao2_errs_at_least_40_percent_less_than_its_best_rival() -> None:
     names = ("EFMRTT", "DDRM", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE")
 
     def error(plan: Sao2) -> float:
-        found = float(np.mean([run_plan(plan, stream, hb.Random(seed=seed)).tve for seed in range(4)]))
-        print(f"{plan.mechanism:10s} pooled {plan.pooled!s:5s} {plan.choice:8s} one {plan.one!s:5s} {found:8.2f}")
-        return found
+        mean_error = float(np.mean([run_plan(plan, stream, hb.Random(seed=seed)).tve for seed in range(4)]))
+        print(f"{plan.mechanism:10s} pooled {plan.pooled!s:5s} {plan.choice:8s} one {plan.one!s:5s} {mean_error:8.2f}")
+        return mean_error
 
     ours = error(Sao2(**SETTING, one=True))  # type: ignore[arg-type]
     paper = error(Sao2(**SETTING, choice="uniform", pooled=False))  # type: ignore[arg-type]

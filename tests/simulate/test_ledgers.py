@@ -73,16 +73,16 @@ debits = st.builds(
 )
 
 
-def both(kept: list[Promise], asked: list[Debit]) -> tuple[list[list[bool]], list[list[bool]]]:
+def debit_both_ways(kept_promises: list[Promise], requests: list[Debit]) -> tuple[list[list[bool]], list[list[bool]]]:
     """Who pays what: by the books of devices, one by one, and by the ledgers of all."""
-    clock, ledgers = TickClock(), Ledgers(DEVICES, kept)
+    clock, ledgers = TickClock(), Ledgers(DEVICES, kept_promises)
     files = [LedgerFile(":memory:", {}, TABLES, Format("version", 2)) for _ in range(DEVICES)]
     books = [Book(file, clock) for file in files]
     for file, book in zip(files, books, strict=True):
         with file.transaction():
-            book.promise(kept)
+            book.promise(kept_promises)
     one_by_one, together = [], []
-    for debit in asked:
+    for debit in requests:
         clock.now += debit.later
         until = None if debit.lasts is None else clock.now + debit.lasts
         paid = []
@@ -96,10 +96,10 @@ def both(kept: list[Promise], asked: list[Debit]) -> tuple[list[list[bool]], lis
                 paid.append(False)
         one_by_one.append(paid)
         units = np.array(debit.units)
-        who = np.flatnonzero(units >= 0)
+        devices = np.flatnonzero(units >= 0)
         account = {"account": debit.account, "question": debit.question}
-        able = ledgers.spend(clock.now, units[who], who, until=until, **account)
-        together.append(np.isin(np.arange(DEVICES), who[able]).tolist())
+        able = ledgers.spend(clock.now, units[devices], devices, until=until, **account)
+        together.append(np.isin(np.arange(DEVICES), devices[able]).tolist())
     for file, book in zip(files, books, strict=True):
         with file.transaction():
             assert book.promises() == list(ledgers.promises)
@@ -108,8 +108,8 @@ def both(kept: list[Promise], asked: list[Debit]) -> tuple[list[list[bool]], lis
 
 
 @given(st.lists(promises(), min_size=1, max_size=5), st.lists(debits, max_size=25))
-def test_every_debit_is_paid_or_refused_as_a_device_would(kept: list[Promise], asked: list[Debit]) -> None:
-    one_by_one, together = both(kept, asked)
+def test_every_debit_is_paid_or_refused_as_a_device_would(kept_promises: list[Promise], requests: list[Debit]) -> None:
+    one_by_one, together = debit_both_ways(kept_promises, requests)
     assert together == one_by_one
 
 
@@ -117,9 +117,9 @@ def test_every_debit_is_paid_or_refused_as_a_device_would(kept: list[Promise], a
 @given(st.lists(promises(), min_size=1, max_size=8), st.lists(debits, max_size=60))
 @settings(max_examples=5000, deadline=None)
 def test_every_debit_of_long_lives_is_paid_or_refused_as_a_device_would(
-    kept: list[Promise], asked: list[Debit]
+    kept_promises: list[Promise], requests: list[Debit]
 ) -> None:
-    one_by_one, together = both(kept, asked)
+    one_by_one, together = debit_both_ways(kept_promises, requests)
     assert together == one_by_one
 
 
@@ -128,9 +128,9 @@ def test_a_debit_forgotten_a_tick_early_or_late_would_be_noticed(monkeypatch: py
     """The planted bug: the same debits, counted a tick too short or too long."""
     real = module._Tally.forget
     monkeypatch.setattr(module._Tally, "forget", lambda self, now: real(self, now + early))
-    kept = [Promise(10, 2, 5, 2, parts={"asks": 10})]
-    asked = [Debit(later, "asks", "page", (10,) * DEVICES) for later in (2, 9, 1, 4, 4)]
-    one_by_one, together = both(kept, asked)
+    kept_promises = [Promise(10, 2, 5, 2, parts={"asks": 10})]
+    requests = [Debit(later, "asks", "page", (10,) * DEVICES) for later in (2, 9, 1, 4, 4)]
+    one_by_one, together = debit_both_ways(kept_promises, requests)
     assert together != one_by_one
 
 

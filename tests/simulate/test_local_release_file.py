@@ -47,17 +47,16 @@ def test_stopped_before_and_after_the_write(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_server_goes_on_from_its_state_as_if_it_had_not_stopped() -> None:
     """At every kind of moment: within the search, at its end, within a step."""
-    whole = ToPLServer(SETTINGS)
-    wanted = [
-        step for cut in (0, 1, 2) for step in report_values(whole, np.array_split(VALUES, 3)[cut], Random(seed=cut))
-    ]
-    found, server = [], ToPLServer(SETTINGS)
-    for cut, part in enumerate(np.array_split(VALUES, 3)):
+    uninterrupted = ToPLServer(SETTINGS)
+    parts = np.array_split(VALUES, 3)
+    expected = [step for cut in (0, 1, 2) for step in report_values(uninterrupted, parts[cut], Random(seed=cut))]
+    steps, server = [], ToPLServer(SETTINGS)
+    for cut, part in enumerate(parts):
         server = ToPLServer(SETTINGS, server.state)
-        found += report_values(server, part, Random(seed=cut))
-    assert found == wanted
-    assert len(found) == 4
-    assert server.state == whole.state
+        steps += report_values(server, part, Random(seed=cut))
+    assert steps == expected
+    assert len(steps) == 4
+    assert server.state == uninterrupted.state
 
 
 def test_more_reports_than_are_asked_for_are_refused() -> None:

@@ -146,17 +146,17 @@ def test_what_is_refused(make, field):
 
 
 def test_a_table_is_made_once(tmp_path: Path):
-    made = []
+    calls = []
 
     def make():
-        made.append(1)
+        calls.append(1)
         return np.arange(6, dtype=np.uint16).reshape(2, 3), {"dropped": 4}
 
     for _ in range(2):
         table, facts = cached_table("toy-1", make, cache=tmp_path)
         assert (table.tolist(), facts) == ([[0, 1, 2], [3, 4, 5]], {"dropped": 4})
         assert isinstance(table, np.memmap)
-    assert len(made) == 1
+    assert len(calls) == 1
     assert sorted(path.name for path in (tmp_path / "streams").iterdir()) == ["toy-1.json", "toy-1.npy"]
     stored = tmp_path / "streams" / "toy-1.npy"
     harms = [
@@ -170,7 +170,7 @@ def test_a_table_is_made_once(tmp_path: Path):
         del table
         harm()
         table, _ = cached_table("toy-1", make, cache=tmp_path)
-        assert (table.tolist(), len(made)) == ([[0, 1, 2], [3, 4, 5]], count)
+        assert (table.tolist(), len(calls)) == ([[0, 1, 2], [3, 4, 5]], count)
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path):

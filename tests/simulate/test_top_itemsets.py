@@ -15,7 +15,7 @@ from hubbub.simulate.top_itemsets import top_items, top_itemsets
 
 def baskets_of(sets: list[set[int]], domain: int) -> Baskets:
     offsets = np.cumsum([0, *map(len, sets)])
-    return Baskets(offsets, np.array([item for held in sets for item in sorted(held)], dtype=np.int64), domain)
+    return Baskets(offsets, np.array([item for items in sets for item in sorted(items)], dtype=np.int64), domain)
 
 
 def some_baskets(seed: int) -> list[set[int]]:
@@ -28,17 +28,17 @@ def some_baskets(seed: int) -> list[set[int]]:
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_the_top_is_that_of_a_list_of_all_itemsets(seed: int, k: int):
     sets = some_baskets(seed)
-    every = [itemset for size in range(1, 9) for itemset in combinations(range(8), size)]
-    supports = {itemset: sum(held.issuperset(itemset) for held in sets) for itemset in every}
-    found = top_itemsets(baskets_of(sets, 8), k)
-    assert list(found.values()) == sorted(supports.values(), reverse=True)[:k]
-    assert all(supports[itemset] == support for itemset, support in found.items())
+    itemsets = [itemset for size in range(1, 9) for itemset in combinations(range(8), size)]
+    supports = {itemset: sum(items.issuperset(itemset) for items in sets) for itemset in itemsets}
+    top = top_itemsets(baskets_of(sets, 8), k)
+    assert list(top.values()) == sorted(supports.values(), reverse=True)[:k]
+    assert all(supports[itemset] == support for itemset, support in top.items())
 
 
 def test_the_example_of_the_chapter():
     sets = [set(word) for word in ("ace", "bde", "abe", "ade", "af")]
-    found = top_itemsets(baskets_of([{ord(item) - ord("a") for item in held} for held in sets], 6), 3)
-    assert found == {(0,): 4, (4,): 4, (0, 4): 3}
+    top = top_itemsets(baskets_of([{ord(item) - ord("a") for item in items} for items in sets], 6), 3)
+    assert top == {(0,): 4, (4,): 4, (0, 4): 3}
 
 
 def test_no_more_than_there_are():
