@@ -140,6 +140,6 @@ def _remarks(shown: list[ShareRow], threshold: float) -> str:
     more = f"{len(shown) - _MOST:,} more values are not shown. " if len(shown) > _MOST else ""
     dim = "; the others are dim" if significant < len(shown) else ""
     return (
-        f"\n{more}{significant:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes in "
-        f"one run of twenty{dim}. The diamond is the truth, which a real collection does not know."
+        f"\n{more}{significant:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes "
+        f"in one run of twenty{dim}. The diamond is the truth, which a real collection does not know."
     )
