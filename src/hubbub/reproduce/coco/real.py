@@ -14,17 +14,16 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
 from hubbub.reproduce.result import joined
-from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
-from hubbub.reproduce.sparse.methods import look, mechanism
+from hubbub.reproduce.sparse.methods import look
+from hubbub.reproduce.sparse.sweep import PeopleKey, average, sweep_people
 from hubbub.simulate.event_stream import RESAMPLED
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
 PANELS = {"TVE of means": "mean_tve", "TVE of means, post-processed": "mean_tve_possible"}
 ITEMS = 256
-Key = tuple[str, float, str]  # people, epsilon, method
-Runs = RunScores[Key]
+Runs = RunScores[PeopleKey]
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,13 @@ def coco_retail(context: Context) -> Reproduced:
 
 
 def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
-    runs = _sweep(context, populations)
+    people = {who.title: (who.people, who.sparsity) for who in populations}
+    runs = sweep_people(context, "real key-value data", people, EPSILONS, METHODS)
     figure, panels = canvas(len(populations), len(PANELS))
     for row, who in enumerate(populations):
         for column, (metric, field) in enumerate(PANELS.items()):
             panel = panels[row * len(PANELS) + column]
-            heights = {method: [_mean(runs, (who.title, e, method), field) for e in EPSILONS] for method in METHODS}
+            heights = {method: [average(runs, (who.title, e, method), field) for e in EPSILONS] for method in METHODS}
             draw_lines(panel, EPSILONS, heights, look)
             finish(panel, "$\\epsilon$", metric, f"{who.title}, n = {len(who.people):,}", log="xy")
     legend_below(figure, panels)
@@ -92,7 +92,7 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
             f"{who.title}, eps = {epsilon:g}: {metric}",
             method,
             None,
-            _mean(runs, (who.title, epsilon, method), field),
+            average(runs, (who.title, epsilon, method), field),
             joined(who.note(), f"runs: {context.repeats}", KNOWN[method].note),
         )
         for who in populations
@@ -101,21 +101,6 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
         for method in METHODS
     ]
     return cells + judged(lambda some: _claims(some, [who.title for who in populations]), runs), figure
-
-
-def _sweep(context: Context, populations: Sequence[RealPeople]) -> Runs:
-    def run_once(setting: tuple[RealPeople, float, str], run: int) -> dict[Key, Errors]:
-        who, epsilon, method = setting
-        built = mechanism(method, epsilon, who.people.dimension, who.sparsity, len(who.people))
-        rng = context.rng.child("real key-value data", who.title, str(epsilon), method, run)
-        return {(who.title, epsilon, method): measure(built, who.people, rng, exactly=False)}
-
-    settings = [(who, epsilon, method) for who in populations for epsilon in EPSILONS for method in METHODS]
-    return context.measure(settings, run_once, "{0[0].title}, eps = {0[1]:g}, {0[2]}".format)
-
-
-def _mean(runs: Runs, key: Key, field: str) -> float:
-    return float(runs[key][:, Errors._fields.index(field)].mean())
 
 
 def _claims(runs: Runs, titles: Sequence[str]) -> list[Claim]:
@@ -130,8 +115,8 @@ def _claims(runs: Runs, titles: Sequence[str]) -> list[Claim]:
         ):
             leads = [
                 1
-                - _mean(runs, (title, e, ours), "mean_tve")
-                / min(_mean(runs, (title, e, m), "mean_tve") for m in rivals)
+                - average(runs, (title, e, ours), "mean_tve")
+                / min(average(runs, (title, e, m), "mean_tve") for m in rivals)
                 for e in EPSILONS
             ]
             rival = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,9 @@ from hubbub.reproduce.claims import Claim, judged
 from hubbub.reproduce.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub.reproduce.plots import canvas, draw_lines, finish, legend_below
 from hubbub.reproduce.result import joined
-from hubbub.reproduce.sparse.errors import Errors, measure
 from hubbub.reproduce.sparse.methods import METHODS as KNOWN
-from hubbub.reproduce.sparse.methods import look, mechanism
+from hubbub.reproduce.sparse.methods import look
+from hubbub.reproduce.sparse.sweep import PeopleKey, average, sweep_people
 from hubbub.simulate.event_stream import RESAMPLED
 
 __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
@@ -24,8 +24,7 @@ S = 6
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 METHODS = ("PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "EFMRTT", "ToPL", "DDRM", "ExSub", "NetSub")
 """The methods that can report day by day, according to the paper."""
-Key = tuple[str, float, str]  # people, epsilon, method
-Runs = RunScores[Key]
+Runs = RunScores[PeopleKey]
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,11 @@ def _compare(context: Context, field: str, metric: str) -> Reproduced:
         f"resampled to {many:,}": stock_moves(many, context.rng.child("stock moves")),
     }
     records = {who: first_moves(batch, S) for who, batch in windows.items()}
-    runs = _sweep(context, records)
+    people = {who: (record.people, S) for who, record in records.items()}
+    runs = sweep_people(context, "stock", people, EPSILONS, METHODS)
     figure, panels = canvas(1, len(records))
     for panel, (who, record) in zip(panels, records.items(), strict=True):
-        errors = {method: [_mean(runs, (who, e, method), field) for e in EPSILONS] for method in METHODS}
+        errors = {method: [average(runs, (who, e, method), field) for e in EPSILONS] for method in METHODS}
         draw_lines(panel, EPSILONS, errors, look)
         finish(panel, "$\\epsilon$", metric, f"{len(record.people):,} windows of 5 stocks, {who}", log="xy")
     legend_below(figure, panels)
@@ -89,7 +89,7 @@ def _compare(context: Context, field: str, metric: str) -> Reproduced:
                 f"{who}, eps = {epsilon:g}: {metric}",
                 method,
                 None,
-                _mean(runs, (who, epsilon, method), field),
+                average(runs, (who, epsilon, method), field),
                 joined(label, cut, f"runs: {context.repeats}", KNOWN[method].note),
             )
             for epsilon in EPSILONS
@@ -98,27 +98,11 @@ def _compare(context: Context, field: str, metric: str) -> Reproduced:
     return cells + judged(lambda some: _claims(some, list(records), field, metric), runs), figure
 
 
-def _sweep(context: Context, records: Mapping[str, CutWindows]) -> Runs:
-    def run_once(key: Key, run: int) -> dict[Key, Errors]:
-        who, epsilon, method = key
-        people = records[who].people
-        built = mechanism(method, epsilon, people.dimension, S, len(people))
-        rng = context.rng.child("stock", who, str(epsilon), method, run)
-        return {key: measure(built, people, rng, exactly=False)}
-
-    settings = [(who, epsilon, method) for who in records for epsilon in EPSILONS for method in METHODS]
-    return context.measure(settings, run_once, "{0[0]}, eps = {0[1]:g}, {0[2]}".format)
-
-
-def _mean(runs: Runs, key: Key, field: str) -> float:
-    return float(runs[key][:, Errors._fields.index(field)].mean())
-
-
 def _claims(runs: Runs, populations: Sequence[str], field: str, metric: str) -> list[Claim]:
     claims = []
     for who in populations:
         leads = [
-            1 - _mean(runs, (who, e, "ExSub"), field) / min(_mean(runs, (who, e, m), field) for m in METHODS[:-2])
+            1 - average(runs, (who, e, "ExSub"), field) / min(average(runs, (who, e, m), field) for m in METHODS[:-2])
             for e in EPSILONS
         ]
         statement = f"ExSub beats the best of the others by about 30%, {metric}, {who}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ class Place(NamedTuple):
 Key = tuple[Place, float, str]
 """A place, epsilon, and a method."""
 Runs = RunScores[Key]
+PeopleKey = tuple[str, float, str]
+"""The name of real people, epsilon, and a method."""
+AnyKey = TypeVar("AnyKey")
 Of = Literal["mean", "sign"]
 
 
@@ -75,7 +78,27 @@ def sweep(
     return context.gather(steps, run_step, lambda s: f"{s[0]}, eps = {s[2]:g}, {s[3]}, run {s[1] + 1}", threads=THREADS)
 
 
-def average(runs: Runs, key: Key, field: str) -> float:
+def sweep_people(
+    context: Context,
+    name: str,
+    people: Mapping[str, tuple[Ternary, int]],
+    epsilons: Sequence[float],
+    methods: Sequence[str],
+) -> dict[PeopleKey, NDArray[np.float64]]:
+    """Measure every method at every epsilon on real people, given by name as vectors and the number s of entries."""
+
+    def run_once(key: PeopleKey, run: int) -> dict[PeopleKey, Errors]:
+        who, epsilon, method = key
+        vectors, sparsity = people[who]
+        built = mechanism(method, epsilon, vectors.dimension, sparsity, len(vectors))
+        rng = context.rng.child(name, who, str(epsilon), method, run)
+        return {key: measure(built, vectors, rng, exactly=False)}
+
+    settings = [(who, epsilon, method) for who in people for epsilon in epsilons for method in methods]
+    return context.measure(settings, run_once, "{0[0]}, eps = {0[1]:g}, {0[2]}".format)
+
+
+def average(runs: RunScores[AnyKey], key: AnyKey, field: str) -> float:
     """The mean over the runs of one of the `Errors`, by name."""
     return float(runs[key][:, Errors._fields.index(field)].mean())
 
