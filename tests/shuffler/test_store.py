@@ -23,7 +23,7 @@ def test_every_format_is_read(tmp_path: Path, folder: Path) -> None:
     shutil.copy(folder / "shuffler.db", tmp_path)
     expected = json.loads((folder / "expected.json").read_text())
     store = ShufflerStore(tmp_path / "shuffler.db")
-    found = [[row.name, row.state, row.note, (store.made(row.name) or b"").hex()] for row in store.batches()]
+    found = [[row.name, row.state, row.note, (store.outgoing(row.name) or b"").hex()] for row in store.batches()]
     assert found == expected["batches"]
     assert [onion.hex() for onion in store.onions(NAME)] == expected["onions"]
     assert store.counts() == expected["counts"]

@@ -197,7 +197,7 @@ def test_what_is_due_is_found_without_reading_whole_batches() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
-    assert len(store.came(NAME) or b"") == 10 << 20
+    assert len(store.incoming(NAME) or b"") == 10 << 20
 
 
 def test_the_status_tells_nothing_of_a_batch_that_gathers() -> None:
