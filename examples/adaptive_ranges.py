@@ -48,7 +48,7 @@ def errors(records: np.ndarray, queries: list[RangeQuery], runs: int) -> tuple[f
     n, line = len(records), (Dimension.ordinal(SIZE),)
     truth = np.array([np.sum((records >= query.box[0][0]) & (records <= query.box[0][1])) for query in queries])
     hio, adaptive = HIO(EPSILON, line), AdaptiveHierarchy(EPSILON, line, n)
-    fixed, grown, held = [], [], []
+    fixed, grown, covered = [], [], []
     for run in range(runs):
         table = RangeTable(hio, hio.randomize(records, Random(seed=run)))
         fixed.append([table.answer(query, consistent=True).value[0] for query in queries] - truth)
@@ -56,8 +56,8 @@ def errors(records: np.ndarray, queries: list[RangeQuery], runs: int) -> tuple[f
         answers = [cut.answer(query) for query in queries]
         off = np.array([answer.value[0] for answer in answers]) - truth
         grown.append(off)
-        held.append(np.abs(off) < 1.96 * np.array([answer.stderr[0] for answer in answers]))
-    return float(np.abs(fixed).mean() / n), float(np.abs(grown).mean() / n), float(np.mean(held))
+        covered.append(np.abs(off) < 1.96 * np.array([answer.stderr[0] for answer in answers]))
+    return float(np.abs(fixed).mean() / n), float(np.abs(grown).mean() / n), float(np.mean(covered))
 
 
 def main(
@@ -71,13 +71,13 @@ def main(
     rows = []
     for name, values in real_columns() if columns is None else columns:
         picked = np.random.default_rng(2).permutation(len(values))[:MOST]
-        fixed, grown, held = errors(buckets(np.asarray(values, dtype=np.float64)[picked]), queries, runs)
+        fixed, grown, covered = errors(buckets(np.asarray(values, dtype=np.float64)[picked]), queries, runs)
         n = len(picked)
         ways = choose_ranges(epsilon=EPSILON, dimensions=[Dimension.ordinal(SIZE)], queries=queries, n=n)
         (way,) = (way for way in ways if isinstance(way.mechanism, AdaptiveHierarchy))
         expected = np.sqrt(2 / np.pi) * way.stderr / n
-        print(f"{name:34}{n:9,}{fixed:17.4f}{grown:10.4f}{fixed / grown:7.1f}{expected:10.4f}{held:7.0%}")
-        rows.append((name, n, fixed, grown, held))
+        print(f"{name:34}{n:9,}{fixed:17.4f}{grown:10.4f}{fixed / grown:7.1f}{expected:10.4f}{covered:7.0%}")
+        rows.append((name, n, fixed, grown, covered))
     return rows
 
 

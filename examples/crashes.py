@@ -2,8 +2,8 @@
 
     python examples/crashes.py
 
-Each device sends one report of its system and of whether the app crashed, together, at epsilon 1. Nobody learns what it
-said; the crowd's answer has an interval for every system, and for the difference of two.
+Each device sends one report of its system and of whether the app crashed, together, at epsilon 1. Nobody learns what a
+device recorded; the estimates have an interval for every system, and for the difference of two systems.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.question import run_question
 
 SYSTEMS = {"13": (0.5, 0.04), "14": (0.35, 0.12), "15": (0.1, 0.05), "(none)": (0.05, 0.05)}
-"""The share of devices on each system, and how many of them the app crashed on."""
+"""The share of devices on each system, and the share of these on which the app crashed."""
 
 
 def people(n: int) -> np.ndarray:
-    """What devices hold: codes, as they keep them."""
+    """The values of n devices, as codes."""
     rng = np.random.default_rng(1)
     shares, rates = np.array(list(SYSTEMS.values())).T
-    held = np.zeros(n, dtype=[("os", "i8"), ("crashed", "i8")])
-    held["os"] = rng.choice(len(shares), n, p=shares)
-    held["crashed"] = rng.random(n) < rates[held["os"]]
-    return held
+    values = np.zeros(n, dtype=[("os", "i8"), ("crashed", "i8")])
+    values["os"] = rng.choice(len(shares), n, p=shares)
+    values["crashed"] = rng.random(n) < rates[values["os"]]
+    return values
 
 
 def main(n: int = 200_000, seed: int = 1) -> dict[str, tuple[float, float, float]]:
     """Ask n devices for one day; for each system, and for "14 minus 13", the true rate and the ends of the interval."""
     collection = load_collection(Path(__file__).with_name("crashes.toml"))
-    held = people(n)
-    (release,) = run_question(collection, "crashes", ArrayStream(held[None, :]), Random(seed=seed), steps=1)
-    told = release.estimate
-    assert isinstance(told, Ratios)
-    assert told.labels is not None
-    value, low, high = told.possible()
-    places = {name: told.labels.index(f"{name}: yes") for name in SYSTEMS}
-    rates = {name: float(np.mean(held["crashed"][held["os"] == code])) for code, name in enumerate(SYSTEMS)}
-    found = {name: (rates[name], float(low[place]), float(high[place])) for name, place in places.items()}
+    values = people(n)
+    (release,) = run_question(collection, "crashes", ArrayStream(values[None, :]), Random(seed=seed), steps=1)
+    estimate = release.estimate
+    assert isinstance(estimate, Ratios)
+    assert estimate.labels is not None
+    value, low, high = estimate.possible()
+    places = {name: estimate.labels.index(f"{name}: yes") for name in SYSTEMS}
+    rates = {name: float(np.mean(values["crashed"][values["os"] == code])) for code, name in enumerate(SYSTEMS)}
+    intervals = {name: (rates[name], float(low[place]), float(high[place])) for name, place in places.items()}
     print(f"{n:,} devices, epsilon {collection.questions['crashes'].epsilon:g}: the crash rate on")
     for name, place in places.items():
         print(f"  {name:6} {value[place]:6.1%}   {low[place]:6.1%} to {high[place]:6.1%}   truth {rates[name]:6.1%}")
-    apart = told.difference(places["14"], places["13"])
-    found["14 minus 13"] = rates["14"] - rates["13"], apart.low, apart.high
-    print(f"  14 minus 13: {apart.value:+.1%}, {apart.low:+.1%} to {apart.high:+.1%}")
-    return found
+    difference = estimate.difference(places["14"], places["13"])
+    intervals["14 minus 13"] = rates["14"] - rates["13"], difference.low, difference.high
+    print(f"  14 minus 13: {difference.value:+.1%}, {difference.low:+.1%} to {difference.high:+.1%}")
+    return intervals
 
 
 if __name__ == "__main__":

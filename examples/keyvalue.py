@@ -24,7 +24,7 @@ def stars(value: float | np.ndarray) -> float | np.ndarray:
 
 
 def ask(people: KeyValues, rng: Random) -> dict[str, hb.Estimate]:
-    """One report a person, and the three answers to it: by movie, of everyone or of those who rated it."""
+    """One report of each person; for every movie, its mean over all, the share who rated it, and the mean of those."""
     exsub = hb.ExSub(epsilon=EPSILON, dimension=people.dimension, sparsity=SPARSITY)
     sketch = collect(exsub, people.ternary(), rng)
     return {of: exsub.estimate(sketch, of=of) for of in ("mean", "frequency", "conditional")}
@@ -43,7 +43,7 @@ def truth(people: KeyValues) -> dict[str, np.ndarray]:
 
 
 def main(resampled: int | None = None) -> dict[str, dict[str, float]]:
-    """Ask the people, or so many drawn from them, and print what is learnt and how far it is off."""
+    """Ask the people, or so many drawn from them, and print the estimates and their errors."""
     people, rng = movies(genre="Mystery"), Random(seed=1)  # a simulation; a device leaves the seed out
     if resampled is not None:
         people = people.resampled(resampled, rng)
@@ -67,7 +67,7 @@ def main(resampled: int | None = None) -> dict[str, dict[str, float]]:
     errors = {}
     known = raw["frequency"].value > 4 * raw["frequency"].stderr  # elsewhere a quotient says nothing
     print(f"{'mean absolute error':34}{'as it is':>12}{'made possible':>15}{'in the 95% interval':>22}")
-    for of, found in possible(raw).items():
+    for of, consistent in possible(raw).items():
         chosen = known if of == "conditional" else np.full(people.dimension, fill_value=True)
         if not chosen.any():
             print(f"{of:34}{'no movie is rated by enough of so few people':>49}")
@@ -75,7 +75,7 @@ def main(resampled: int | None = None) -> dict[str, dict[str, float]]:
         ends, right = raw[of].interval(), true[of]
         errors[of] = {
             "raw": float(np.abs(raw[of].value - right)[chosen].mean()),
-            "possible": float(np.abs(found.value - right)[chosen].mean()),
+            "possible": float(np.abs(consistent.value - right)[chosen].mean()),
             "covered": float(((ends[0] <= right) & (right <= ends[1]))[chosen].mean()),
         }
         print(f"{of:34}{errors[of]['raw']:>12.4f}{errors[of]['possible']:>15.4f}{errors[of]['covered']:>22.0%}")

@@ -1,4 +1,4 @@
-"""Watch a stream of your own: drive a protocol by hand, and be told when a share is surely too high.
+"""Watch a stream of your own: run a protocol by hand, and print when a share is surely too high.
 
 `converse` runs the protocol; all it needs is someone who answers asks. Here that is a population of simulated devices,
 in the service it is the network. Run it with `python examples/watch_stream.py`.
@@ -18,15 +18,15 @@ rng = hb.Random(seed=1)  # a simulation; a device leaves the seed out
 places = rng.uint32(DEVICES)  # where each device stands on the circle, which the server never learns
 
 
-def held(step: int) -> np.ndarray:
-    """What each device holds at a step: 5% of them crashed, and 30% from step 25 to 39."""
+def values_at(step: int) -> np.ndarray:
+    """The value of each device at a step: 5% of them crashed, and 30% from step 25 to 39."""
     share = 0.30 if 25 <= step < 40 else 0.05
     return np.where(rng.child("step", step).uint32(DEVICES) < share * 2**32, "crashed", "fine")
 
 
 def answer(ask: Ask) -> hb.Sketch:
     """Every device on the asked arc randomises its own value; the server only adds up the reports."""
-    values = held(ask.step)[ask.cohort.holds(places)]
+    values = values_at(ask.step)[ask.cohort.holds(places)]
     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(values), rng))
 
 

@@ -76,7 +76,7 @@ def collection(template: int, version: int) -> Collection:
     return Collection(**made)
 
 
-class Heard(NamedTuple):
+class HeardReport(NamedTuple):
     """Something that was spent, by what was heard: when, on which clock, on which question, in which step."""
 
     true: float
@@ -96,7 +96,7 @@ class Limit:
     origin: float
     question: str | None
 
-    def broken(self, reports: list[Heard]) -> bool:
+    def broken(self, reports: list[HeardReport]) -> bool:
         """Whether some stretch of steps, or of true time, has cost more since the promise was made."""
         own = [report for report in reports[self.since :] if self.question in (None, report.question)]
         if self.steps == 0:
@@ -155,7 +155,7 @@ class Adversary:
         self.published: dict[tuple[int, str], Mechanism] = {}
         self.fetched: dict[tuple[int, str], Mechanism] = {}
         """By version and name of an ask. A device answers the asks that it fetched last, not those published since."""
-        self.heard: list[Heard] = []
+        self.reports: list[HeardReport] = []
         self.limits: list[Limit] = []
         self.names: set[tuple[int, str]] = set()
         self.latest = 0.0
@@ -189,7 +189,7 @@ class Adversary:
 
     def spend(self, question: str, units: int) -> None:
         self.latest = max(self.latest, self.clock.now())  # a clock set back within its step stands still
-        self.heard.append(Heard(self.true, self.latest, question, units))
+        self.reports.append(HeardReport(self.true, self.latest, question, units))
 
     def live(self, moves: int) -> list[str]:
         try:
@@ -277,7 +277,7 @@ class Adversary:
             self.adopted = version
             collection = self.client._current.collection
             assert collection is not None
-            self.limits += limits_of(read_collection(collection.spec()), len(self.heard))
+            self.limits += limits_of(read_collection(collection.spec()), len(self.reports))
         for field, values in (("x", 3), ("y", 2)):
             if self.draw.random() < 0.5:
                 self.client.record(field, self.draw.randrange(values))
@@ -309,11 +309,11 @@ class Adversary:
 
     def check(self) -> None:
         for limit in self.limits:
-            if limit.broken(self.heard):
-                self.wrong.append(f"{limit} after {self.heard}")
+            if limit.broken(self.reports):
+                self.wrong.append(f"{limit} after {self.reports}")
 
 
 def history(folder: Path, seed: int | str, moves: int = 25) -> tuple[list[str], int]:
     """What went wrong in a history, and how much was heard in it."""
     adversary = Adversary(folder, seed)
-    return adversary.live(moves), len(adversary.heard)
+    return adversary.live(moves), len(adversary.reports)

@@ -113,7 +113,7 @@ def world(folder: Path) -> Any:
         one.close()
 
 
-def kept(client: Client, step: int) -> tuple[States, StoredState]:
+def stored_state(client: Client, step: int) -> tuple[States, StoredState]:
     collection = client._current.collection
     assert collection is not None
     collection = read_collection(collection.spec())
@@ -141,7 +141,7 @@ def test_a_horizon_is_paid_once_and_the_next_again(world: Any) -> None:
 def test_it_reports_when_it_enrols_and_whenever_a_node_of_its_level_ends(world: Any) -> None:
     here = world(devices=12)
     reports = [here.live(FIRST + at, *["home"] * 12) for at in range(STEPS)]
-    levels = [int(kept(client, FIRST)[0]["level"][0]) for client in here.devices]
+    levels = [int(stored_state(client, FIRST)[0]["level"][0]) for client in here.devices]
     assert len(set(levels)) > 1
     for number, level in enumerate(levels):
         span = here.symbols.plan.tree.span(level)
@@ -163,13 +163,13 @@ def test_a_step_taken_twice_says_the_same_and_the_state_survives_restarts(world:
         first = here.devices[0]
         first.record("place", "home")
         reports = first.tick()
-        before = kept(first, FIRST)
+        before = stored_state(first, FIRST)
         first.close()
         here.devices = [device(here.folder / "0", here.server, here.clock, rng=seeded(99 + at))]  # another process
         again = here.devices[0]
         again.record("place", "away")
         assert again.tick() == 0
-        assert kept(again, FIRST)[1].state == before[1].state
+        assert stored_state(again, FIRST)[1].state == before[1].state
         assert again.upload() == reports
 
 
@@ -219,14 +219,14 @@ def test_missed_steps_advance_the_state_and_are_counted_as_lost(world: Any) -> N
         here.live(FIRST + at, *["home"] * 30)
     here.go(FIRST + STEPS, late=600)
     for client in everyone:
-        state, _ = kept(client, FIRST)
+        state, _ = stored_state(client, FIRST)
         span = here.symbols.plan.tree.span(int(state["level"][0]))
         assert state["node"][0] == STEPS // span
         # ExSub's entries, missed ones too, have all been decided: what is left are the stubs.
         left = int(state["counters"][0, 3:].sum())
         assert left == here.symbols.plan.mechanisms[int(state["level"][0])].sparsity + 3 * (STEPS % span)
     lost = [row["lost"]["due"] - row["lost"]["came"] for row in here.released()]
-    away = [int(kept(client, FIRST)[0]["level"][0]) for client in everyone[20:]]
+    away = [int(stored_state(client, FIRST)[0]["level"][0]) for client in everyone[20:]]
     spans = [here.symbols.plan.tree.span(level) for level in away]
     assert lost == [sum(at % span == 0 for span in spans) if 2 <= at <= 4 else 0 for at in range(1, STEPS + 1)]
     assert sum(lost) > 0
@@ -245,8 +245,9 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     late = here.devices[1]
     assert late.upload() == 0
     assert late.status().counts == {"late": 1}
-    assert kept(late, FIRST)[1].enrolled is False
-    assert kept(here.devices[0], FIRST)[1] == kept(here.devices[0], FIRST)[1]._replace(enrolled=True, enrolment=None)
+    assert stored_state(late, FIRST)[1].enrolled is False
+    in_time = stored_state(here.devices[0], FIRST)[1]
+    assert (in_time.enrolled, in_time.enrolment) == (True, None)
     bodies: list[bytes] = []
     real = here.server.request
 
@@ -257,7 +258,7 @@ def test_late_reports_are_counted_as_late_and_an_enrolment_that_was_lost_is_said
     here.server.request = heard
     for at in range(1, STEPS):
         here.live(FIRST + at, "work", "work")
-    assert kept(late, FIRST)[1].enrolled is True
+    assert stored_state(late, FIRST)[1].enrolled is True
     reports = [e.reports(here.symbols) for body in bodies for e in decode_upload(body).entries]
     assert sum(int(report.public["new"][0]) for report in reports) == 1
     assert late.status().spent == here.symbols.event().spent
@@ -270,7 +271,7 @@ def test_a_device_that_joins_late_pays_the_same_and_tells_all_it_holds(world: An
     for at in range(5, STEPS):
         here.live(FIRST + at, "away")
     (client,) = here.devices
-    state, _ = kept(client, FIRST)
+    state, _ = stored_state(client, FIRST)
     assert state["held"].tolist() in ([[0, 0, 1]], [[0, 0, 0]])  # nothing, where no node has ended since
     assert client.status().spent == here.symbols.event().spent
     here.go(FIRST + STEPS, late=600)
@@ -292,7 +293,7 @@ def test_more_changes_than_may_be_told_are_held_back(world: Any) -> None:
     (client,) = here.devices
     for at in range(STEPS):
         here.live(FIRST + at, ["home", "work", "away"][at % 3])
-    state, _ = kept(client, FIRST)
+    state, _ = stored_state(client, FIRST)
     assert int(state["used"][0]) <= here.symbols.changes
 
 

@@ -1,4 +1,4 @@
-"""Silence does not tell: whatever a device recorded, who watches its uploads sees the same names, times and sizes."""
+"""Silence reveals nothing: whatever a device recorded, its uploads have the same names, times and sizes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ STEPS = 4
 VALUES = (0, 1, None)
 
 
-def seen(
+def uploads_of(
     folder: Path, homes: Iterable[int | None], versions: tuple[Collection, ...] = (FIRST, SECOND), works: int = 3
 ) -> list[Any]:
     """All that the network and the server see of a device: requests, and of uploads the names and sizes."""
@@ -95,10 +95,12 @@ def histories() -> list[tuple[int | None, ...]]:
 
 
 def test_all_histories_look_alike(folder: Path) -> None:
-    looks = {repr(seen(folder / str(number), homes)) for number, homes in enumerate(histories())}
+    looks = {repr(uploads_of(folder / str(number), homes)) for number, homes in enumerate(histories())}
     assert len(looks) == 1
     # And the budgets were tight: something fell silent, and something went on.
-    names = [name.split(":")[0] for step in seen(folder / "again", (0, 1, 2, 0)) for up in step[2] for name, _ in up[2]]
+    names = [
+        name.split(":")[0] for step in uploads_of(folder / "again", (0, 1, 2, 0)) for up in step[2] for name, _ in up[2]
+    ]
     assert names.count("page") == names.count("desk") == STEPS
     assert names.count("popular") == STEPS - 1
 
@@ -115,5 +117,7 @@ def test_memos_that_others_pay_for_are_seen(folder: Path, monkeypatch: pytest.Mo
     for bug, looks in ((False, 1), (True, 2)):
         if bug:
             monkeypatch.setattr(Answerer, "_spend", shared)
-        observations = {repr(seen(folder / f"{bug}{k}", homes, (alone,), works=1)) for k, homes in enumerate(some)}
+        observations = {
+            repr(uploads_of(folder / f"{bug}{k}", homes, (alone,), works=1)) for k, homes in enumerate(some)
+        }
         assert len(observations) == looks

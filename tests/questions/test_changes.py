@@ -61,9 +61,9 @@ def test_a_horizon_is_paid_once() -> None:
 def test_the_promise_tells_of_horizons_levels_and_changes() -> None:
     text = promise(load_collection(PLACES))
     for said in (
-        "For each day the device picks one of 5 levels at random",
-        "at most 7 of them",
-        "taken as one value, all reports of that day together are at most 2.72 times",
+        "Time is divided into periods of 1 day. For each period the device picks one of 5 levels at random",
+        "at most 7 in a period",
+        "taken as one value, all reports of the period together are at most 2.72 times",
         "The reports of where carry the level that the device picked, one of 5",
     ):
         assert said in text, said

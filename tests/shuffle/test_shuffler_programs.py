@@ -101,7 +101,7 @@ def test_a_run_survives_the_restart_of_a_party(start, tmp_path: Path, party: int
     assert set(sent.tolist()) <= set(came)
     refused = finish(start(configs, only={0}))[0]  # what was released is not mixed again
     assert refused[1] == 2
-    assert "server has heard" in refused[0][1]
+    assert "server has received" in refused[0][1]
 
 
 def test_the_servers_own_reports_must_come_back(tmp_path: Path) -> None:

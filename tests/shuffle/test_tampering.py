@@ -10,9 +10,9 @@ from hubbub import Random
 from hubbub.core.errors import DecodeError
 from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate
-from hubbub.shuffle.kept_result import DONE, MIXED, SENT, KeptResult
 from hubbub.shuffle.peos import divide
 from hubbub.shuffle.shares import SecretShares
+from hubbub.shuffle.stored_result import DONE, MIXED, SENT, StoredResult
 
 ACTIONS = {
     "drop a message": (lambda body: [], "an answer to|within"),
@@ -99,45 +99,45 @@ def test_the_server_can_only_withhold_its_thanks(key):
 
 
 def test_a_run_that_breaks_off_before_the_end_is_mixed_anew(key):
-    reports, kept = np.uint64([4, 5, 6]), {}
+    reports, stored = np.uint64([4, 5, 6]), {}
     shares = divide(reports, 3, key.public, Random(seed=1))
     broken = whole_run(
-        reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(1, ["ready"], lambda body: [])
+        reports, key, fakes=4, shares=shares, stored=stored, seconds=0.4, cheat=(1, ["ready"], lambda body: [])
     )
     assert not broken.released
-    assert {each.state for each in kept.values()} <= {MIXED, SENT}
-    assert kept[0].state == kept[2].state == MIXED  # they have not heard of all, and send nothing
-    del kept[1]  # and who was killed before it stored anything does not stop the others
-    again = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2)
+    assert {result.state for result in stored.values()} <= {MIXED, SENT}
+    assert stored[0].state == stored[2].state == MIXED  # they have not heard of all, and send nothing
+    del stored[1]  # and who was killed before it stored anything does not stop the others
+    again = whole_run(reports, key, fakes=4, shares=shares, stored=stored, seed=2)
     assert set(reports.tolist()) <= set(again.released[0].tolist())
-    assert {each.state for each in kept.values()} == {DONE}
+    assert {result.state for result in stored.values()} == {DONE}
 
 
 def test_what_was_sent_is_sent_again_as_it_was(key):
-    reports, kept = np.uint64([4, 5, 6]), {}
+    reports, stored = np.uint64([4, 5, 6]), {}
     shares = divide(reports, 3, key.public, Random(seed=1))
     first = whole_run(
-        reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(3, ["thanks"], lambda body: [])
+        reports, key, fakes=4, shares=shares, stored=stored, seconds=0.4, cheat=(3, ["thanks"], lambda body: [])
     )
-    assert {each.state for each in kept.values()} == {SENT}
-    second = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2)
+    assert {result.state for result in stored.values()} == {SENT}
+    second = whole_run(reports, key, fakes=4, shares=shares, stored=stored, seed=2)
     assert first.released[0].tolist() == second.released[0].tolist()  # the same fakes, in the same order
-    assert {each.state for each in kept.values()} == {DONE}
-    third = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=3, seconds=0.4)
+    assert {result.state for result in stored.values()} == {DONE}
+    third = whole_run(reports, key, fakes=4, shares=shares, stored=stored, seed=3, seconds=0.4)
     assert not third.released
-    assert all("a new one" in text or "an answer" in text for text in third.reasons)
+    assert all("a new batch" in text or "an answer" in text for text in third.reasons)
 
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_no_second_mix_of_what_a_server_may_have_seen(key, lost):
-    reports, kept = np.uint64([4, 5, 6]), {}
+    reports, stored = np.uint64([4, 5, 6]), {}
     shares = divide(reports, 3, key.public, Random(seed=1))
-    whole_run(reports, key, fakes=4, shares=shares, kept=kept, seconds=0.4, cheat=(3, ["thanks"], lambda body: []))
+    whole_run(reports, key, fakes=4, shares=shares, stored=stored, seconds=0.4, cheat=(3, ["thanks"], lambda body: []))
     if lost:
-        del kept[lost]  # or says so, to see the reports with other fakes
+        del stored[lost]  # or says so, to see the reports with other fakes
     else:
-        kept[lost] = KeptResult(kept[lost].digest, bytes(32), MIXED, kept[lost].body)
-    again = whole_run(reports, key, fakes=4, shares=shares, kept=kept, seed=2, seconds=0.4)
+        stored[lost] = StoredResult(stored[lost].digest, bytes(32), MIXED, stored[lost].body)
+    again = whole_run(reports, key, fakes=4, shares=shares, stored=stored, seed=2, seconds=0.4)
     assert not again.released
     assert any("fakes would be known" in text for text in again.reasons)
     assert not any(topic == "result" for _, _, topic, _ in again.network.transcript)
@@ -177,8 +177,10 @@ def test_a_lie_about_the_number_of_shares(key):
     assert not run.released
     assert any("it has 30000000 shares" in text for text in run.reasons)
     for nonsense in (b"", b"{}", b"[1]", b'{"shares": -1}', b"\xff"):
-        run = whole_run(np.uint64([1]), key, cheat=(1, ["agree"], lambda body, told=nonsense: [told]), seconds=0.2)
-        assert any("what it was told" in text for text in run.reasons)
+        run = whole_run(
+            np.uint64([1]), key, cheat=(1, ["agree"], lambda body, message=nonsense: [message]), seconds=0.2
+        )
+        assert any("its settings: shares" in text for text in run.reasons)
 
 
 def test_a_batch_below_the_minimum_is_refused_by_everyone(key):
@@ -187,9 +189,9 @@ def test_a_batch_below_the_minimum_is_refused_by_everyone(key):
     assert not run.released
 
 
-def test_kept_files_of_others_are_refused(tmp_path):
+def test_stored_files_of_other_programs_are_refused(tmp_path):
     path = tmp_path / "kept"
     for content in (b"", b"hubbub mixed 1\nx" + bytes(64), b"hubbub mixed 1\nm" + bytes(63)):
         path.write_bytes(content)
         with pytest.raises(DecodeError, match="kept"):
-            KeptResult.load(path, bytes(32))
+            StoredResult.load(path, bytes(32))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from hubbub import Random
 from hubbub.core.errors import HubbubError
 from hubbub.shuffle.channel import LocalNetwork
-from hubbub.shuffle.kept_result import shares_digest
 from hubbub.shuffle.peos import divide
 from hubbub.shuffle.run import ShuffleTerms, server_part, shuffler_part
+from hubbub.shuffle.stored_result import shares_digest
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Cheating:
         self.inner, self.topics, self.change = inner, topics, change
 
     def send(self, to, topic, body):
-        for each in self.change(body) if topic in self.topics else [body]:
-            self.inner.send(to, topic, each)
+        for message in self.change(body) if topic in self.topics else [body]:
+            self.inner.send(to, topic, message)
 
     def expect(self, sender, topic, most_bytes):
         self.inner.expect(sender, topic, most_bytes)
@@ -41,10 +41,12 @@ class Cheating:
         return self.inner.receive(sender, topic)
 
 
-def whole_run(reports, key, *, shufflers=3, fakes=0, least=1, seed=1, seconds=2.0, cheat=None, kept=None, shares=None):
-    """A run of everyone. `cheat` is (party, topics, change); `kept` is what shufflers have stored, and store."""
+def whole_run(
+    reports, key, *, shufflers=3, fakes=0, least=1, seed=1, seconds=2.0, cheat=None, stored=None, shares=None
+):
+    """A run of everyone. `cheat` is (party, topics, change); `stored` holds the result of each shuffler."""
     terms, run = ShuffleTerms(shufflers, fakes, least), WholeRun(LocalNetwork(shufflers + 1, seconds=seconds))
-    kept = {} if kept is None else kept
+    stored = {} if stored is None else stored
     shares = divide(reports, shufflers, key.public, Random(seed=f"shares {seed}")) if shares is None else shares
 
     def channel(me):
@@ -63,8 +65,8 @@ def whole_run(reports, key, *, shufflers=3, fakes=0, least=1, seed=1, seconds=2.
                 channel(me),
                 shares[me],
                 digest=digest,
-                kept=kept.get(me),
-                keep=lambda result: kept.__setitem__(me, result),
+                stored=stored.get(me),
+                store=lambda result: stored.__setitem__(me, result),
                 key=key.public,
                 rng=Random(seed=f"{seed}.{me}"),
             )

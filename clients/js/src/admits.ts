@@ -1,6 +1,6 @@
 import { type Arc, CIRCLE } from "./cohort";
 import { type Mechanism, type Stateful, remembers } from "./mechanisms";
-import type { Json, Spec } from "./spec";
+import { type Json, type Spec, isAscending } from "./spec";
 import type { Terms } from "./terms";
 import type { View } from "./views";
 
@@ -56,11 +56,7 @@ export function matches(pattern: Json, value: Json): boolean {
   const keys = Array.isArray(pattern) ? "" : names(pattern);
   const { from, to, most } = pattern as Record<string, number>;
   if (keys === "from to") return typeof value === "number" && value >= from! && value <= to!;
-  if (keys === "most") {
-    const above = (code: Json, least: Json) => Number.isSafeInteger(code) && (code as number) > (least as number);
-    const rises = (code: Json, at: number, all: Json[]) => above(code, all[at - 1] ?? -1);
-    return Array.isArray(value) && value.length <= most! && value.every(rises);
-  }
+  if (keys === "most") return isAscending(value) && value.length <= most!;
   if (keys === "each most") {
     return Array.isArray(value) && value.length <= most! && value.every((part) => matches((pattern as Spec).each!, part));
   }

@@ -1,6 +1,6 @@
 import type { Ledger, Moment } from "./promises";
 
-/** All that a device keeps of time and money, through every version of a collection. */
+/** The account of a device, through every version of a collection: promises, debits and the time. */
 export interface Book extends Ledger, Moment {
   /** The version in force, and the id of its document. */
   version: number;

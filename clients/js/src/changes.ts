@@ -2,7 +2,7 @@ import { view } from "./bytes";
 import { check } from "./errors";
 import type { Built, State } from "./mechanisms";
 import type { Random } from "./random";
-import { type Spec, integer } from "./spec";
+import { type Spec, integer, wholeNumber } from "./spec";
 import { type Counters, groups, leastOf, select } from "./ternary";
 
 /** What a device keeps over a horizon: its level, the value as far as it was reported, and the counters of what is left. */
@@ -32,7 +32,7 @@ const ENTRIES = 1 << 24;
  * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub.
  */
 export function changeStream(spec: Spec): Built {
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [dimension, changes] = [whole("dimension", 1, ENTRIES), whole("changes", 1, ENTRIES)];
   const steps = whole("steps", 1, 1 << 10);
   const [fanout, one] = [whole("fanout", 2, ENTRIES), spec.one];

@@ -2,7 +2,7 @@ import { unhex } from "./bytes";
 import { placeOnCircle } from "./cohort";
 import { check } from "./errors";
 import type { Promised } from "./promises";
-import { type Json, type Spec, exactly, integer, specId } from "./spec";
+import { type Json, type Spec, exactly, specId, wholeNumber } from "./spec";
 import { type Terms, checkSafe, readPromises, readTerms } from "./terms";
 
 /** A signed collection (`collection/document.py`), and the device's place in it. */
@@ -63,7 +63,7 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
   check(spec.name === name, "name", "the collection that was asked for");
   check(spec.format === 3, "format", "3: all that this client reads");
   const shuffle = await readRoute(spec);
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const fields = spec.fields as Record<string, Spec>;
   const domains: Record<string, string> = {};
   for (const field in fields) domains[field] = await specId(fields[field]!);

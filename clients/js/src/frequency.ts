@@ -7,7 +7,7 @@ import { EMPTY_TEXT, type Text } from "./fields";
 import { HASHES, bucket, spreadSeed } from "./hash";
 import type { Built } from "./mechanisms";
 import type { Random } from "./random";
-import { type Json, type Spec, exactly, integer } from "./spec";
+import { type Json, type Spec, exactly, integer, wholeNumber } from "./spec";
 
 const MOST_BITS = 1 << 20;
 
@@ -73,7 +73,7 @@ export function unary(spec: Spec): Built {
 /** RAPPOR (`rappor.py`): a Bloom filter of a text under the hash functions of a cohort, its bits flipped. */
 export function text(spec: Spec): Built {
   exactly("domain", spec.domain, "kind longest");
-  const whole = (field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
+  const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [bits, cohorts] = [whole("bits", 2, 65536), whole("cohorts", 1, 65536)];
   const hashes = whole("hashes", 1, Math.min(bits, 16));
   const zero = integer("zero", spec.zero, 1, 2 ** 31 - 1);

@@ -3,7 +3,7 @@ import { readDomain } from "./domain";
 import { check } from "./errors";
 import { toGrid, toUnits } from "./numeric";
 import type { Random } from "./random";
-import { type Spec, exactly, integer } from "./spec";
+import { type Spec, exactly, wholeNumber } from "./spec";
 
 /** One field of a product of fields (`collection/joint.py`): how many places it has, and where a value is. */
 export interface Axis {
@@ -11,8 +11,6 @@ export interface Axis {
   size: number;
   place(value: unknown, random?: Random): number;
 }
-
-const whole = (axis: Spec, field: string, low: number, high: number) => Number(integer(field, axis[field], low, high));
 
 const isNumber = (value: unknown): value is number => typeof value === "number" && !Number.isNaN(value);
 
@@ -26,8 +24,8 @@ export function readAxis(spec: unknown): Axis {
   const field = axis.field as string;
   check(typeof field === "string" && field, "field", "the name of a field");
   if (kind === "codes") {
-    const codes = whole(axis, "codes", 1, 2 ** 53);
-    const width = whole(axis, "width", 1, codes);
+    const codes = wholeNumber(axis, "codes", 1, 2 ** 53);
+    const width = wholeNumber(axis, "width", 1, codes);
     const code = (value: unknown) => (Number.isInteger(value) && (value as number) >= 0 ? Math.min(value as number, codes - 1) : codes - 1);
     return { field, size: Math.ceil(codes / width), place: (value) => Math.floor(code(value) / width) };
   }
@@ -35,13 +33,13 @@ export function readAxis(spec: unknown): Axis {
   check(Number.isFinite(low) && Number.isFinite(high) && low < high, "high", "a number above low");
   const inside = (value: number) => Math.min(Math.max(value, low), high);
   if (kind === "cells") {
-    const cells = whole(axis, "cells", 2, 2 ** 20);
-    const width = whole(axis, "width", 1, cells + 1);
+    const cells = wholeNumber(axis, "cells", 2, 2 ** 20);
+    const width = wholeNumber(axis, "width", 1, cells + 1);
     const { encode } = readDomain({ kind: "numeric", low, high, cells });
     const cell = (value: unknown) => (isNumber(value) ? Number(encode(inside(value))) : cells);
     return { field, size: Math.ceil((cells + 1) / width), place: (value) => Math.floor(cell(value) / width) };
   }
-  const points = whole(axis, "points", 2, 65536);
+  const points = wholeNumber(axis, "points", 2, 65536);
   return {
     field,
     size: points + 1,

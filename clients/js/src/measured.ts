@@ -1,15 +1,12 @@
 import type { Bytes } from "./bytes";
 import { check } from "./errors";
-import type { Built, Fresh } from "./mechanisms";
+import type { Built } from "./mechanisms";
+import { readOracle } from "./sets";
 import { type Spec, canonical, integer } from "./spec";
-
-/** The oracles that draw one block of bytes a report. */
-const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
 
 /** Numbers that are sent as they are, and an oracle's report of the code beside them (`measured.py`). */
 export function measured(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
-  const oracle = build(spec.oracle);
-  check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
+  const oracle = readOracle(spec, build);
   check(canonical((spec.oracle as Spec).domain!) === canonical(spec.domain!), "oracle", "one over the domain");
   const count = Number(integer("measures", spec.measures, 1, 64));
   return {
@@ -23,7 +20,7 @@ export function measured(spec: Spec, _name: string, build: (spec: unknown) => Bu
         const value = values[at];
         numbers.setFloat64(8 * at, typeof value === "number" && Number.isFinite(value) ? value : NaN, true);
       }
-      return Uint8Array.of(...new Uint8Array(numbers.buffer), ...(oracle as Fresh).randomize(code, random));
+      return Uint8Array.of(...new Uint8Array(numbers.buffer), ...oracle.randomize(code, random));
     },
   };
 }

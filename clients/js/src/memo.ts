@@ -7,7 +7,7 @@ import type { Built, Remembering, State } from "./mechanisms";
 import type { Random } from "./random";
 import { type Spec, integer } from "./spec";
 
-/** Permanent answers by what they stand for, the one in use, and what the device drew when it enrolled. */
+/** The permanent answers by key, the key in use, and the number that the device drew when it enrolled. */
 interface Memos extends State {
   public: number;
   memos: Record<string, Bytes>;

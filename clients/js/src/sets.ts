@@ -5,8 +5,17 @@ import { check } from "./errors";
 import type { Built, Fresh } from "./mechanisms";
 import { type Json, type Spec, exactly, integer } from "./spec";
 
-/** The mechanisms that a report about one element of a set can be made by: those over a domain with a size. */
+/** The mechanisms that another one may contain: fresh reports of one code, of a domain with a size. */
 const ORACLES = ["GRR", "BLH", "OLH", "SUE", "OUE"];
+
+type NamedBuild = (spec: unknown) => Built & { name: string };
+
+/** The oracle that a spec contains. */
+export function readOracle(spec: Spec, build: NamedBuild): Built & Fresh & { name: string } {
+  const oracle = build(spec.oracle);
+  check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
+  return oracle;
+}
 
 /** A domain of sets: how many items there are and may be held, and the codes of those that are; what is no item is left out. */
 export function readSets(spec: Json | undefined) {
@@ -28,8 +37,7 @@ export function readSets(spec: Json | undefined) {
 export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
   const { size, reads, held } = readSets(spec.domain);
   const length = Number(integer("length", spec.length, 1, 2 ** 20));
-  const oracle = build(spec.oracle);
-  check(ORACLES.includes(oracle.name) && "randomize" in oracle, "oracle", `one of ${ORACLES}`);
+  const oracle = readOracle(spec, build);
   const domain = (spec.oracle as Spec).domain as Json;
   check(kindOf(domain) === "ordinal" && oracle.reads === `${size + length}`, "oracle", "one over the items and as many dummies");
   const [over, under] = oracle.ratio;
@@ -42,7 +50,7 @@ export function psfo(spec: Spec, _name: string, build: (spec: unknown) => Built 
     randomize(input, random) {
       const items = held(input);
       const place = bounded(view(random(8)).getBigUint64(0, true), Math.max(items.length, length), random);
-      return (oracle as Fresh).randomize(place < items.length ? items[place] : size + place, random);
+      return oracle.randomize(place < items.length ? items[place] : size + place, random);
     },
   };
 }

@@ -31,3 +31,11 @@ export function integer(field: string, value: unknown, low: bigint | number, hig
   check(number !== null && number >= low && number <= high, field, `an integer from ${low} to ${high}`);
   return number;
 }
+
+/** A field of a spec that is an integer within bounds, as a number: the bounds are below 2^53. */
+export const wholeNumber = (spec: Spec, field: string, low: number, high: number): number =>
+  Number(integer(field, spec[field], low, high));
+
+/** Whether a value is a list of different integers of at least 0, in ascending order. */
+export const isAscending = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every((code, at) => Number.isSafeInteger(code) && code > (at ? value[at - 1] : -1));

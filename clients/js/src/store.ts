@@ -3,7 +3,7 @@ import type { Code } from "./fields";
 import type { State } from "./mechanisms";
 import { upgrade } from "./upgrade";
 
-/** What is kept in IndexedDB for one collection, by keys that are lists of names. In all tabs one transaction at a time writes. */
+/** A key in IndexedDB: a list of names. Of all tabs, one transaction at a time writes. */
 export type Key = [kind: string, ...rest: string[]];
 
 export interface Access {
@@ -14,22 +14,22 @@ export interface Access {
   drop(key: Key): void;
 }
 
-/** What a device remembers from answer to answer, by ["state", name]: in an object store of its own. */
+/** A stored state, by ["state", name], in an object store of its own. */
 export interface StateRow {
-  /** What the state goes on under; under another the device begins anew. */
+  /** The stream that the state belongs to; for another stream the device draws a new state. */
   stream: string;
   state: State | StudyState;
-  /** Whether the server has heard that the device takes part, and the id of the report that is to tell it. */
+  /** Whether the server has accepted the enrolment, and the id of the report that carries it. */
   told: boolean;
   enrolment: Bytes | null;
 }
 
-/** What is kept of a run of a study. */
+/** The state of a run of a study. */
 export interface StudyState {
-  /** The values that the whole run is about, and the domains that they are of. */
+  /** The values frozen for the whole run, and the ids of their domains. */
   codes: (Code | null)[];
   domains: string[];
-  /** What the run's asks may still declare, and the last round that was answered. */
+  /** The epsilon that later rounds may still declare, in units, and the last round that was answered. */
   left: bigint;
   round: number;
   /** Until when it was paid for. */

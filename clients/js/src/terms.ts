@@ -1,13 +1,13 @@
 import { check } from "./errors";
 import { UNITS_PER_EPSILON } from "./exact";
 import type { Promised } from "./promises";
-import { type Json, type Spec, exactly, integer } from "./spec";
+import { type Json, type Spec, exactly, integer, wholeNumber } from "./spec";
 
-/** A question as a device knows it (`collection/terms.py`): signed, so that nothing is derived here, and no kind is known. */
+/** What a device knows of a question (`collection/terms.py`). All of it is signed; no kind of question is known here. */
 export interface Terms {
-  /** What it reads; all of it is frozen together. */
+  /** The fields that it reads. They are frozen together. */
   fields: string[];
-  /** What an answer is about: what was recorded in the step, what was last recorded, or what was so when a study began. */
+  /** Which value an answer is about: the one recorded in the step, the last one recorded, or the one when the study began. */
   frozen: "step" | "last" | "study";
   /** Patterns of the views that an ask may name. */
   views: Json[];
@@ -45,19 +45,17 @@ const nonEmpty = (field: string, value: unknown): Json[] => {
   return items;
 };
 
-const number = (spec: Spec, field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
-
 const unitsOf = (field: string, value: unknown, low = 0) => integer(field, value, low, 10n ** 24n);
 
 function readPromise(spec: Spec, question: string | null): Promised {
-  const steps = number(spec, "steps", 0, 1e9);
+  const steps = wholeNumber(spec, "steps", 0, 1e9);
   const grid = steps ? 1 : 0;
-  const [interval, origin] = [1000 * number(spec, "interval", grid, grid * 2 ** 40), 1000 * number(spec, "origin", 0, grid * 2 ** 40)];
+  const [interval, origin] = [1000 * wholeNumber(spec, "interval", grid, grid * 2 ** 40), 1000 * wholeNumber(spec, "origin", 0, grid * 2 ** 40)];
   check(Number.isSafeInteger(steps * interval), "steps", "a stretch of time that can be counted");
   return { question, limit: unitsOf("limit", spec.limit), steps, interval, origin, parts: {} };
 }
 
-/** What is promised of the whole collection: the parts of the accounts are never more than all of it. */
+/** The promises of the whole collection. The parts of the accounts are at most the limit together. */
 export function readPromises(spec: Spec): Promised[] {
   return list("promises", spec.promises).map((promiseSpec) => {
     const promise = readPromise(exactly("promise", promiseSpec, "interval limit origin parts steps"), null);
@@ -73,7 +71,7 @@ export function readPromises(spec: Spec): Promised[] {
 function readStudy(spec: Json | undefined, rounds: number): Terms["study"] {
   if (spec === null) return null;
   const schedule = exactly("study", spec, "every round_seconds start");
-  const seconds = (field: string, low: number) => 1000 * number(schedule, field, low, 2 ** 40);
+  const seconds = (field: string, low: number) => 1000 * wholeNumber(schedule, field, low, 2 ** 40);
   const study = { start: seconds("start", 0), round: seconds("round_seconds", 1), every: seconds("every", 0) };
   check(!study.every || study.every >= rounds * study.round, "every", "0, or at least the length of a run");
   return study;
@@ -88,7 +86,7 @@ function readPattern(pattern: Json): Json {
     const range = typeof from === "number" && typeof to === "number" && from <= to;
     check(range, "views", "a range from a number to one that is not smaller");
   }
-  if (names === "most" || names === "each most") number(pattern as Spec, "most", 0, 2 ** 24);
+  if (names === "most" || names === "each most") wholeNumber(pattern as Spec, "most", 0, 2 ** 24);
   for (const part of Object.values(pattern)) readPattern(part);
   return pattern;
 }
@@ -105,7 +103,7 @@ export function readTerms(spec: Spec): Record<string, Terms> {
     const own = `memo:${fields}:${mechanisms}`;
     check(account === "asks" ? !MEMOS.includes(state!) : account === own && state, "account", "the question's own");
     for (const field of fields) check(Object.hasOwn(spec.fields as Spec, field), "fields", "the collection's");
-    const rounds = number(question, "rounds", 1, 1024);
+    const rounds = wholeNumber(question, "rounds", 1, 1024);
     const study = readStudy(question.study, rounds);
     check(study ? frozen === "study" && !state : frozen === "step" || frozen === "last", "frozen", "step, last, or study for studies");
     terms[name] = {
@@ -118,14 +116,14 @@ export function readTerms(spec: Spec): Record<string, Terms> {
         return { mechanism: mechanism as string, units: list("units", units).map((count) => unitsOf("units", count, 1)) };
       }),
       rounds,
-      parts: number(question, "parts", 1, 1024),
+      parts: wholeNumber(question, "parts", 1, 1024),
       account: account!,
       state: state!,
       limit: unitsOf("limit", question.limit, 1),
       promises: nonEmpty("promises", question.promises).map((promise) =>
         readPromise(exactly("promise", promise, "interval limit origin steps"), name),
       ),
-      reportBytes: number(question, "report_bytes", 1, 2 ** 24),
+      reportBytes: wholeNumber(question, "report_bytes", 1, 2 ** 24),
       study,
     } as Terms;
   }

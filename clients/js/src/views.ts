@@ -4,14 +4,14 @@ import type { Code } from "./fields";
 import { prefixCode } from "./prefix";
 import { readAxis } from "./joint";
 import type { Random } from "./random";
-import { type Spec, exactly, integer } from "./spec";
+import { type Spec, exactly, isAscending, wholeNumber } from "./spec";
 import type { Pairs } from "./ternary";
 
-/** What of a value a question looks at. */
+/** A function from the recorded codes to the input of a mechanism. */
 export interface View {
-  /** What a mechanism of a family may read to fit it: so many codes, sets of them, numbers of a range; empty where none can. */
+  /** What a mechanism of a family must read to fit the view, one of these: a number of codes, sets, a range. Empty: none fits. */
   gives: string[];
-  /** What is seen of a code, or of several by field; a view that rounds numbers does so with 4 random bytes each. */
+  /** Apply the view to a code, or to several by field. A view that rounds numbers draws 4 random bytes for each. */
   see(code: Code | Record<string, Code | null>, random?: Random): unknown;
 }
 
@@ -26,8 +26,6 @@ const range = (spec: Spec): [low: number, high: number] => {
   return [low, high];
 };
 
-const whole = (spec: Spec, field: string, low: number, high: number) => Number(integer(field, spec[field], low, high));
-
 const number = (code: unknown, otherwise: number): number =>
   typeof code === "number" && !Number.isNaN(code) ? code : otherwise;
 
@@ -35,21 +33,19 @@ const list = (code: unknown): unknown[] => (Array.isArray(code) ? code : []);
 
 const clip = (code: unknown, low: number, high: number) => Math.min(Math.max(number(code, low), low), high);
 
-/** Lists of numbers that rise, each after the one before: where two first differ, or where the shorter ends. */
+/** Whether a list of numbers comes after another in lexicographic order; a list comes after its own beginnings. */
 const after = (before: number[], next: number[]): boolean => {
   const at = next.findIndex((code, place) => code !== before[place]);
   return at >= 0 && (at >= before.length || next[at]! > before[at]!);
 };
 
-/** What reads codes from 0 to size - 1: a mechanism over so many codes, or over just the bits that they need. */
+/** The names of what reads codes from 0 to size - 1: that many codes, or the bits that they need. */
 const codesOf = (size: number): string[] => [`${size}`, `${Math.max(size - 1, 1).toString(2).length} bits`];
 
-/** Candidate itemsets (`protocols/subsets.py`), and what is told of the numbers of those that a set contains. */
+/** A view of candidate itemsets (`protocols/subsets.py`); `tell` makes the input of the numbers of those that a set contains. */
 const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within: number[]) => unknown): View => {
   const sets = list(spec.sets) as number[][];
-  const rises = (codes: unknown[]) =>
-    codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
-  const right = sets.every((codes) => Array.isArray(codes) && codes.length > 0 && codes.length <= 64 && rises(codes));
+  const right = sets.every((codes) => isAscending(codes) && codes.length > 0 && codes.length <= 64);
   check(right && sets.length > 0 && sets.length <= 65536, "sets", "lists of different codes, in order");
   check(sets.every((codes, at) => !at || after(sets[at - 1]!, codes)), "sets", "different itemsets, in order");
   const within = (held: Set<unknown>) => [...sets.keys()].filter((number) => sets[number]!.every((code) => held.has(code)));
@@ -57,8 +53,8 @@ const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within
 };
 
 /**
- * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how they look. Total: no number at
- * all counts as the lower end or the first cell, never as an error or as silence, which would tell something.
+ * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how each is
+ * read. Every value has a result: no number counts as the lower end or the first cell. An error or silence would reveal it.
  */
 const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   whole: ["kind", () => ({ gives: [], see: (code) => code })],
@@ -66,7 +62,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   size: [
     "kind most",
     (spec) => {
-      const most = whole(spec, "most", 0, 2 ** 32);
+      const most = wholeNumber(spec, "most", 0, 2 ** 32);
       return { gives: [], see: (code) => Math.min(list(code).length, most) };
     },
   ],
@@ -80,7 +76,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   binned: [
     "cells factor first kind",
     (spec) => {
-      const [first, factor, cells] = [finite("first", spec.first), finite("factor", spec.factor), whole(spec, "cells", 2, 65536)];
+      const [first, factor, cells] = [finite("first", spec.first), finite("factor", spec.factor), wholeNumber(spec, "cells", 2, 65536)];
       check(first > 0 && factor > 1, "view", "borders that grow");
       return {
         gives: [...codesOf(cells), `0 to ${cells - 1}`],
@@ -97,16 +93,15 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
     "codes kind",
     (spec) => {
       const codes = list(spec.codes);
-      const rises = codes.every((code, at) => Number.isSafeInteger(code) && (code as number) > (at ? (codes[at - 1] as number) : -1));
-      check(codes.length && rises, "codes", "different integers of at least 0, in order");
-      return { gives: codesOf(codes.length + 1), see: (code) => (codes.includes(code) ? codes.indexOf(code) : codes.length) };
+      check(codes.length && isAscending(codes), "codes", "different integers of at least 0, in order");
+      return { gives: codesOf(codes.length + 1), see: (code) => (codes.includes(code as number) ? codes.indexOf(code as number) : codes.length) };
     },
   ],
   held: [
     "high keys kind low",
     (spec) => {
       const [low, high] = range(spec);
-      const keys = whole(spec, "keys", 1, 65536);
+      const keys = wholeNumber(spec, "keys", 1, 65536);
       const scaled = (value: number) => clip(((clip(value, low, high) - low) / (high - low)) * 2 - 1, -1, 1);
       return {
         gives: [],
@@ -117,7 +112,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   members: [
     "items kind",
     (spec) => {
-      const items = whole(spec, "items", 1, 2 ** 24);
+      const items = wholeNumber(spec, "items", 1, 2 ** 24);
       return { gives: [], see: (code) => Array.from({ length: items }, (_, item) => Number(list(code).includes(item))) };
     },
   ],
@@ -159,8 +154,8 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
   prefix: [
     "bits kind of",
     (spec) => {
-      const of = whole(spec, "of", 1, 4096);
-      const bits = whole(spec, "bits", 1, of);
+      const of = wholeNumber(spec, "of", 1, 4096);
+      const bits = wholeNumber(spec, "bits", 1, of);
       return { gives: [], see: (code) => prefixCode(code, bits, of) };
     },
   ],

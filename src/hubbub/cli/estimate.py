@@ -1,4 +1,4 @@
-"""`hubbub estimate`: what a private collection of a column would have seen."""
+"""`hubbub estimate`: what a private collection of a column would have estimated."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def estimate(
     seed: FreshSeed = None,
     as_json: AsJson = False,
 ) -> None:
-    """What would a private collection of this column have seen?
+    """What would a private collection of this column have estimated?
 
-    Each row is a person, randomised as on their device. The truth is shown beside: whoever has the file has it.
+    Each row is a person, whose value is randomised as on their device. The truth is shown beside the estimate, because
+    whoever has the file knows it.
     """
     from hubbub.cli import beside
     from hubbub.cli.names import named
@@ -54,17 +55,17 @@ def estimate(
     chosen = _oracle(mechanism)
     use = None if purpose is None else cast("Purpose", named("for", purpose, ("single", "frequent", "set")))
     with progress(str(column)) as follow:
-        seen = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
-    threshold = seen.mechanism.threshold(seen.n)
-    shown = beside.rows(seen.estimate, seen.truth, threshold)
-    fixed = None if use is None else consistent(seen.estimate, for_=use)
+        result = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
+    threshold = result.mechanism.threshold(result.n)
+    shown = beside.rows(result.estimate, result.truth, threshold)
+    fixed = None if use is None else consistent(result.estimate, for_=use)
     if plot is not None:
-        title = f"{seen.column}: {seen.n:,} reports through {type(seen.mechanism).__name__}, epsilon {epsilon:g}"
+        title = f"{result.column}: {result.n:,} reports through {type(result.mechanism).__name__}, epsilon {epsilon:g}"
         top = shown[:_MOST]
         save_plot(beside.figure(top, [row.value for row in top], threshold, title), plot)
     if as_json:
-        return emit(_answer(seen, shown, fixed, use, threshold))
-    page().print(_table(seen, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")
+        return emit(_answer(result, shown, fixed, use, threshold))
+    page().print(_table(result, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")
     return None
 
 
@@ -79,44 +80,44 @@ def _oracle(name: str) -> str | None:
     return None if chosen == ADAPTIVE else chosen
 
 
-def _consistent(seen: ColumnResult, fixed: Estimate | None) -> dict[str, float | None]:
+def _consistent(result: ColumnResult, fixed: Estimate | None) -> dict[str, float | None]:
     if fixed is None:
-        return dict.fromkeys(seen.labels)
-    return dict(zip(seen.labels, fixed.value.tolist(), strict=True))
+        return dict.fromkeys(result.labels)
+    return dict(zip(result.labels, fixed.value.tolist(), strict=True))
 
 
 def _answer(
-    seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None, purpose: str | None, threshold: float
+    result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None, purpose: str | None, threshold: float
 ) -> dict[str, Any]:
-    share = _consistent(seen, fixed)
+    share = _consistent(result, fixed)
     return {
-        "column": seen.column,
-        "n": seen.n,
-        "missing": seen.missing,
-        "domain": len(seen.labels),
-        "mechanism": type(seen.mechanism).__name__,
-        "epsilon": seen.mechanism.epsilon,
-        "effective_epsilon": seen.mechanism.effective_epsilon,
-        "spec_id": seen.mechanism.spec_id,
-        "bias": seen.estimate.bias,
+        "column": result.column,
+        "n": result.n,
+        "missing": result.missing,
+        "domain": len(result.labels),
+        "mechanism": type(result.mechanism).__name__,
+        "epsilon": result.mechanism.epsilon,
+        "effective_epsilon": result.mechanism.effective_epsilon,
+        "spec_id": result.mechanism.spec_id,
+        "bias": result.estimate.bias,
         "for": purpose,
         "threshold": threshold,
         "rows": [{**row._asdict(), "consistent": share[row.value]} for row in shown],
     }
 
 
-def _table(seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) -> Table:
+def _table(result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) -> Table:
     from rich.markup import escape
 
     from hubbub.cli.bars import painted
     from hubbub.cli.output import percent, shorten
     from hubbub.cli.tables import plain_table
 
-    name = type(seen.mechanism).__name__
-    title = f"{escape(seen.column)}: {seen.n:,} reports through {name}, epsilon {seen.mechanism.epsilon:g}\n"
+    name = type(result.mechanism).__name__
+    title = f"{escape(result.column)}: {result.n:,} reports through {name}, epsilon {result.mechanism.epsilon:g}\n"
     extra = [] if fixed is None else ["consistent"]
     table = plain_table("value", "truth", "estimate", "95% interval", *extra, "", left=[""], title=title)
-    share = _consistent(seen, fixed)
+    share = _consistent(result, fixed)
     width = _BAR if fixed is None else _BAR - 4
     most = max(max(row.estimate, row.truth) for row in shown)
     for row in shown:
@@ -135,10 +136,10 @@ def _table(seen: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) ->
 def _remarks(shown: list[ShareRow], threshold: float) -> str:
     from hubbub.cli.output import percent
 
-    heard = sum(row.significant for row in shown)
+    significant = sum(row.significant for row in shown)
     more = f"{len(shown) - _MOST:,} more values are not shown. " if len(shown) > _MOST else ""
-    dim = "; the others are dim" if heard < len(shown) else ""
+    dim = "; the others are dim" if significant < len(shown) else ""
     return (
-        f"\n{more}{heard:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes in one "
-        f"run of twenty{dim}. The diamond is the truth, which a real collection does not know."
+        f"\n{more}{significant:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes "
+        f"in one run of twenty{dim}. The diamond is the truth, which a real collection does not know."
     )

@@ -174,7 +174,7 @@ def plan(
         return plan_sums(of=of, **setting) if of in QUERIES else plan_numbers(goal=of, **setting)
     check_plot(plot)
     assert domain is not None
-    made = make(
+    comparison = make(
         domain=domain,
         n=n,
         epsilon=epsilon,
@@ -184,51 +184,51 @@ def plan(
         most_shift=most_shift,
     )
     if plot is not None:
-        save_plot(made.plot().figure, plot)
+        save_plot(comparison.plot().figure, plot)
     if as_json:
-        asked = {"domain": domain, "n": made.n, "epsilon": made.epsilon, "forged": part}
-        return emit([{**row.to_dict(), **asked} for row in made.rows])
-    page().print(_table(made, domain), f"\n{made.why}\n\n{_forged(made)}")
-    for warning in made.warnings:
+        used = {"domain": domain, "n": comparison.n, "epsilon": comparison.epsilon, "forged": part}
+        return emit([{**row.to_dict(), **used} for row in comparison.rows])
+    page().print(_table(comparison, domain), f"\n{comparison.why}\n\n{_forged(comparison)}")
+    for warning in comparison.warnings:
         page().print(f"Warning: {warning}", style="yellow")
     return None
 
 
-def _forged(made: Plan) -> str:
+def _forged(comparison: Plan) -> str:
     from hubbub.privacy.poisoning import part_text
 
-    part = part_text(made.request.forged)
+    part = part_text(comparison.request.forged)
     return f"{part} forged: how far a share can be moved if {part} of all reports are forged."
 
 
-def _table(made: Plan, domain: int) -> Table:
+def _table(comparison: Plan, domain: int) -> Table:
     """The rows, in 80 columns: shares in percent, work in operations a report."""
     from hubbub.cli.tables import plain_table
     from hubbub.privacy.poisoning import part_text
 
-    title = f"{domain:,} values, {made.n:,} reports, epsilon {made.epsilon:.4g}\n"
-    forged = f"{part_text(made.request.forged)} forged"
+    title = f"{domain:,} values, {comparison.n:,} reports, epsilon {comparison.epsilon:.4g}\n"
+    forged = f"{part_text(comparison.request.forged)} forged"
     headings = ("mechanism", "stderr", "detectable", forged, "bytes", "server", "")
     table = plain_table(*headings, left=[""], title=title)
-    for row in made.rows:
+    for row in comparison.rows:
         numbers = ["-" if share is None else f"{100 * share:.3g}%" for share in (row.stderr, row.detectable, row.shift)]
         size, work = ("-" if number is None else f"{number:,.4g}" for number in (row.bytes, row.server))
-        note = _note(row, made)
+        note = _note(row, comparison)
         style = "bold green" if row.picked else None if note[0].isdigit() or note[0] in "+-" else "dim"
         table.add_row(row.mechanism, *numbers, size, work, note, style=style)
     return table
 
 
-def _note(row: Prediction, made: Plan) -> str:
+def _note(row: Prediction, comparison: Plan) -> str:
     if row.picked:
         return "picked"
     if row.stderr is None:
         return "refused" if row.bytes is None else "no formula"
     if row.bias != "none":
         return "heuristic"
-    if not made.request.fits(row.bytes):
+    if not comparison.request.fits(row.bytes):
         return "too large"
-    if not made.request.tolerates(row.shift):
+    if not comparison.request.tolerates(row.shift):
         return "moved far"
-    more = row.stderr / made.stderr - 1
+    more = row.stderr / comparison.stderr - 1
     return f"{100 * more:+.0f}%" if more < 1 else f"{1 + more:.2g} times"

@@ -62,8 +62,8 @@ def layout(
     columns = max(min(width - GUTTER, _LONGEST), 8)
     lines = [Text.assemble(("hubbub watch", "bold"), f"  {head}"), Text(shorten(about, width), FAINT)]
     # Below it stand the prompt and, once it is over, the summary and the plot's name.
-    kept = 2 + sum(math.ceil(len(line) / width) for line in below) if below else 1
-    lines += chart(run, max(height - _AROUND - len(facts) - kept, 3), columns)
+    reserved = 2 + sum(math.ceil(len(line) / width) for line in below) if below else 1
+    lines += chart(run, max(height - _AROUND - len(facts) - reserved, 3), columns)
     lines += [Text(), *facts]
     for line in lines:
         line.truncate(width, overflow="ellipsis")

@@ -25,13 +25,39 @@ from hubbub.core.spec import canonical
 from hubbub.privacy.budget import Budget, Window
 from hubbub.privacy.device_clock import TICKS, Observation
 from hubbub.privacy.ledger_file import LedgerUnavailable
-from hubbub.privacy.ledger_migrations import Grid, grid_of, last_tick
 from hubbub.privacy.ledger_store import ANY, TABLES
 from hubbub.privacy.promise import Promise
 
 __all__ = ["from_3"]
 
 _OLD = ("versions", "recorded", "enrolled", "memos", "following", "asks", "queue", "cover")
+
+
+class Grid(NamedTuple):
+    """The steps of a ledger file: step t begins at origin + t interval."""
+
+    interval: int
+    origin: int
+
+
+def _grid_of(clock: dict[str, Any]) -> Grid:
+    """The grid of a clock, as the terms of a ledger have it.
+
+    Example:
+        >>> _grid_of({"clock": "step"}), _grid_of({"clock": "device", "interval": 60, "origin": 5})
+        (Grid(interval=1, origin=0), Grid(interval=60, origin=5))
+    """
+    return Grid(int(clock.get("interval", 1)), int(clock.get("origin", 0)))
+
+
+def _last_tick(grid: Grid, step: int) -> int:
+    """The last moment of a step: where only the step of a debit is known, the debit is dated there.
+
+    Example:
+        >>> _last_tick(Grid(interval=60, origin=5), 1)
+        124
+    """
+    return grid.origin + (step + 1) * grid.interval - 1
 
 
 class OldLedger(NamedTuple):
@@ -99,7 +125,7 @@ def _read(path: Path) -> OldLedger:
             ((lifetime, latest, *reading),) = database.execute(account)
             return OldLedger(
                 Budget.from_spec(terms["budget"]),
-                grid_of(terms["clock"]),
+                _grid_of(terms["clock"]),
                 int(lifetime),
                 latest,
                 None if reading[0] is None else Observation(*reading),
@@ -178,13 +204,13 @@ def _carry_spending(
         trusted_at = {step: trusted - (reading.trusted - at if reading else 0) for step, _, at in ledger.debits}
         if kind == "asks":
             for step, spent, _ in ledger.debits:
-                debit(ASKS, ANY, spent, last_tick(ledger.grid, step), trusted_at[step])
+                debit(ASKS, ANY, spent, _last_tick(ledger.grid, step), trusted_at[step])
             total(ASKS, ANY, ledger.lifetime)
             continue
         for name, step, spent, _ in ledger.entries:
             account, question = _memo_scope(name, collection)
             if step in trusted_at:
-                debit(account, question, spent, last_tick(ledger.grid, step), trusted_at[step])
+                debit(account, question, spent, _last_tick(ledger.grid, step), trusted_at[step])
             total(account, question, spent)
         total(ANY, ANY, ledger.lifetime - sum(entry[2] for entry in ledger.entries))
     with_ledger = {version for _, version in ledgers}

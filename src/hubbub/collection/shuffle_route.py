@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue, check_integer
-from hubbub.core.spec import Json, integer, spec_id
+from hubbub.core.spec import Json, check_fields, integer, spec_id
 
 if TYPE_CHECKING:
     from hubbub.protocols.ask import Ask
@@ -129,12 +128,12 @@ class ShuffleRoute:
     @staticmethod
     def from_spec(spec: Any) -> ShuffleRoute:
         """Read a route back; every field must be there, and no other."""
-        _exactly("shuffle", spec, {part.name for part in fields(ShuffleRoute)})
+        check_fields("shuffle", spec, {part.name for part in fields(ShuffleRoute)})
         shuffler_specs = spec["shufflers"]
         if not isinstance(shuffler_specs, list | tuple):
             raise InvalidValue("shufflers", shuffler_specs, "a list of tables")
         for shuffler in shuffler_specs:
-            _exactly("shufflers", shuffler, {part.name for part in fields(RouteShuffler)})
+            check_fields("shufflers", shuffler, {part.name for part in fields(RouteShuffler)})
         numbers = {name: integer(name, spec[name]) for name in ("least", "fakes")}
         shufflers = tuple(RouteShuffler(**shuffler) for shuffler in shuffler_specs)
         return ShuffleRoute(shufflers=shufflers, collector_key=spec["collector_key"], delta=spec["delta"], **numbers)
@@ -196,8 +195,3 @@ def check_key(name: str, value: object) -> None:
     """
     if not isinstance(value, str) or len(value) != 64 or not set(value) <= _HEX:
         raise InvalidValue(name, value, "64 hexadecimal digits")
-
-
-def _exactly(name: str, spec: Any, expected: set[str]) -> None:
-    if not isinstance(spec, Mapping) or set(spec) != expected:
-        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")

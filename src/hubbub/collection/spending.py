@@ -48,7 +48,9 @@ class Cost(NamedTuple):
         return self.each
 
     def of(self, steps: int) -> int:
-        """The most in `steps` consecutive steps from the beginning of a horizon; of a memo, while its value stays.
+        """The most in `steps` consecutive steps.
+
+        Of a memo: while its value stays. Of changes: from the beginning of a horizon.
 
         Example:
             >>> Cost(each=10, per=5).of(11), Cost(each=10, per=0, most=80).of(11)

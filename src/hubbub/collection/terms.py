@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json, integer
+from hubbub.core.spec import Json, check_fields, integer
 from hubbub.privacy.budget import MOST_UNITS
 from hubbub.privacy.promise import Promise, of_question
 
@@ -46,7 +46,7 @@ class Family(NamedTuple):
             >>> Family.from_spec({"mechanism": "OUE", "units": [10, "20"]})
             Family(mechanism='OUE', units=(10, 20))
         """
-        _exactly("families", spec, {"mechanism", "units"})
+        check_fields("families", spec, {"mechanism", "units"})
         units = tuple(_integer("units", unit, 1, MOST_UNITS) for unit in _list("units", spec["units"]))
         if not units or list(units) != sorted(set(units)):
             raise InvalidValue("units", list(units), "at least one, ascending")
@@ -77,7 +77,7 @@ class Study(NamedTuple):
                 ...
             hubbub.core.errors.InvalidValue: every: got 100; allowed: 0, or at least the 120 seconds of a run
         """
-        _exactly("study", spec, set(Study._fields))
+        check_fields("study", spec, set(Study._fields))
         study = Study(
             _integer("start", spec["start"], 0, _MOST_TIME),
             _integer("round_seconds", spec["round_seconds"], 1, _MOST_TIME),
@@ -161,7 +161,7 @@ class Terms:
     @staticmethod
     def from_spec(spec: Any, question: str) -> Terms:
         """Read terms back; they must have exactly these fields. Which asks they allow is decided by `admits`."""
-        _exactly("terms", spec, {part.name for part in fields(Terms)})
+        check_fields("terms", spec, {part.name for part in fields(Terms)})
         frozen, state = spec["frozen"], spec["state"]
         if frozen not in get_args(Frozen):
             raise InvalidValue("frozen", frozen, f"one of {', '.join(get_args(Frozen))}")
@@ -209,11 +209,6 @@ def memo_account(field: str, spec_id: str) -> str:
         'memo:home:94a6cc75375060baaad23a40ff0b42d0'
     """
     return f"memo:{field}:{spec_id}"
-
-
-def _exactly(name: str, spec: Any, expected: set[str]) -> None:
-    if not isinstance(spec, Mapping) or set(spec) != expected:
-        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")
 
 
 def _list(name: str, value: Any) -> list[Any]:

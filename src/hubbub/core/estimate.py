@@ -46,8 +46,7 @@ class Estimate:
         The second moments as functions of the shares, where the mechanism declares them: `linear` needs the covariance
         of two values.
     spread
-        For a mean, or each of several: the variance of the values among the people, where the reports allow to estimate
-        it.
+        For a mean, or each of several: the variance of the values among the people, where reports give an estimate.
     bounds
         The smallest and the largest possible value, where they are known; for shares 0 and 1. See `possible`.
     centre

@@ -70,6 +70,19 @@ def integer(name: str, value: object) -> int:
     return value
 
 
+def check_fields(name: str, spec: object, expected: set[str]) -> None:
+    """Refuse a spec that is not a JSON object with exactly these keys.
+
+    Example:
+        >>> check_fields("window", {"limit": 1}, {"limit", "steps"})
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: window: got {'limit': 1}; allowed: exactly the fields limit, steps
+    """
+    if not isinstance(spec, Mapping) or set(spec) != expected:
+        raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")
+
+
 def added(first: str, default: str | None = None) -> Any:
     """A dataclass field that was added after specs were stored: a spec without it means `first`, so that ids stay.
 

@@ -1,4 +1,4 @@
-"""Which counter for which queries: the hierarchy and the factorisation, on paper and measured."""
+"""Compares the two counters, the hierarchy and the factorisation, by formula and by simulation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def choose_counter(
     queries
         "prefixes" asks for running sums, "ranges" for sums between two random positions.
     epsilon, rho
-        What may be spent on a value: one of the two. Guarantees are not mixed.
+        The budget of a value: one of the two.
     rng
         Draws the queries and the noise.
     count, runs
@@ -73,33 +73,33 @@ def choose_counter(
     for field, number in (("epsilon", epsilon), ("rho", rho)):
         if number is not None and not 0 < number < math.inf:
             raise InvalidValue(field, number, "a finite number above 0")
-    asked = _asked(length, queries, count, rng)
+    ranges = _ranges(length, queries, count, rng)
     makers = (_tree_noise, _factorised_noise)
-    found = []
+    choices = []
     for name, make in zip(("hierarchy", "factorisation"), makers, strict=True):
-        on_paper, draw = make(length, asked, epsilon, rho)
-        measured = float(np.mean([_squares(draw(rng), asked) for _ in range(runs)]))
+        on_paper, draw = make(length, ranges, epsilon, rho)
+        measured = float(np.mean([_squares(draw(rng), ranges) for _ in range(runs)]))
         guarantee = f"epsilon {epsilon:g}, pure" if epsilon is not None else f"rho {rho:g}, zCDP"
-        found.append(CounterChoice(name, guarantee, on_paper, measured))
-    return sorted(found, key=lambda choice: choice.on_paper)
+        choices.append(CounterChoice(name, guarantee, on_paper, measured))
+    return sorted(choices, key=lambda choice: choice.on_paper)
 
 
 Draw = Callable[[Random], NDArray[np.float64]]
 """Noise of all running sums, in multiples of theta."""
 
 
-def _asked(length: int, queries: str, count: int, rng: Random) -> NDArray[np.int64]:
+def _ranges(length: int, queries: str, count: int, rng: Random) -> NDArray[np.int64]:
     last = 1 + rng.below(length, count)
     first = np.zeros(count, dtype=np.int64) if queries == "prefixes" else rng.below(length, count)
     return np.stack([np.minimum(first, last - 1), np.maximum(first + 1, last)], axis=1)
 
 
-def _squares(sums: NDArray[np.float64], asked: NDArray[np.int64]) -> float:
+def _squares(sums: NDArray[np.float64], ranges: NDArray[np.int64]) -> float:
     padded = np.concatenate([[0.0], sums])
-    return float(np.mean((padded[asked[:, 1]] - padded[asked[:, 0]]) ** 2))
+    return float(np.mean((padded[ranges[:, 1]] - padded[ranges[:, 0]]) ** 2))
 
 
-def _tree_noise(length: int, asked: NDArray[np.int64], epsilon: float | None, rho: float | None) -> tuple[float, Draw]:
+def _tree_noise(length: int, ranges: NDArray[np.int64], epsilon: float | None, rho: float | None) -> tuple[float, Draw]:
     layers = next(h for h in range(1, 30) if FAN_OUT**h >= length)
     tree = NoiseTree(epsilon=Fraction(epsilon or 1), fan_out=FAN_OUT, layers=layers)
     trees = -(-length // tree.leaves)
@@ -117,12 +117,12 @@ def _tree_noise(length: int, asked: NDArray[np.int64], epsilon: float | None, rh
         noise = np.concatenate([draw(rng) for _ in range(trees)])
         return np.asarray(np.cumsum(noise)[:length] / (cells * FINE))
 
-    on_paper = variance * float(np.mean([tree.row_variance(int(a), int(b)) for a, b in asked]))
+    on_paper = variance * float(np.mean([tree.row_variance(int(a), int(b)) for a, b in ranges]))
     return on_paper, sums
 
 
 def _factorised_noise(
-    length: int, asked: NDArray[np.int64], epsilon: float | None, rho: float | None
+    length: int, ranges: NDArray[np.int64], epsilon: float | None, rho: float | None
 ) -> tuple[float, Draw]:
     counter = FactorisedCounter(rho=rho or 0.5, length=length)
     if epsilon is None:
@@ -145,5 +145,5 @@ def _factorised_noise(
     def sums(rng: Random) -> NDArray[np.float64]:
         return counter.sums_of(noise(rng) / cells)
 
-    on_paper = variance * float(np.mean([counter.squared_weights(int(a), int(b)) for a, b in asked]))
+    on_paper = variance * float(np.mean([counter.squared_weights(int(a), int(b)) for a, b in ranges]))
     return on_paper, sums

@@ -1,4 +1,4 @@
-"""Running sums by the square-root factorisation: the least error for prefix sums, in a handful of numbers of memory."""
+"""Private running sums by the square-root factorisation: a small error for prefix sums, with little memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FactorisedCounter:
     Parameters
     ----------
     rho
-        What may be spent on a value (zCDP); (epsilon, delta) follow by `epsilon`.
+        The budget of a value under zCDP; `epsilon` converts it to (epsilon, delta).
     length
         How many values are summed up.
 
@@ -75,7 +75,7 @@ class FactorisedCounter:
 
     @property
     def memory(self) -> int:
-        """How many numbers a running stream keeps, the noise that is drawn ahead among them.
+        """How many numbers a running stream holds, including the noise that is drawn ahead.
 
         Example:
             >>> FactorisedCounter(rho=1.0, length=1 << 20).memory
@@ -95,14 +95,14 @@ class FactorisedCounter:
 
     @cached_property
     def cells(self) -> int:
-        """Into how many cells theta is divided."""
+        """The number of cells into which theta is divided."""
         cells = _MOST_CELLS
         while cells > 1 and self._deviation(cells) >= MOST_SCALE:
             cells //= 2
         return cells
 
     def squared_sensitivity(self, cells: int) -> int:
-        """The most that a value moves the weighted sums by, squared, in cells: a column's norm, and the rounding.
+        """The squared L2 sensitivity of the weighted sums to one value, in cells, including the rounding.
 
         Example:
             >>> counter = FactorisedCounter(rho=1.0, length=1 << 10)
@@ -124,7 +124,7 @@ class FactorisedCounter:
 
     @property
     def effective_rho(self) -> Fraction:
-        """What is spent on a value, exactly.
+        """The exact cost of a value.
 
         Example:
             >>> counter = FactorisedCounter(rho=0.1, length=100)
@@ -168,17 +168,17 @@ class FactorisedCounter:
         return self.squared_weights(first, last) * (self.sigma / self.cells) ** 2
 
     def squared_weights(self, first: int, last: int) -> float:
-        """How often the variance of a single noise is in that of a range."""
+        """The variance of a range in multiples of the variance of one noise."""
         entries = self._roots[0]
         later, earlier = entries[:last], np.concatenate([np.zeros(last - first), entries[:first]])
         return float(np.sum((later - earlier) ** 2))
 
     def column(self) -> Floats:
-        """By how much a value of theta moves each weighted sum from its own on, in multiples of theta."""
+        """How much a value of theta changes each weighted sum from its position on, in multiples of theta."""
         return self._roots[1]
 
     def sums_of(self, noise: Floats) -> Floats:
-        """What noise on the weighted sums becomes in the running sums.
+        """The noise of the running sums that results from noise on the weighted sums.
 
         Example:
             >>> FactorisedCounter(rho=0.5, length=2).sums_of(np.array([1.0, 0.0])).round(2).tolist()
@@ -188,7 +188,7 @@ class FactorisedCounter:
         return multiply(noise, weights, rates, np.zeros(rates.size))
 
     def spec(self) -> dict[str, Json]:
-        """Its fields: what a state belongs to.
+        """The fields, as JSON.
 
         Example:
             >>> FactorisedCounter(**FactorisedCounter(rho=0.5, length=2).spec()).length
@@ -197,19 +197,19 @@ class FactorisedCounter:
         return asdict(self)
 
     def start(self, theta: float, rng: Random) -> FactorisedStream:
-        """A stream whose values count as at most theta, which does not come from them."""
+        """A stream that clips values at theta, which must not depend on the values."""
         return FactorisedStream(self, theta, rng)
 
 
 class SumsState(NamedTuple):
-    """All that a stream of running sums knows, but for the noise to come.
+    """The state of a stream of running sums, without its future noise.
 
     Parameters
     ----------
     position, total
-        How many values it took, and their sum in cells.
+        The number of values so far, and their sum in cells.
     first, second
-        What the two roots remember, a number for each power.
+        The memory of the two roots, a number for each power.
     """
 
     position: int
@@ -221,17 +221,17 @@ class SumsState(NamedTuple):
 class FactorisedStream(UncopiedStream):
     """Takes values, one or many at a time, and gives private running sums: the same ones either way.
 
-    Each value's noise is drawn when it comes, and at most 64 ahead. A stream that goes on from a `state` draws noise of
-    its own, so that two that go on from the same one share the noise of what was published before, and no other.
+    The noise of a value is drawn when the value comes, at most 64 values ahead. A stream that goes on from a `state`
+    draws fresh noise: two streams from the same state share only the noise of what was published before.
 
     Parameters
     ----------
     counter, theta
-        The settings, and what a value counts as at most.
+        The settings, and the threshold at which values are clipped.
     rng
-        Where the noise comes from.
+        Draws the noise.
     state
-        As `state` gave it; a new stream if None.
+        The `state` of an earlier stream; None begins a new one.
 
     Example:
         >>> counter = FactorisedCounter(rho=2.0, length=4)
@@ -258,20 +258,20 @@ class FactorisedStream(UncopiedStream):
 
     @property
     def position(self) -> int:
-        """How many values the stream took."""
+        """The number of values so far."""
         return self._position
 
     @property
     def state(self) -> SumsState:
-        """All that the stream knows but its noise. It holds sums of true values: keep it secret."""
+        """The state without future noise. It holds sums of true values: keep it secret."""
         return SumsState(self._position, self._sum, tuple(self._first.tolist()), tuple(self._second.tolist()))
 
     def push(self, value: float) -> float:
-        """Take one value; the running sum with it."""
+        """Take one value; returns the running sum that includes it."""
         return float(self.push_many([value])[0])
 
     def push_many(self, values: ArrayLike) -> Floats:
-        """Take values; the running sum after each."""
+        """Take values; returns the running sum after each."""
         self._check_process()
         numbers = self.checked(values)
         cells = self.counter.cells
@@ -284,14 +284,14 @@ class FactorisedStream(UncopiedStream):
         return multiply(noisy.astype(np.float64), weights, rates, self._second) * (self.theta / cells)
 
     def checked(self, values: ArrayLike) -> Floats:
-        """Values that the stream would take, as an array; others are refused by their position."""
+        """The values as an array; an error names the position of the first that is not allowed."""
         numbers = checked_values(values, math.inf, self._position)
         if self._position + numbers.size > self.counter.length:
             raise InvalidValue("values", numbers.size, f"at most {self.counter.length - self._position} more")
         return numbers
 
     def _next_noise(self, count: int) -> NDArray[np.int64]:
-        """Rejection takes as many random bits as it needs: drawn by the block, the noise does not depend on batches."""
+        """The next noises, drawn in blocks of fixed size so that they do not depend on how values are batched."""
         parts, ready = [self._noise], self._noise.size
         while ready < count:
             parts.append(gaussian_cells(_AHEAD, self.counter.sigma, self._rng))

@@ -14,7 +14,7 @@ from hubbub.curator.tops import ToPS
 
 
 def _from_1(run: Run) -> None:
-    """Format 1 had the key of all noise to come, which every copy had too. It is dropped: a new tree begins."""
+    """Format 1 stored the key of all future noise, also in every copy. The key is dropped: a new tree begins."""
     run("ALTER TABLE release ADD COLUMN every INTEGER")
     run("CREATE TABLE unsettled (until INTEGER PRIMARY KEY, key BLOB NOT NULL)")
     ((terms,),) = run("SELECT terms FROM terms")
@@ -48,7 +48,7 @@ class ReleaseFile(StreamFile[ToPSStream]):
     source
         What is released, such as a column's name; a file that was begun for another is refused.
     every, rng
-        As of `StreamFile`.
+        As for `StreamFile`.
 
     Example:
         >>> import tempfile

@@ -75,7 +75,7 @@ def fields_to_bytes(fields: dict[str, Any]) -> bytes:
 
 
 def fields_from_bytes(data: bytes) -> dict[str, Any]:
-    """What `fields_to_bytes` wrote; anything else is refused.
+    """Read the fields that `fields_to_bytes` wrote; anything else is refused.
 
     Example:
         >>> fields_from_bytes(fields_to_bytes({"position": 2})[:-1])

@@ -1,4 +1,4 @@
-"""A published stream in steps: the mean of so many values in a row, with its interval."""
+"""Divides a published stream into steps: the mean of every so many values, with its interval."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 class StepMaker:
-    """Gathers published values, and makes a step of every `every` of them.
+    """Gathers published values, and makes a step of each run of `every` values.
 
     The interval is that of the noise, around the mean of the values as cut at the threshold. Steps of whole blocks have
     no other error. Values that only helped to find a threshold are in no step.

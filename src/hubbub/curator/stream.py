@@ -211,12 +211,12 @@ class ToPSStream(UncopiedStream):
         self._count(values)
         if self._counted < self.tops.period or place % self.tops.block:
             return
-        found = watcher.choose(self._counts, self._rng)
+        fresh_theta = watcher.choose(self._counts, self._rng)
         self._forget_counts()
         if self.tops.follow == "update":
-            if found != theta:
-                self._use(found)
-        elif not theta / _DRIFT <= found <= theta * _DRIFT:
+            if fresh_theta != theta:
+                self._use(fresh_theta)
+        elif not theta / _DRIFT <= fresh_theta <= theta * _DRIFT:
             self._end_tree()
             self._move(theta=0.0)
 

@@ -1,4 +1,4 @@
-"""The file that a curator's stream is resumed from: written before anything is published, by one process at a time."""
+"""The state file of a curator's stream. It is written before anything is published, by one process at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PART = 1 << 18  # values between two moves of the progress bar
 
 
 class StoredStream(Protocol):
-    """What a stream must offer to be kept in a file."""
+    """The interface of a stream that can be kept in a file."""
 
     @property
     def position(self) -> int: ...
@@ -41,25 +41,25 @@ S = TypeVar("S", bound=StoredStream)
 
 
 class Pending(NamedTuple):
-    """What was published last, or was about to be when the process stopped; `first` is the position of its first."""
+    """The values that were published last, or were about to be when the process stopped, and the first's position."""
 
     first: int
     published: Floats
 
 
 class StreamFile(ABC, Generic[S]):
-    """A stream and its state on disk. Whatever is interrupted or copied, no two values meet the same noise.
+    """A stream and its state on disk. After a crash, and in a copy of the file, no noise is used for two values.
 
     Values that come once, from a pipe, are answered through `push_many`: the state after them and the answers are on
     disk before the answers are returned, and those of the last call are in `pending` when the file is opened again.
     The noise is in memory only: every process that opens the file goes on with noise of its own.
-    Values that can be read again, from a file, are answered through `replay`: what is on disk first is how many are
-    answered, a digest of them, and the key of their noise. If the process stops, the next one answers the same values
-    with the same numbers, and refuses others. `settle` deletes the key.
+    Values that can be read again, from a file, are answered through `replay`: first, the number of values, their
+    digest, and the key of their noise are stored. If the process stops, the next one answers the same values with the
+    same numbers, and refuses other values. `settle` deletes the key.
 
-    A state that is older than what was published is refused, by a counter in a second file beside the first (its name
-    ends in `.count`). An older copy of both files is not found. What is released from it is one more release of the
-    values that no noisy sum had yet, with noise of its own.
+    A state that is older than what was published is refused: a second file, whose name ends in `.count`, holds a
+    counter. An older copy of both files is not detected. A stream that goes on from it releases once more, with fresh
+    noise, the values that were not yet part of a noisy sum.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ class StreamFile(ABC, Generic[S]):
     format
         The version of the file.
     every
-        Values a step, where the answers are told in steps: another number would number them otherwise.
+        The number of values in a step, if answers are shown in steps. It cannot change in a file.
     rng
-        Where keys come from; the operating system if left out.
+        Draws the keys; by default from the operating system.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class StreamFile(ABC, Generic[S]):
 
     @abstractmethod
     def _begin(self, rng: Random, state: bytes | None) -> S:
-        """A new stream, or one that goes on from a state, with noise of its own."""
+        """A new stream, or one that goes on from a state with fresh noise."""
 
     @abstractmethod
     def _state_of(self, stream: S) -> bytes:
-        """The stream's state, without noise to come."""
+        """The state of a stream, without its future noise."""
 
     def _load(self, file: CountedFile, every: int | None) -> None:
         columns = "number, state, pending, pending_from, answered, digest, every"
@@ -114,9 +114,9 @@ class StreamFile(ABC, Generic[S]):
         self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
 
     def push_many(self, values: ArrayLike, *, carry: Floats | None = None) -> Floats:
-        """Answer values that come once. What is returned is on disk, as `pending`, until the next call.
+        """Answer values that come once. The answers stay on disk, as `pending`, until the next call.
 
-        `carry` is what was published right before and is still needed: it stays in front of them.
+        `carry` holds values that were published just before and are still needed: they are stored in front.
         """
         if self._unsettled:
             raise InvalidValue("values", "a pipe", "the file whose release was interrupted: it is finished first")
@@ -125,27 +125,27 @@ class StreamFile(ABC, Generic[S]):
         try:
             self._store(published, first, b"", carry)
         except BaseException:
-            self.stream = self._begin(self._rng, before)  # what was not stored may be on disk: other noise
+            self.stream = self._begin(self._rng, before)  # the state may be on disk nonetheless: other noise
             raise
         return published
 
     def replay(self, values: Floats, *, follow: Callable[[int, int], None] | None = None) -> Floats:
-        """Answer the values of a file that are not settled. Those that are must be at its beginning, unchanged.
+        """Answer the values of a file that are not settled. The file must begin with the settled ones, unchanged.
 
-        `settle` is called once what is returned has been written. `follow` is told how many of how many are done.
+        Call `settle` once the answers have been written. `follow` is called with the numbers of values done and in all.
         """
         position = self.stream.position
         most = max(position, self._answered)
         if self._digest and (values.size < most or _digest(values[:most]) != self._digest):
-            found = f"only {values.size:,} values" if values.size < most else f"other values among the first {most:,}"
-            raise InvalidValue("values", found, f"the {most:,} values that were released, and after them new ones")
+            fault = f"only {values.size:,} values" if values.size < most else f"other values among the first {most:,}"
+            raise InvalidValue("values", fault, f"the {most:,} values that were released, and after them new ones")
         if position and not self._digest:
             raise InvalidValue("values", "a file", "a pipe: this state was begun with one")
         self.stream.checked(values[position:])
         if values.size > most:
             self._promise(values)
         stream, parts = self.stream, [np.empty(0)]
-        for until, key in self._unsettled:  # the values of each were settled together: none can be exchanged
+        for until, key in self._unsettled:  # values under one key stay together: none can be exchanged
             if stream.position < until:
                 stream = self._begin(Random(seed=key), self._state_of(stream))
             while stream.position < until:
@@ -156,7 +156,10 @@ class StreamFile(ABC, Generic[S]):
         return np.concatenate(parts)
 
     def settle(self, *, carry: Floats | None = None) -> None:
-        """What `replay` returned is written: the next release begins after it. `carry` as of `push_many`."""
+        """Note that the answers of `replay` are written. The next release begins after them.
+
+        `carry` is as for `push_many`.
+        """
         if self._answered > self.stream.position:
             raise InvalidValue("values", "none", "those whose release was interrupted: they are replayed first")
         replayed = bool(self._unsettled)
@@ -165,7 +168,7 @@ class StreamFile(ABC, Generic[S]):
             self.stream = self._begin(self._rng, self._state_of(self.stream))
 
     def _promise(self, values: Floats) -> None:
-        """Write down which values are answered with which noise, before any is."""
+        """Store which values are answered with which noise, before any of them is answered."""
         key, digest = self._rng.bytes(32), _digest(values)
         with self._file.transaction():
             self._file.run("INSERT INTO unsettled VALUES (?, ?)", values.size, key)
@@ -197,12 +200,12 @@ class StreamFile(ABC, Generic[S]):
         self._file.run(f"UPDATE release SET number = ?, {columns}", self._number + 1, *values)  # noqa: S608
 
     def _mark(self) -> None:
-        """Raise the counter, after the state: a state is never older than it unless it was put back."""
+        """Raise the counter, after the state is stored: an older state is one that was put back from a copy."""
         self._number += 1
         self._file.mark(self._number)
 
     def close(self) -> None:
-        """Let other processes have the file."""
+        """Close the file, so that another process can open it."""
         self._file.close()
 
     def __enter__(self) -> Self:

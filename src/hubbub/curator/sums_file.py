@@ -25,11 +25,11 @@ class SumsFile(StreamFile[FactorisedStream]):
     path
         The file; a new one can be read by its owner only. It holds sums of true values.
     counter, theta
-        The settings, and what a value counts as at most; a file that was begun with others is refused.
+        The settings, and the threshold at which values are clipped; a file that was begun with others is refused.
     source
         What is released, such as a column's name; a file that was begun for another is refused.
     rng
-        As of `StreamFile`.
+        As for `StreamFile`.
 
     Example:
         >>> import tempfile
@@ -37,8 +37,8 @@ class SumsFile(StreamFile[FactorisedStream]):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for part in ([4.0] * 300, [2.0] * 700):
         ...         with SumsFile(f"{folder}/state", counter, 10.0) as sums:
-        ...             told = sums.push_many(part)
-        >>> bool(abs(told[-1] - 2600) < 5 * 10 * counter.variance()[-1] ** 0.5)
+        ...             published = sums.push_many(part)
+        >>> bool(abs(published[-1] - 2600) < 5 * 10 * counter.variance()[-1] ** 0.5)
         True
     """
 

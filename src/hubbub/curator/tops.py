@@ -178,7 +178,7 @@ class ToPS:
 
     @property
     def tree_length(self) -> int:
-        """How many values one tree takes. No node spans more: the chunk of r values is `fan_out` such trees."""
+        """The number of values of one tree. The chunk of r values is `fan_out` such trees."""
         return int(self.fan_out ** (self.height - 1))
 
     @property
@@ -187,17 +187,17 @@ class ToPS:
 
     @cached_property
     def tree(self) -> NoiseTree:
-        """What publishes."""
+        """The noise tree that publishes."""
         return NoiseTree(epsilon=self._publish_share, fan_out=self.fan_out, layers=self.layers)
 
     @cached_property
     def search(self) -> ThresholdSearch:
-        """What finds the threshold from values that are not published."""
+        """The search for the threshold, from values that are not published."""
         return self._search(Fraction(self.epsilon))
 
     @cached_property
     def watcher(self) -> ThresholdSearch | None:
-        """What finds a threshold from values that are published too, where `watch` pays for it."""
+        """The search for a new threshold, from values that are also published; None if `watch` is 0."""
         return self._search(Fraction(self.epsilon) * Fraction(self.watch)) if self.watch else None
 
     def _search(self, epsilon: Fraction) -> ThresholdSearch:
@@ -208,7 +208,7 @@ class ToPS:
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """What is spent on a value, exactly: by the search, or by publishing and watching, whichever is more.
+        """The exact cost of a value: that of the search, or that of publishing and watching, whichever is larger.
 
         Example:
             >>> tops = ToPS(epsilon=0.1, bound=1.0, watch=0.2)
@@ -230,7 +230,7 @@ class ToPS:
         return nearest if Fraction(nearest) >= self.exact_epsilon else math.nextafter(nearest, math.inf)
 
     def spec(self) -> dict[str, Json]:
-        """Its fields: what a state belongs to.
+        """The fields, as JSON.
 
         Example:
             >>> ToPS(**ToPS(epsilon=1.0, bound=5.0).spec()).bound
@@ -239,9 +239,9 @@ class ToPS:
         return asdict(self)
 
     def start(self, rng: Random, *, theta: float | None = None) -> ToPSStream:
-        """A stream with nothing in it yet; all its noise comes from a key that `rng` gives, and is kept in memory only.
+        """A new stream. Its noise comes from a key that `rng` draws, and is in memory only.
 
-        With a `theta` that does not come from the values, it publishes from the first one on.
+        With a `theta`, which must not depend on the values, it publishes from the first value on.
 
         Example:
             >>> from hubbub import Random
@@ -254,7 +254,7 @@ class ToPS:
 
 
 def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
-    """How many of the lowest layers to leave out (Eq 7): noise of those that are left, and the bias of a prediction.
+    """The number of lowest layers to prune (Eq 7), which balances noise against the bias of predictions.
 
     Example:
         >>> [best_pruned(epsilon, 16, 5) for epsilon in (0.01, 0.05, 1.0, 100.0)]

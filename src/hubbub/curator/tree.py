@@ -1,4 +1,4 @@
-"""The hierarchy that publishes clipped values: how it is divided, its noise, and the variance of every range."""
+"""The hierarchy that publishes clipped values: its noise, and the variance of every range."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NoiseTree:
     Parameters
     ----------
     epsilon
-        What publishing may spend on a value, divided equally among the layers.
+        The budget of a value, divided equally among the layers.
     fan_out, layers
         Children of a node; layers from the root to the leaves.
 
@@ -54,7 +54,7 @@ class NoiseTree:
 
     @cached_property
     def cells(self) -> int:
-        """Into how many cells the threshold is divided.
+        """The number of cells into which the threshold is divided.
 
         Example:
             >>> NoiseTree(epsilon=1.0).cells, NoiseTree(epsilon=0.01).cells
@@ -72,7 +72,7 @@ class NoiseTree:
 
     @property
     def effective_epsilon(self) -> Fraction:
-        """What publishing a value in the tree spends, exactly.
+        """The exact cost of publishing a value in the tree.
 
         Example:
             >>> NoiseTree(epsilon=0.3, layers=3).effective_epsilon < Fraction(0.3)
@@ -136,7 +136,7 @@ class NoiseTree:
         return share**2 * self._root_variance(self.layers) + rest
 
     def row_variance(self, first: int, last: int) -> float:
-        """As `range_variance`, of leaves of a row of trees, one after the other.
+        """The variance of a range of leaves in a sequence of trees; see `range_variance`.
 
         Example:
             >>> tree = NoiseTree(epsilon=1.0, fan_out=2, layers=2)
@@ -158,7 +158,7 @@ class NoiseTree:
         return total
 
     def _root_variance(self, height: int) -> float:
-        """Of a tree's root, from all that is in the tree."""
+        """The variance of the consistent root of a tree."""
         variance = 1.0
         for _ in range(height - 1):
             variance = 1 / (1 + 1 / (self.fan_out * variance))

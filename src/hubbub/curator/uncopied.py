@@ -15,8 +15,8 @@ class StreamCopied(HubbubError):
 class UncopiedStream:
     """A stream that is neither copied nor stored, and goes on only in the process that began it.
 
-    Two streams with the same noise tell the difference of their values exactly. What can be stored is a stream's
-    `state`, which has no noise to come: whoever goes on from it draws its own.
+    Two streams with the same noise would reveal the difference of their values exactly. The `state` of a stream can be
+    stored: it has no future noise, and a stream that goes on from it draws fresh noise.
 
     Example:
         >>> import copy

@@ -140,7 +140,7 @@ class AnswerCard:
     kind, bias
         "share" or "quantity"; see `hubbub.Estimate`.
     published, spent
-        Whether it has reports of its own or repeats an earlier release; and the part of a window's budget it took.
+        Whether it published a new estimate or carries on an earlier one; and the part of a window's budget it took.
     values
         In the order of their codes.
     withheld

@@ -35,8 +35,8 @@ def path_to(*parts: str, **query: object) -> str:
         >>> path_to("results", "emoji", "a b/c", value=3)
         '/results/emoji/a%20b%2Fc?value=3'
     """
-    asked = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
-    return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{asked}" if asked else "")
+    pairs = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
+    return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{pairs}" if pairs else "")
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Page:
 
     def response(self, status: int = 200, headers: dict[str, str] | None = None, *, public: bool = False) -> Response:
         """The page as an answer; a public one may be kept, and is asked about before it is shown again."""
-        kept = {"Cache-Control": "no-cache"} if public else {}
-        return Response(self.html(), status, {**HEADERS, **kept, **(headers or {})}, "text/html; charset=utf-8")
+        caching = {"Cache-Control": "no-cache"} if public else {}
+        return Response(self.html(), status, {**HEADERS, **caching, **(headers or {})}, "text/html; charset=utf-8")
 
     def html(self) -> str:
         """The page.

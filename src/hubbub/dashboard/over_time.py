@@ -35,7 +35,7 @@ def over_time(
     ]
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
-        legend += " Dots: steps with reports of their own; the steps between them repeat what was known before."
+        legend += " Dots: steps that published a new estimate; the steps between carry on from earlier ones."
     if any(point.alarm for point in points):
         legend += " Shaded: steps in which an alarm was raised."
     return band(
@@ -88,7 +88,7 @@ def at_a_glance(
 
 
 def points_of(collection: Collection, answers: Sequence[AnswerCard], code: int | None) -> list[Point]:
-    """One value of each release. Releases with reports of their own are marked, if some have none."""
+    """One value of each release. Releases that published a new estimate are marked, if some did not."""
     stand_ins = any(not answer.published for answer in answers)
     return [_point(collection, answer, code, mark=stand_ins) for answer in answers]
 

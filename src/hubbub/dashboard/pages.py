@@ -53,13 +53,13 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
     ]
 
 
-def _unless_known(request: Request, made: Response) -> Response:
-    """The page, or only that it is the one that the reader has."""
-    tag = f'"{hashlib.sha256(made.body).hexdigest()[:32]}"'
-    made.headers["ETag"] = tag
+def _unless_known(request: Request, response: Response) -> Response:
+    """The page, or status 304 if the reader already has it."""
+    tag = f'"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+    response.headers["ETag"] = tag
     if tag not in [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]:
-        return made
-    return Response(status_code=304, headers={name: made.headers[name] for name in ("ETag", "Cache-Control")})
+        return response
+    return Response(status_code=304, headers={name: response.headers[name] for name in ("ETag", "Cache-Control")})
 
 
 class _Pages:
@@ -113,8 +113,8 @@ class _Pages:
         name = request.path_params["question"]
         if name not in collection.questions:
             return None
-        asked = request.query_params.get("value", "")
-        wanted = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
+        text = request.query_params.get("value", "")
+        wanted = int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
         query = BoxQuery.read(request.query_params)
         content = question_page(self._reader, collection, name, wanted, ChosenPair.read(request.query_params), query)
         title = collection.questions[name].title or name
@@ -125,10 +125,10 @@ class _Pages:
         if not self._may(request):
             return self._locked()
         collection, name = self._named(request), request.path_params["question"]
-        asked = BoxQuery.read(request.query_params)
-        if collection is None or name not in collection.questions or asked is None:
+        query = BoxQuery.read(request.query_params)
+        if collection is None or name not in collection.questions or query is None:
             return self._missing()
-        answer = self._reader.query(collection.name, name, asked)
+        answer = self._reader.query(collection.name, name, query)
         if isinstance(answer, str):
             return Response(answer + "\n", 422, HEADERS, "text/plain; charset=utf-8")
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.csv"'}

@@ -213,7 +213,7 @@ def _facts(collection: Collection, answers: Sequence[AnswerCard]) -> Html | None
             ("Came in time", None if answer.lost is None else _came(answer)),
             ("Devices", f"about {count(answer.population)}" if answer.population and not everyone else None),
             ("Stopped early", answer.stopped),
-            ("Made from", None if answer.published or withheld else "earlier reports: this step had none of its own"),
+            ("Made from", None if answer.published or withheld else "earlier estimates, carried on"),
             ("Bias", None if withheld else bias_text(answer.bias, smoothed=answer.smoothed)),
         ]
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.spec import Json, integer
+from hubbub.core.spec import Json, check_fields, integer
 
 MOST_UNITS = 10**18
 """A million epsilon: past any use, and small enough that no sum of debits overflows 63 bits."""
@@ -101,10 +101,10 @@ class Budget:
             >>> Budget.from_spec({"event": None, "window": None, "user": "9007199254740993"}).user
             9007199254740993
         """
-        _exactly("budget", spec, {"event", "window", "user"})
+        check_fields("budget", spec, {"event", "window", "user"})
         event, window, user = spec["event"], spec["window"], spec["user"]
         if window is not None:
-            _exactly("window", window, {"limit", "steps"})
+            check_fields("window", window, {"limit", "steps"})
             window = Window(integer("window limit", window["limit"]), integer("window steps", window["steps"]))
         return cls(
             event=None if event is None else integer("event", event),
@@ -149,11 +149,6 @@ def _pair(window: object) -> tuple[Any, Any]:
     if not isinstance(window, tuple) or len(window) != 2:
         raise InvalidValue("window", window, "(limit, steps)")
     return window[0], window[1]
-
-
-def _exactly(field: str, spec: object, expected: set[str]) -> None:
-    if not isinstance(spec, Mapping) or spec.keys() != expected:
-        raise InvalidValue(field, spec, f"exactly the fields {sorted(expected)}")
 
 
 def _text(units: int) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import duration_text, every, span
+from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
@@ -183,21 +183,22 @@ class ChangesQuestion(StatisticQuestion):
         return "a forger can choose the level that the fewest devices are on, and can send signs without enrolling"
 
     def sentence(self, setting: Setting) -> str:
-        mechanism, lasts = self.mechanism_for(setting), span(self.steps * setting.step_seconds)
+        mechanism, length = self.mechanism_for(setting), duration_text(self.steps * setting.step_seconds)
         levels, step = len(mechanism.lengths), every(setting.step_seconds)
         return (
-            f"For each {lasts} the device picks one of {levels} levels at random, without looking at its value, and "
-            f"reports at the end of each of that level's intervals, at most once {step}. It reports changes, at most "
-            f"{self.changes} of them; a value that changes more often is reported as if it had stayed where it was. "
-            f"If all that happens in one {lasts} is taken as one value, all reports of that {lasts} together are "
-            f"{odds_text(mechanism.effective_epsilon)}. After that the device begins again, and spends as much again."
+            f"Time is divided into periods of {length}. For each period the device picks one of {levels} levels at "
+            "random, without looking at its value, and reports at the end of each of that level's intervals, at most "
+            f"once {step}. It reports changes, at most {self.changes} in a period; a value that changes more often is "
+            "reported as if it had stayed where it was. If everything that happens in a period is taken as one value, "
+            f"all reports of the period together are {odds_text(mechanism.effective_epsilon)}. In the next period the "
+            "device begins again, and spends as much again."
         )
 
     def linked(self, setting: Setting) -> str:
-        levels, lasts = len(self.mechanism_for(setting).lengths), span(self.steps * setting.step_seconds)
+        levels, length = len(self.mechanism_for(setting).lengths), duration_text(self.steps * setting.step_seconds)
         return (
             f"The reports of {setting.name} carry the level that the device picked, one of {levels}, which is the same "
-            f"for a whole {lasts}. It was picked without looking at any value, and reveals none."
+            f"for a whole period of {length}. It was picked without looking at any value, and reveals none."
         )
 
     def findings(self, setting: Setting) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""How parties of a shuffle speak to each other: messages by topic, each awaited by name; one failure ends the run."""
+"""Messages between the parties of a shuffle. Each has a sender and a topic; any failure ends the run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class ShuffleAborted(InvalidValue):
 
 
 class Channel(Protocol):
-    """One party's end: messages go to a party by number, under a topic that is used once."""
+    """The connections of one party. A message goes to a party by its number, under a topic that is used once."""
 
     def send(self, to: int, topic: str, body: bytes) -> None:
         """Send a message; it arrives, or the run is aborted."""
         ...
 
     def expect(self, sender: int, topic: str, most_bytes: int) -> None:
-        """Say that a message is due, and how long it may be: nothing else is taken from a party."""
+        """Announce a message that is due, and its greatest length. Messages that are not announced are not read."""
         ...
 
     def receive(self, sender: int, topic: str) -> bytes:
@@ -35,7 +35,7 @@ class Channel(Protocol):
 
 @dataclass
 class LocalNetwork:
-    """Parties in one process, for tests and simulations; what was said can be read afterwards.
+    """Parties in one process, for tests and simulations, with a transcript of all messages.
 
     Example:
         >>> network = LocalNetwork(2)
@@ -52,11 +52,11 @@ class LocalNetwork:
     _waiting: dict[tuple[int, int, str], queue.Queue[bytes]] = field(default_factory=dict)
 
     def channel(self, me: int) -> Channel:
-        """The end of a party."""
+        """The channel of a party."""
         return _LocalChannel(self, me)
 
     def place(self, sender: int, to: int, topic: str) -> queue.Queue[bytes]:
-        """Where a message waits."""
+        """The queue of a message that was not received yet."""
         return self._waiting.setdefault((sender, to, topic), queue.Queue())
 
 
@@ -85,7 +85,7 @@ class _LocalChannel:
 
 
 def everyone_but(me: int, parties: Sequence[int]) -> list[int]:
-    """The others.
+    """The parties other than this one.
 
     Example:
         >>> everyone_but(1, [0, 1, 2])

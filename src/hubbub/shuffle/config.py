@@ -18,12 +18,12 @@ _KNOWN = (
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleConfig:
-    """Who takes part in a run, which of them this program is, and what it needs.
+    """The parties of a run, the number of this party, and its files and settings.
 
     Parameters
     ----------
     me
-        Which party this is; the server is the last.
+        The number of this party; the server is the last.
     parties
         Shufflers, then the server.
     private_key
@@ -31,15 +31,15 @@ class ShuffleConfig:
     encryption_key
         The server's DGK key: the public one for shufflers, the private one for the server.
     shares
-        Of a shuffler, the file with its shares.
+        For a shuffler: the file with its shares.
     reports
-        Of the server, the file that the reports are written to.
+        For the server: the file that the reports are written to.
     checks
-        Of the server, a file of reports that it sent itself: a result without them is refused.
+        For the server: a file of reports that it sent itself. A result that lacks one of them is refused.
     fakes, least
         How many fake reports are added, and how many real ones a batch must have.
     seconds
-        How long to wait for anybody.
+        How long to wait for another party.
     attempts
         How often a run is begun again after a party was lost.
     processes
@@ -61,62 +61,62 @@ class ShuffleConfig:
 
     @property
     def shufflers(self) -> int:
-        """How many of the parties shuffle."""
+        """The number of shufflers."""
         return len(self.parties) - 1
 
     @staticmethod
     def load(path: Path) -> ShuffleConfig:
         """Read a configuration file; its paths are relative to it."""
         try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
+            settings = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidValue("config", str(path), f"a TOML file: {error}") from None
         home = path.parent
-        for key in given:
+        for key in settings:
             if key not in _KNOWN:
                 raise InvalidValue("config", key, f"one of {', '.join(sorted(_KNOWN))}")
-        parties = tuple(_party(each, home) for each in _list(given, "parties"))
+        parties = tuple(_party(table, home) for table in _list(settings, "parties"))
         if len(parties) < 4:
             raise InvalidValue("parties", len(parties), "at least three shufflers and the server")
-        files = {name: home / _text(given, name) for name in ("shares", "reports", "checks") if name in given}
+        files = {name: home / _text(settings, name) for name in ("shares", "reports", "checks") if name in settings}
         config = ShuffleConfig(
-            me=_integer(given, "me", 0, len(parties) - 1),
+            me=_integer(settings, "me", 0, len(parties) - 1),
             parties=parties,
-            private_key=home / _text(given, "private_key"),
-            encryption_key=home / _text(given, "encryption_key"),
+            private_key=home / _text(settings, "private_key"),
+            encryption_key=home / _text(settings, "encryption_key"),
             **files,
-            fakes=_integer(given, "fakes", 0, 1 << 32, 0),
-            least=_integer(given, "least", 1, 1 << 32, 1),
-            seconds=float(_integer(given, "seconds", 1, 1 << 20, 600)),
-            attempts=_integer(given, "attempts", 1, 1000, 3),
-            processes=_integer(given, "processes", 0, 1024, 0),
+            fakes=_integer(settings, "fakes", 0, 1 << 32, 0),
+            least=_integer(settings, "least", 1, 1 << 32, 1),
+            seconds=float(_integer(settings, "seconds", 1, 1 << 20, 600)),
+            attempts=_integer(settings, "attempts", 1, 1000, 3),
+            processes=_integer(settings, "processes", 0, 1024, 0),
         )
-        wanted = {"reports"} if config.me == config.shufflers else {"shares"}
-        if files.keys() - {"checks"} != wanted or ("checks" in files and "reports" not in wanted):
-            raise InvalidValue("shares", given.get("shares"), "shares for a shuffler, reports for the server")
+        needed = {"reports"} if config.me == config.shufflers else {"shares"}
+        if files.keys() - {"checks"} != needed or ("checks" in files and "reports" not in needed):
+            raise InvalidValue("shares", settings.get("shares"), "shares for a shuffler, reports for the server")
         return config
 
 
-def _party(given: Any, home: Path) -> Party:
-    if not isinstance(given, dict) or set(given) != {"host", "port", "certificate"}:
-        raise InvalidValue("parties", given, "tables of host, port and certificate")
-    return Party(_text(given, "host"), _integer(given, "port", 1, 65535), home / _text(given, "certificate"))
+def _party(table: Any, home: Path) -> Party:
+    if not isinstance(table, dict) or set(table) != {"host", "port", "certificate"}:
+        raise InvalidValue("parties", table, "tables of host, port and certificate")
+    return Party(_text(table, "host"), _integer(table, "port", 1, 65535), home / _text(table, "certificate"))
 
 
-def _list(given: dict[str, Any], name: str) -> list[Any]:
-    if not isinstance(given.get(name), list):
-        raise InvalidValue(name, given.get(name), "a list")
-    return list(given[name])
+def _list(settings: dict[str, Any], name: str) -> list[Any]:
+    if not isinstance(settings.get(name), list):
+        raise InvalidValue(name, settings.get(name), "a list")
+    return list(settings[name])
 
 
-def _text(given: dict[str, Any], name: str) -> str:
-    if not isinstance(given.get(name), str) or not given[name]:
-        raise InvalidValue(name, given.get(name), "a text")
-    return str(given[name])
+def _text(settings: dict[str, Any], name: str) -> str:
+    if not isinstance(settings.get(name), str) or not settings[name]:
+        raise InvalidValue(name, settings.get(name), "a text")
+    return str(settings[name])
 
 
-def _integer(given: dict[str, Any], name: str, low: int, high: int, default: int | None = None) -> int:
-    value = given.get(name, default)
+def _integer(settings: dict[str, Any], name: str, low: int, high: int, default: int | None = None) -> int:
+    value = settings.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidValue(name, value, f"an integer from {low} to {high}")
     return value

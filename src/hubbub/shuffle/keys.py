@@ -14,7 +14,7 @@ _PRIVATE = ("p", "v_p")
 
 
 def write_keys(key: DGKPrivate, private: Path, public: Path) -> None:
-    """Write both halves; a file that is there is left alone, and refused.
+    """Write the private and the public key to new files; an existing file is an error.
 
     Example:
         >>> import tempfile
@@ -24,9 +24,9 @@ def write_keys(key: DGKPrivate, private: Path, public: Path) -> None:
         ...     read_private(home / "private.json") == key, read_public(home / "public.json") == key.public
         (True, True)
     """
-    told = {name: hex(getattr(key.public, name)) for name in _PUBLIC}
-    secret = told | {name: hex(getattr(key, name)) for name in _PRIVATE}
-    for path, content in ((private, secret), (public, told)):
+    public_numbers = {name: hex(getattr(key.public, name)) for name in _PUBLIC}
+    secret = public_numbers | {name: hex(getattr(key, name)) for name in _PRIVATE}
+    for path, content in ((private, secret), (public, public_numbers)):
         if not write_private_file(path, json.dumps(content).encode()):
             raise InvalidValue("key", str(path), "a file that is not there yet")
 
@@ -49,7 +49,7 @@ def read_private(path: Path) -> DGKPrivate:
 
 def _numbers(path: Path, names: tuple[str, ...]) -> dict[str, int]:
     try:
-        given = json.loads(path.read_text(encoding="ascii"))
-        return {name: int(given[name], 16) for name in names}
+        numbers = json.loads(path.read_text(encoding="ascii"))
+        return {name: int(numbers[name], 16) for name in names}
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidValue("key", str(path), f"a file with {', '.join(names)}") from None

@@ -1,4 +1,4 @@
-"""All parties of a run on this machine, for trying it out: certificates, keys, shares and settings in a folder."""
+"""Prepares a trial run with all parties on this machine: certificates, keys, shares and settings in a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def prepare_parties(
 ) -> list[Path]:
     """Write what each party needs to shuffle some reports; returns their configurations, the server's last.
 
-    The shares of devices are made here too, so that whoever has the folder knows everything.
+    The shares of devices are made here too: whoever can read the folder knows all reports.
 
     Example:
         >>> import tempfile
@@ -63,7 +63,7 @@ def prepare_parties(
 
 
 def write_certificate(folder: Path, name: str) -> None:
-    """A key and a certificate that it signs itself, valid for two days: `name.key` and `name.pem`.
+    """Write a key and a self-signed certificate, valid for two days: `name.key` and `name.pem`.
 
     Example:
         >>> import tempfile
@@ -78,12 +78,12 @@ def write_certificate(folder: Path, name: str) -> None:
     from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    named = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
-        .subject_name(named)
-        .issuer_name(named)
+        .subject_name(subject)
+        .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
@@ -92,12 +92,12 @@ def write_certificate(folder: Path, name: str) -> None:
     )
     plain = serialization.NoEncryption()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    (folder / f"{name}.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / f"{name}.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / f"{name}.key").write_bytes(pem)
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of this machine that nobody listens at.
+    """Free ports of this machine.
 
     Example:
         >>> len(set(free_ports(2)))

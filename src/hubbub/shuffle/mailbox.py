@@ -1,4 +1,4 @@
-"""What came from the other parties of a run, by topic: nothing that is not due is taken, and one failure ends it."""
+"""Holds the messages of the other parties of a run. Only announced messages are taken; one failure ends the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hubbub.shuffle.channel import ShuffleAborted
 
 
 class Mailbox:
-    """Messages between the threads that read connections and the one that follows the protocol.
+    """Passes messages from the threads that read connections to the thread that runs the protocol.
 
     Parameters
     ----------
@@ -31,73 +31,73 @@ class Mailbox:
         self._changed = threading.Condition()
         self._due: dict[tuple[int, str], int] = {}
         self._not_due: dict[int, str] = {}
-        self._heard: set[tuple[int, str]] = set()
-        self._came: dict[tuple[int, str], bytes] = {}
+        self._taken: set[tuple[int, str]] = set()
+        self._messages: dict[tuple[int, str], bytes] = {}
         self._failed: dict[int, ShuffleAborted] = {}
         self._left: set[int] = set()
         self._closed = False
 
-    # -- of the protocol --------------------------------------------------------------------------------------
+    # -- for the protocol --------------------------------------------------------------------------------------
 
     def expect(self, sender: int, topic: str, most_bytes: int) -> None:
-        """Say that a message is due, and how long it may be."""
+        """Announce a message that is due, and its greatest length."""
         with self._changed:
             self._due[sender, topic] = most_bytes
             self._changed.notify_all()
 
     def receive(self, sender: int, topic: str) -> bytes:
         """Wait for a message, or fail with the reason."""
-        self.wait(lambda: (sender, topic) in self._came or self.failure(sender) is not None, self._seconds)
+        self.wait(lambda: (sender, topic) in self._messages or self.failure(sender) is not None, self._seconds)
         with self._changed:
-            if (sender, topic) in self._came:
-                return self._came.pop((sender, topic))
+            if (sender, topic) in self._messages:
+                return self._messages.pop((sender, topic))
             failure, other = self.failure(sender), self._not_due.get(sender)
         instead = f"; it sends {other!r}" if other is not None else ""
         raise failure or ShuffleAborted("party", sender, f"an answer to {topic} within {self._seconds:g} s{instead}")
 
     def failure(self, awaited: int) -> ShuffleAborted | None:
-        """Why nothing more is to be expected: who is awaited has gone, or anybody has called the run off."""
+        """Why waiting for a party is in vain: it has left, or some party has aborted the run. None if it is not."""
         called_off = (failure for sender, failure in self._failed.items() if sender not in self._left)
         return self._failed.get(awaited) or next(called_off, None)
 
     def any_failure(self) -> ShuffleAborted | None:
-        """The first reason of anybody, were it only that somebody has gone."""
+        """The first failure of any party, including that a party has left."""
         return next(iter(self._failed.values()), None)
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something is so; whether it is."""
+        """Wait until a condition holds; returns whether it does."""
         with self._changed:
             return self._changed.wait_for(until, seconds)
 
     def close(self) -> None:
-        """Nothing more is taken from anybody."""
+        """Take no more messages."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    # -- of those who read ------------------------------------------------------------------------------------
+    # -- for the readers ------------------------------------------------------------------------------------
 
     def allowed(self, sender: int, topic: str) -> int:
-        """How long a message may be, once it is due: until then its reader waits, and takes nothing more."""
+        """Wait until a message is due; returns its greatest length. Until then its connection is not read."""
         with self._changed:
-            if (sender, topic) in self._heard:
+            if (sender, topic) in self._taken:
                 raise ShuffleAborted("party", sender, f"one message about {topic}; it sent two")
             self._not_due[sender] = topic
             self._changed.wait_for(lambda: (sender, topic) in self._due or self._closed)
             if self._closed:
                 raise ConnectionResetError
             del self._not_due[sender]
-            self._heard.add((sender, topic))
+            self._taken.add((sender, topic))
             return self._due.pop((sender, topic))
 
     def put(self, sender: int, topic: str, body: bytes) -> None:
-        """A message has come."""
+        """Add a message that was read."""
         with self._changed:
-            self._came[sender, topic] = body
+            self._messages[sender, topic] = body
             self._changed.notify_all()
 
     def fail(self, sender: int, error: ShuffleAborted, *, left: bool) -> None:
-        """Nothing more will come from somebody: it has left, or called the run off, or does what is not allowed."""
+        """Note that a party sends no more: it has left, has aborted the run, or broke the rules."""
         with self._changed:
             self._failed[sender] = error
             if left:
@@ -105,10 +105,10 @@ class Mailbox:
             self._changed.notify_all()
 
     def stir(self) -> None:
-        """Let those who wait look again."""
+        """Wake all waiting threads, so that they check their conditions again."""
         with self._changed:
             self._changed.notify_all()
 
     def __len__(self) -> int:
-        """How many messages wait."""
-        return len(self._came)
+        """The number of messages that were not received yet."""
+        return len(self._messages)

@@ -1,13 +1,13 @@
-"""Oblivious shuffle: r parties permute shares, and no half of them knows the permutation.
+"""Oblivious shuffle: r parties permute shares, and no minority of them learns the permutation.
 
-In every round more than half of the parties, the hiders, take over the shares of the others, permute what they have
-by a permutation that only they know, and share it out to all again. There is a round for every set of hiders. Who
-controls less than half of the parties is not in all of them: for one set of hiders all members are honest, and its
-permutation is unknown.
+In every round more than half of the parties, the hiders, take over the shares of the others, permute all shares by a
+permutation that only the hiders know, and share the result out to all parties. There is a round for every set of
+hiders. An adversary who controls less than half of the parties is missing from at least one set: its permutation stays
+unknown.
 
 In the encrypted form (section 9.5.1) one party's shares are encrypted to the server, so that even all shufflers
-together cannot read a report. Who divides encrypted shares keeps one part encrypted, makes it unrecognisable by fresh
-noise, and gives it to a party at random, who goes on with it.
+together cannot read a report. The party that divides encrypted shares keeps one part encrypted, rerandomises it, and
+gives it to a random party, which holds the encrypted shares from then on.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def hider_sets(parties: int) -> list[tuple[int, ...]]:
 def oblivious_shuffle(
     me: int, parties: int, channel: Channel, shares: SecretShares, *, key: DGKPublic | None, rng: Random
 ) -> SecretShares:
-    """Take part in a shuffle with one's shares; returns the shares that one holds afterwards, in the common new order.
+    """Take part in a shuffle; returns the shares that this party holds afterwards, in the common new order.
 
     Parameters
     ----------
     me, parties
-        Which party this is, of how many.
+        The number of this party, and how many there are.
     channel
-        How to reach the others.
+        The connections to the others.
     shares
-        What this party holds: as many as the others.
+        The shares of this party, as many as every other party has.
     key
-        The server's public key, where one party's shares are encrypted.
+        The server's public key, if one party's shares are encrypted.
     rng
-        Draws shares and permutations: a secure one, but in tests.
+        Draws shares and permutations. Secure, except in tests.
 
     Example:
         >>> import threading
@@ -78,11 +78,11 @@ def oblivious_shuffle(
     for number, hiders in enumerate(hider_sets(parties)):
         seekers = [party for party in range(parties) if party not in hiders]
         _expect_round(me, number, hiders, seekers, channel, most_bytes(count, key))
-        held: SecretShares | None = shares
+        own: SecretShares | None = shares
         if me in seekers:
             for hider, part in zip(hiders, shares.divided(len(hiders), rng), strict=True):
                 channel.send(hider, f"{number}.hide", part.to_bytes())
-            held = None
+            own = None
         else:
             for seeker in seekers:
                 shares = shares + _received(channel, seeker, f"{number}.hide", count, key)
@@ -90,19 +90,19 @@ def oblivious_shuffle(
             parts = shares.divided(parties, rng)
             for party in everyone_but(me, range(parties)):
                 channel.send(party, f"{number}.reshare", parts[party].to_bytes())
-            held = parts[me]
+            own = parts[me]
         for hider in everyone_but(me, hiders):
             part = _received(channel, hider, f"{number}.reshare", count, key)
-            held = part if held is None else held + part
-        assert held is not None
-        shares = held
+            own = part if own is None else own + part
+        assert own is not None
+        shares = own
     return shares
 
 
 def _expect_round(
     me: int, number: int, hiders: tuple[int, ...], seekers: list[int], channel: Channel, most: int
 ) -> None:
-    """Say what comes in a round: nobody can send more than that."""
+    """Announce the messages of a round, and their greatest length."""
     for hider in everyone_but(me, hiders):
         channel.expect(hider, f"{number}.reshare", most)
         if me in hiders:
@@ -125,7 +125,7 @@ def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPub
 def _common_order(
     me: int, hiders: tuple[int, ...], channel: Channel, number: int, count: int, rng: Random
 ) -> NDArray[np.int64]:
-    """A permutation that all hiders know and nobody else: from a seed of each, so that none of them chooses it."""
+    """A permutation that only the hiders know, from a seed of each of them, so that none of them can choose it."""
     mine = rng.uint64(_SEED_BYTES // 8).tobytes()
     for hider in everyone_but(me, hiders):
         channel.send(hider, f"{number}.seed", mine)

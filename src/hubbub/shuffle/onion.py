@@ -1,12 +1,12 @@
 """Sequential shuffling: reports in layers of encryption, one for each shuffler and the innermost for the server.
 
-Every shuffler takes its layer off, adds fake reports, changes the order, and hands on. As long as one of them does so
-and keeps its order to itself, nobody can say whose report is whose. It is simpler than the oblivious shuffle and trusts
-the shufflers with more: one that replaces reports or chooses its fakes can move the result. The server therefore has
-reports of its own among those of the devices, and looks for them when the batch comes back (`missing_checks`).
+Every shuffler takes its layer off, adds fake reports, permutes the batch, and hands it on. As long as one of them does
+so and keeps its permutation secret, nobody can link a report to its device. The method is simpler than the oblivious
+shuffle and trusts the shufflers more: one that replaces reports or chooses its fakes can change the result. The server
+therefore sends reports of its own among those of the devices, and looks for them in the result (`missing_checks`).
 
-Layers are HPKE (RFC 9180): X25519, HKDF-SHA256, AES-128-GCM. What a layer was made for (the batch, and whose it is) is
-bound into it, so that none can be opened elsewhere.
+Layers are HPKE (RFC 9180): X25519, HKDF-SHA256, AES-128-GCM. A layer is bound to its batch and its place on the route,
+and cannot be opened for any other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.random import Random
 
 LAYER_BYTES = 48
-"""What a layer adds: an ephemeral key and a tag."""
+"""The bytes that a layer adds: an ephemeral key and a tag."""
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 _KEY_BYTES = 32
 
@@ -64,7 +64,7 @@ class OnionKey:
 
 
 class Peeled(NamedTuple):
-    """What is inside, and what was refused: layers that are not for this key and batch, and repeated ones."""
+    """Onions after one layer was taken off, and how many were left out: unreadable ones, and repeated ones."""
 
     inside: list[bytes]
     unreadable: int
@@ -77,13 +77,13 @@ def wrap(report: bytes, route: Sequence[bytes], batch: str, *, place: int = 0) -
     Parameters
     ----------
     report
-        What the server is to read; all reports of a batch have one size.
+        What the server will read; all reports of a batch have the same size.
     route
         Public keys of 32 bytes.
     batch
         What the layers are bound to: the collection, its version, question and step.
     place
-        Where on the whole route the first of these keys stands; shufflers that add fakes begin after themselves.
+        The place of the first of these keys on the whole route: fakes of a shuffler begin at the next one.
 
     Example:
         >>> keys = [OnionKey.generate() for _ in range(3)]
@@ -104,16 +104,16 @@ def wrap(report: bytes, route: Sequence[bytes], batch: str, *, place: int = 0) -
 
 
 def peel(onions: Iterable[bytes], key: OnionKey, batch: str, *, place: int) -> Peeled:
-    """Take one layer off: of onions that come twice, the first alone; what cannot be opened is counted and left out."""
+    """Take one layer off. Repeated onions, and onions that cannot be opened, are counted and left out."""
     private, info = key._key, _info(batch, place)
     inside: list[bytes] = []
     unreadable = repeated = 0
-    seen: set[bytes] = set()
+    opened: set[bytes] = set()
     for onion in onions:
-        if onion in seen:
+        if onion in opened:
             repeated += 1
             continue
-        seen.add(onion)
+        opened.add(onion)
         try:
             inside.append(_SUITE.decrypt(onion, private, info=info))
         except (InvalidTag, ValueError):
@@ -132,7 +132,7 @@ def shuffle_onions(
     least: int,
     rng: Random,
 ) -> Peeled:
-    """A shuffler's turn: take a layer off, add fakes in the layers that are left, and change the order.
+    """A shuffler's turn: take a layer off, add fakes in the remaining layers, and permute.
 
     Parameters
     ----------
@@ -141,9 +141,9 @@ def shuffle_onions(
     fakes
         Reports to add, of the size of the others.
     least
-        How many reports a batch must have: with fewer, nothing is handed on.
+        The fewest reports of a batch; a smaller batch is refused.
     rng
-        Draws the order: a secure one, but in tests.
+        Draws the permutation. Secure, except in tests.
 
     Example:
         >>> first, server = OnionKey.generate(), OnionKey.generate()
@@ -167,7 +167,7 @@ def missing_checks(reports: Iterable[bytes], checks: Iterable[bytes]) -> int:
     """How many of the server's own reports did not come back.
 
     A shuffler that drops or replaces m of n reports at random takes none of c checks with probability about
-    (1 - c/n)^m: of 10,000 reports and 100 checks, who replaces 300 is found out in 95 of 100 runs.
+    (1 - c/n)^m: of 10,000 reports and 100 checks, replacing 300 is detected in 95 of 100 runs.
 
     Example:
         >>> missing_checks([b"a", b"b"], [b"a", b"c"])

@@ -1,4 +1,4 @@
-"""The parties of a run: where each listens, and the certificate that it is known by."""
+"""The parties of a run: their addresses, and the certificates that identify them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hubbub.core.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Party:
-    """Where a party listens, and the certificate that it is known by.
+    """The address of a party, and the certificate that identifies it.
 
     Example:
         >>> Party("shuffler-1.example", 7001, Path("one.pem")).port
@@ -25,10 +25,10 @@ class Party:
 
 
 def tls_context(me: int, parties: Sequence[Party], private_key: Path, *, serving: bool) -> ssl.SSLContext:
-    """What a party's connections are made with: TLS 1.3, its own certificate, and those of the others alone."""
+    """The TLS settings of a party: TLS 1.3, its own certificate, and no other peers than the listed ones."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serving else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # who it is follows from the certificate itself, which is compared
+    context.check_hostname = False  # a peer is identified by its certificate, which is compared as a whole
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:

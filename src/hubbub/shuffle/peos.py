@@ -1,8 +1,8 @@
-"""PEOS, private encrypted oblivious shuffle: the three parties of Algorithm 5, each by itself.
+"""PEOS, private encrypted oblivious shuffle (Algorithm 5): the part of a device, of a shuffler, and of the server.
 
 A device divides its report among the shufflers, the last part encrypted to the server. Every shuffler adds its part of
 fake reports, which are uniform as long as one of the shufflers draws uniformly, and all of them shuffle obliviously.
-The server adds up what they send. A report is a number below 2^64, of which every one is a report.
+The server adds up the shares that they send. A report is a number below 2^64, and every such number is a report.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hubbub.shuffle.shares import SecretShares, split
 
 
 def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[SecretShares]:
-    """What a device sends to each shuffler, of a batch of its reports: shares, the last ones encrypted to the server.
+    """The shares of a batch of reports for each shuffler, those for the last shuffler encrypted to the server.
 
     Example:
         >>> key = DGKPrivate.generate(2048)
@@ -36,7 +36,7 @@ def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Ran
 def shuffle_with_fakes(
     me: int, shufflers: int, channel: Channel, shares: SecretShares, *, fakes: int, key: DGKPublic, rng: Random
 ) -> SecretShares:
-    """A shuffler's part: add one's shares of the fake reports, then shuffle; returns what goes to the server."""
+    """A shuffler's part: add its shares of the fake reports, then shuffle; returns the shares for the server."""
     if fakes < 0:
         raise InvalidValue("fakes", fakes, "at least 0")
     if (shares.key is not None) != (me == shufflers - 1):
@@ -58,11 +58,11 @@ def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> NDArray[np.uint6
         >>> combine([SecretShares(np.uint64([1])), encrypted], key).tolist()
         [3]
     """
-    if len({len(each) for each in shares}) != 1:
-        raise ShuffleAborted("shares", [len(each) for each in shares], "as many from every shuffler")
-    if sum(each.key is not None for each in shares) != 1:
-        raise ShuffleAborted("shares", [repr(each) for each in shares], "ciphertexts from exactly one shuffler")
+    if len({len(part) for part in shares}) != 1:
+        raise ShuffleAborted("shares", [len(part) for part in shares], "as many from every shuffler")
+    if sum(part.key is not None for part in shares) != 1:
+        raise ShuffleAborted("shares", [repr(part) for part in shares], "ciphertexts from exactly one shuffler")
     total = np.zeros(len(shares[0]), dtype=np.uint64)
-    for each in shares:
-        total += key.decrypt(each.encrypted or ()) if each.plain is None else each.plain
+    for part in shares:
+        total += key.decrypt(part.encrypted or ()) if part.plain is None else part.plain
     return total

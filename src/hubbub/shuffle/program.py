@@ -1,7 +1,7 @@
 """A shuffler as a program, and the server's side of a run: from files of shares to one file of reports.
 
-A run either ends everywhere or nowhere: who sees a failure tells all others, and the server writes nothing unless it
-has the shares of all shufflers. After a party was lost, the others begin again, and go on once it is back.
+A run succeeds for all parties or for none: a party that fails tells all others, and the server writes nothing unless it
+has the shares of all shufflers. If a party is lost, the others start again and wait for it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hubbub.core.private_file import write_private_file
 from hubbub.core.random import Random
 from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.config import ShuffleConfig
-from hubbub.shuffle.kept_result import KeptResult, shares_digest
 from hubbub.shuffle.keys import read_private, read_public
 from hubbub.shuffle.onion import missing_checks
 from hubbub.shuffle.run import ShuffleTerms, check_batch_shares, server_part, shuffler_part
 from hubbub.shuffle.shares import SecretShares
 from hubbub.shuffle.spread import spread_private, spread_public
+from hubbub.shuffle.stored_result import StoredResult, shares_digest
 from hubbub.shuffle.tls import TlsChannel
 
 __all__ = ["PartyOutcome", "ShuffleConfig", "receive_batch", "release_reports", "run_shuffler"]
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 
 class PartyOutcome(NamedTuple):
-    """What a run was for one party: how many shares or reports came out, and how much it sent and received.
+    """The outcome of a run for one party: how many shares or reports there were, and the bytes sent and received.
 
     Example:
         >>> PartyOutcome(batch_size=10, sent_bytes=4000, received_bytes=3000).batch_size
@@ -46,14 +46,14 @@ class PartyOutcome(NamedTuple):
 
 
 def run_shuffler(config: ShuffleConfig, *, rng: Random | None = None, say: Say = lambda line: None) -> PartyOutcome:
-    """One run of a shuffler, which hands its shares to the server."""
+    """Run a shuffler once: it shuffles its shares with the others and sends them to the server."""
     assert config.shares is not None
-    kept_path = config.shares.with_name(config.shares.name + ".kept")
+    result_path = config.shares.with_name(config.shares.name + ".kept")
     content = _content(config.shares, "shares")
     digest = shares_digest(content)
     with spread_public(read_public(config.encryption_key), config.processes) as key:
         shares = SecretShares.from_bytes(content, key)
-        check_batch_shares(len(shares), _terms(config), KeptResult.load(kept_path, digest))
+        check_batch_shares(len(shares), _terms(config), StoredResult.load(result_path, digest))
 
         def part(channel: TlsChannel) -> int:
             say(f"{len(shares):,} shares, all parties are there")
@@ -63,8 +63,8 @@ def run_shuffler(config: ShuffleConfig, *, rng: Random | None = None, say: Say =
                 channel,
                 shares,
                 digest=digest,
-                kept=KeptResult.load(kept_path, digest),
-                keep=lambda kept: kept.store(kept_path),
+                stored=StoredResult.load(result_path, digest),
+                store=lambda result: result.store(result_path),
                 key=key,
                 rng=rng or Random(),
             )
@@ -85,7 +85,7 @@ def receive_batch(config: ShuffleConfig, *, say: Say = lambda line: None) -> Par
 
 
 def _attempted(config: ShuffleConfig, part: Callable[[TlsChannel], int], say: Say) -> PartyOutcome:
-    """A part of a run, begun again while parties are lost."""
+    """Run a part, again if a party is lost, up to the configured number of attempts."""
     for attempt in range(1, config.attempts + 1):
         try:
             with TlsChannel(config.me, config.parties, config.private_key, seconds=config.seconds) as channel:
@@ -103,7 +103,7 @@ def _attempted(config: ShuffleConfig, part: Callable[[TlsChannel], int], say: Sa
 
 
 def release_reports(config: ShuffleConfig, reports: NDArray[np.uint64]) -> None:
-    """Write the reports, unless the server's own are missing; those of the same run that are there already are left."""
+    """Write the reports, unless some of the server's own are missing. A file with the same reports is left as it is."""
     assert config.reports is not None
     if config.checks is not None:
         content = _content(config.checks, "checks")

@@ -1,4 +1,4 @@
-"""One run of an oblivious shuffle over any channel: a shuffler's part and the server's, from agreeing to the result."""
+"""One run of an oblivious shuffle over any channel: the part of a shuffler, and that of the server."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hubbub.core.errors import DecodeError
 from hubbub.core.random import Random
 from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
-from hubbub.shuffle.kept_result import DONE, MIXED, RUN_BYTES, SENT, KeptResult
 from hubbub.shuffle.peos import combine, shuffle_with_fakes
 from hubbub.shuffle.shares import SecretShares, most_bytes
+from hubbub.shuffle.stored_result import DONE, MIXED, RUN_BYTES, SENT, StoredResult
 
 AGREE, READY, RESULT, THANKS = "agree", "ready", "result", "thanks"
 _AGREE_BYTES = 500
@@ -27,7 +27,7 @@ MOST_SHARES = 1 << 32
 
 @dataclass(frozen=True)
 class ShuffleTerms:
-    """What all parties of a run must have been told alike.
+    """The settings that must be the same for all parties of a run.
 
     Example:
         >>> ShuffleTerms(shufflers=3, fakes=10, least=100).shufflers
@@ -46,8 +46,8 @@ def shuffler_part(
     shares: SecretShares,
     *,
     digest: bytes,
-    kept: KeptResult | None,
-    keep: Callable[[KeptResult], None],
+    stored: StoredResult | None,
+    store: Callable[[StoredResult], None],
     key: DGKPublic,
     rng: Random,
 ) -> int:
@@ -56,20 +56,20 @@ def shuffler_part(
     Parameters
     ----------
     me, terms, channel, shares, key, rng
-        As of `oblivious_shuffle`.
+        As for `oblivious_shuffle`.
     digest
-        Of the shares.
-    kept
-        What an earlier run over these shares left behind.
-    keep
-        Stores what this one leaves behind, before it goes on.
+        The digest of the shares.
+    stored
+        The result that an earlier run over these shares stored, if any.
+    store
+        Stores the result of this run; called before each step that depends on it.
     """
-    check_batch_shares(len(shares), terms, kept)
-    result = _agreed(me, terms, channel, len(shares), kept, digest)
+    check_batch_shares(len(shares), terms, stored)
+    result = _agreed(me, terms, channel, len(shares), stored, digest)
     if not result.body:
         mixed = shuffle_with_fakes(me, terms.shufflers, channel, shares, fakes=terms.fakes, key=key, rng=rng)
-        result = KeptResult(digest, result.run, MIXED, mixed.to_bytes())
-        keep(result)
+        result = StoredResult(digest, result.run, MIXED, mixed.to_bytes())
+        store(result)
     others = everyone_but(me, range(terms.shufflers))
     for shuffler in others:
         channel.expect(shuffler, READY, RUN_BYTES)
@@ -77,48 +77,48 @@ def shuffler_part(
     for shuffler in others:
         if channel.receive(shuffler, READY) != result.run:
             raise ShuffleAborted("party", shuffler, "to be ready with the same run")
-    keep(KeptResult(digest, result.run, SENT, result.body))
+    store(StoredResult(digest, result.run, SENT, result.body))
     channel.send(terms.shufflers, RESULT, result.body)
     channel.expect(terms.shufflers, THANKS, 0)
     channel.receive(terms.shufflers, THANKS)
-    keep(KeptResult(digest, result.run, DONE, b""))
+    store(StoredResult(digest, result.run, DONE, b""))
     return len(shares) + terms.fakes
 
 
-def check_batch_shares(count: int, terms: ShuffleTerms, kept: KeptResult | None) -> None:
-    """Refuse a batch that is too small, and one that was released.
+def check_batch_shares(count: int, terms: ShuffleTerms, stored: StoredResult | None) -> None:
+    """Refuse a batch that is too small or was already released.
 
     Example:
         >>> check_batch_shares(5, ShuffleTerms(shufflers=3, fakes=0, least=5), None)
     """
     if count < terms.least:
         raise ShuffleAborted("shares", f"{count} reports", f"a batch of at least {terms.least}")
-    if kept is not None and kept.state == DONE:
-        raise ShuffleAborted("shares", "a batch that the server has heard", "a new one")
+    if stored is not None and stored.state == DONE:
+        raise ShuffleAborted("shares", "a batch that the server has received", "a new batch")
 
 
 def server_part(
     terms: ShuffleTerms, channel: Channel, *, key: DGKPrivate, release: Callable[[NDArray[np.uint64]], None]
 ) -> NDArray[np.uint64]:
-    """The server's part: the reports, which `release` stores or refuses before anybody is thanked."""
+    """The server's part of a run; returns the reports, once `release` has stored them and has not refused."""
     shufflers = range(terms.shufflers)
     for shuffler in shufflers:
         channel.expect(shuffler, AGREE, _AGREE_BYTES)
-    told = {shuffler: _read(shuffler, channel.receive(shuffler, AGREE)) for shuffler in shufflers}
-    _same(told, told[0], terms)
-    count = told[0]["shares"] + terms.fakes
+    settings = {shuffler: _read(shuffler, channel.receive(shuffler, AGREE)) for shuffler in shufflers}
+    _same(settings, settings[0], terms)
+    count = settings[0]["shares"] + terms.fakes
     for shuffler in shufflers:
         channel.expect(shuffler, RESULT, most_bytes(count, key.public))
-    came = []
+    results = []
     for shuffler in shufflers:
         try:
-            came.append(SecretShares.from_bytes(channel.receive(shuffler, RESULT), key.public))
+            results.append(SecretShares.from_bytes(channel.receive(shuffler, RESULT), key.public))
         except DecodeError as error:
             raise ShuffleAborted("party", shuffler, f"shares that can be read: {error}") from None
-        if len(came[-1]) != count:
-            raise ShuffleAborted("party", shuffler, f"{count} shares; it sent {len(came[-1])}")
+        if len(results[-1]) != count:
+            raise ShuffleAborted("party", shuffler, f"{count} shares; it sent {len(results[-1])}")
     try:
-        reports = combine(came, key)
+        reports = combine(results, key)
     except DecodeError as error:
         raise ShuffleAborted("result", "ciphertexts", f"ones that this key decrypts: {error}") from None
     release(reports)
@@ -128,44 +128,46 @@ def server_part(
 
 
 def _agreed(
-    me: int, terms: ShuffleTerms, channel: Channel, count: int, kept: KeptResult | None, digest: bytes
-) -> KeptResult:
-    """Tell everyone what one was told and has; returns the run to make, with its result if all have stored it."""
+    me: int, terms: ShuffleTerms, channel: Channel, count: int, stored: StoredResult | None, digest: bytes
+) -> StoredResult:
+    """Agree with all parties on the settings and the run; returns the run, with its result if all have stored it."""
     mine: dict[str, Any] = {"shares": count, "fakes": terms.fakes, "least": terms.least}
-    mine |= {"nonce": secrets.token_hex(16), "kept": kept.run.hex() if kept is not None else ""}
+    mine |= {"nonce": secrets.token_hex(16), "kept": stored.run.hex() if stored is not None else ""}
     others = everyone_but(me, range(terms.shufflers))
     for shuffler in others:
         channel.expect(shuffler, AGREE, _AGREE_BYTES)
     for party in [*others, terms.shufflers]:
         channel.send(party, AGREE, json.dumps(mine).encode())
-    told = {me: mine} | {shuffler: _read(shuffler, channel.receive(shuffler, AGREE)) for shuffler in others}
-    _same(told, mine, terms)
-    if kept is not None and all(each["kept"] == mine["kept"] for each in told.values()):
-        return kept
-    if kept is not None and kept.state == SENT:
-        raise ShuffleAborted("shares", "a batch that was sent in another run", "a new one: fakes would be known")
-    nonces = "".join(told[shuffler]["nonce"] for shuffler in range(terms.shufflers))
-    return KeptResult(digest, hashlib.sha256(nonces.encode()).digest(), MIXED, b"")
+    settings = {me: mine} | {shuffler: _read(shuffler, channel.receive(shuffler, AGREE)) for shuffler in others}
+    _same(settings, mine, terms)
+    if stored is not None and all(theirs["kept"] == mine["kept"] for theirs in settings.values()):
+        return stored
+    if stored is not None and stored.state == SENT:
+        raise ShuffleAborted(
+            "shares", "a batch that was sent in another run", "a new batch: sent twice, its fakes would be known"
+        )
+    nonces = "".join(settings[shuffler]["nonce"] for shuffler in range(terms.shufflers))
+    return StoredResult(digest, hashlib.sha256(nonces.encode()).digest(), MIXED, b"")
 
 
 def _read(shuffler: int, body: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(body)
+        settings = json.loads(body)
         kinds = {"shares": int, "fakes": int, "least": int, "nonce": str, "kept": str}
-        if {name: type(value) for name, value in told.items()} == kinds and 0 <= told["shares"] <= MOST_SHARES:
-            return dict(told)
+        if {name: type(value) for name, value in settings.items()} == kinds and 0 <= settings["shares"] <= MOST_SHARES:
+            return dict(settings)
     except (ValueError, AttributeError):
         pass
-    raise ShuffleAborted("party", shuffler, "what it was told: shares, fakes, least")
+    raise ShuffleAborted("party", shuffler, "its settings: shares, fakes, least")
 
 
-def _same(told: dict[int, dict[str, Any]], mine: dict[str, Any], terms: ShuffleTerms) -> None:
-    wanted = {"shares": mine["shares"], "fakes": terms.fakes, "least": terms.least}
-    for shuffler, theirs in told.items():
-        has = {name: theirs[name] for name in wanted}
-        if has != wanted:
-            raise ShuffleAborted("party", shuffler, f"{_settings(wanted)}, as here; it has {_settings(has)}")
-    check_batch_shares(wanted["shares"], terms, None)
+def _same(settings: dict[int, dict[str, Any]], mine: dict[str, Any], terms: ShuffleTerms) -> None:
+    expected = {"shares": mine["shares"], "fakes": terms.fakes, "least": terms.least}
+    for shuffler, theirs in settings.items():
+        has = {name: theirs[name] for name in expected}
+        if has != expected:
+            raise ShuffleAborted("party", shuffler, f"{_settings(expected)}, as here; it has {_settings(has)}")
+    check_batch_shares(expected["shares"], terms, None)
 
 
 def _settings(values: dict[str, int]) -> str:

@@ -19,7 +19,7 @@ Numbers = NDArray[np.uint64]
 
 
 def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
-    """Numbers as sums of so many, of which all but one together say nothing.
+    """Split each number into so many shares that add up to it; all shares but one together are uniform noise.
 
     Example:
         >>> shares = split(np.uint64([7, 9]), 3, Random(seed=1))
@@ -33,7 +33,7 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
 
 
 def most_bytes(count: int, key: DGKPublic | None) -> int:
-    """The longest that so many shares can be as bytes.
+    """The greatest length of so many shares as bytes.
 
     Example:
         >>> most_bytes(10, None)
@@ -44,11 +44,11 @@ def most_bytes(count: int, key: DGKPublic | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SecretShares:
-    """What a party holds of a batch: a number for each report, in the clear or encrypted to the server.
+    """A party's shares of a batch: a number for each report, in the clear or encrypted to the server.
 
     Example:
-        >>> held = SecretShares(np.uint64([1, 2])) + SecretShares(np.uint64([3, 2**64 - 1]))
-        >>> held.plain.tolist(), held.permuted(np.array([1, 0])).plain.tolist()
+        >>> shares = SecretShares(np.uint64([1, 2])) + SecretShares(np.uint64([3, 2**64 - 1]))
+        >>> shares.plain.tolist(), shares.permuted(np.array([1, 0])).plain.tolist()
         ([4, 1], [1, 4])
     """
 
@@ -87,7 +87,7 @@ class SecretShares:
         return SecretShares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
 
     def divided(self, parts: int, rng: Random) -> list[SecretShares]:
-        """The same as a sum of so many shares; of ciphertexts, one at random is again encrypted, with fresh noise.
+        """Split the shares into so many parts; of ciphertexts, one part at random stays encrypted, with fresh noise.
 
         Example:
             >>> [len(part) for part in SecretShares(np.uint64([1, 2])).divided(3, Random(seed=1))]
@@ -104,7 +104,7 @@ class SecretShares:
         return divided
 
     def to_bytes(self) -> bytes:
-        """A byte that says which, and the numbers.
+        """The shares as bytes: one byte for their kind, then the numbers.
 
         Example:
             >>> SecretShares.from_bytes(SecretShares(np.uint64([5])).to_bytes(), None).plain.tolist()

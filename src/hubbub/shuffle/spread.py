@@ -1,4 +1,4 @@
-"""DGK keys whose work on many ciphertexts is shared out to processes."""
+"""DGK keys that share the work on many ciphertexts out to several processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _worker_key: Any = None
 
 
 class Workers:
-    """Processes that each hold a key; they are spawned when there is work, and end with this one.
+    """Worker processes that each hold a key. They are spawned when there is work, and end with this process.
 
     Example:
         >>> Workers(DGKPrivate.generate(2048).public, 1).spread("add", [2], [3])
@@ -37,7 +37,7 @@ class Workers:
         self._pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(key,))
 
     def spread(self, method: str, *columns: Sequence[Any] | NDArray[Any]) -> list[Any]:
-        """What a method of the key makes of columns, row by row, in their order."""
+        """Apply a method of the key to columns, in parallel; returns the rows in their order."""
         count = len(columns[0])
         if count < _FEW or self._processes == 1:
             return list(getattr(self._key, method)(*columns))
@@ -53,22 +53,22 @@ class Workers:
 
 @dataclass(frozen=True)
 class SpreadPublic(DGKPublic):
-    """A public key whose ciphertexts are made by several processes; `spread_keys` makes one."""
+    """A public key whose ciphertexts are made by several processes; `spread_public` makes one."""
 
     workers: Workers | None = None
 
     def encrypt(self, messages: Iterable[int] | NDArray[np.uint64]) -> list[Any]:
-        """As of the key itself."""
+        """As `DGKPublic` does."""
         return self._workers.spread("encrypt", [int(message) for message in messages])
 
     def add_plain(self, ciphertexts: Sequence[Any], messages: NDArray[np.uint64]) -> list[Any]:
-        """As of the key itself."""
+        """As `DGKPublic` does."""
         if len(ciphertexts) != len(messages):
             raise InvalidValue("ciphertexts", f"{len(ciphertexts)} and {len(messages)}", "as many of both")
         return self._workers.spread("add_plain", ciphertexts, messages)
 
     def rerandomise(self, ciphertexts: Sequence[Any]) -> list[Any]:
-        """As of the key itself."""
+        """As `DGKPublic` does."""
         return self._workers.spread("rerandomise", ciphertexts)
 
     @property
@@ -84,14 +84,14 @@ class SpreadPrivate(DGKPrivate):
     workers: Workers | None = None
 
     def decrypt(self, ciphertexts: Sequence[Any]) -> NDArray[np.uint64]:
-        """As of the key itself."""
+        """As `DGKPrivate` does."""
         assert self.workers is not None
         return np.array(self.workers.spread("decrypt", ciphertexts), dtype=np.uint64)
 
 
 @contextmanager
 def spread_public(key: DGKPublic, processes: int = 0) -> Iterator[DGKPublic]:
-    """The same key for as long as its processes live; 0 takes one a core.
+    """The same key with worker processes, which end with the block; 0 takes one for each core.
 
     Example:
         >>> key = DGKPrivate.generate(2048)
@@ -108,7 +108,7 @@ def spread_public(key: DGKPublic, processes: int = 0) -> Iterator[DGKPublic]:
 
 @contextmanager
 def spread_private(key: DGKPrivate, processes: int = 0) -> Iterator[DGKPrivate]:
-    """The same private key for as long as its processes live; 0 takes one a core.
+    """The same private key with worker processes, which end with the block; 0 takes one for each core.
 
     Example:
         >>> key = DGKPrivate.generate(2048)

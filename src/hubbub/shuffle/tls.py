@@ -1,4 +1,4 @@
-"""Messages between shufflers over TLS: each side shows its certificate, and is known by that alone."""
+"""Messages between shufflers over TLS, in which each side is identified by its certificate alone."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _HANDSHAKE_SECONDS = 10.0
 
 
 class TlsChannel:
-    """One party's connections to all others; the ones with smaller numbers are called, the others call.
+    """One party's connections to all others. It connects to the parties with smaller numbers; the others connect to it.
 
     Parameters
     ----------
     me, parties
-        Which party this is, and all of them in their order: the shufflers, then the server.
+        The number of this party, and all parties in order: the shufflers, then the server.
     private_key
         The file of the key of this party's certificate.
     seconds
-        How long to wait for anybody.
+        How long to wait for another party.
     """
 
     def __init__(self, me: int, parties: Sequence[Party], private_key: Path, *, seconds: float = 60.0) -> None:
@@ -73,7 +73,7 @@ class TlsChannel:
             raise
         finally:
             with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes who waits at it, which would keep the port
+                listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread, which would keep the port
             listener.close()
             accepting.join()
         return self
@@ -97,7 +97,7 @@ class TlsChannel:
             raise self.mailbox.failure(to) or _loss("party", to, "a connection that takes messages") from None
 
     def expect(self, sender: int, topic: str, most_bytes: int) -> None:
-        """Say that a message is due; until then it is not read, and none that is longer."""
+        """Announce a message that is due, and its greatest length. It is not read before."""
         self.mailbox.expect(sender, topic, most_bytes)
 
     def receive(self, sender: int, topic: str) -> bytes:
@@ -105,7 +105,7 @@ class TlsChannel:
         return self.mailbox.receive(sender, topic)
 
     def abort(self, error: HubbubError) -> None:
-        """Tell everyone that the run is over, why, and whether another attempt may go better."""
+        """Tell all parties that the run is aborted, why, and whether another attempt may succeed."""
         again = _AGAIN if isinstance(error, ShuffleAborted) and error.lost else b""
         for number in list(self._sockets):
             with contextlib.suppress(ShuffleAborted):

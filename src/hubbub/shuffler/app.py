@@ -1,7 +1,7 @@
-"""A shuffler's routes: uploads of devices, batches of other shufflers, and what became of batches.
+"""The HTTP routes of a shuffler: uploads of devices, batches of other shufflers, and the states of batches.
 
-Nothing is logged of a request: neither its address nor its time. Senders are told apart by a keyed hash of their
-address, in memory alone, so that none can flood the others out.
+Neither the address nor the time of a request is logged. For rate limits, senders are told apart by a keyed hash of
+their address, which is in memory alone.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from hubbub.shuffler.batch_states import PATH
 from hubbub.shuffler.hop import ShufflerHop
 
 PACE = 0.2
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for work that is due."""
 MOST_GROUP = 512
-"""Uploads that are stored in one transaction."""
+"""How many uploads are stored in one transaction at most."""
 _FRAME = 1 << 22
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 _PREFLIGHT = {
@@ -55,7 +55,7 @@ class _Waiting(NamedTuple):
 
 
 class ShufflerApp:
-    """The ASGI application of a shuffler; `app` is what a server runs."""
+    """The ASGI application of a shuffler, in `app`."""
 
     def __init__(self, hop: ShufflerHop, senders: Senders) -> None:
         self._hop, self._senders = hop, senders
@@ -72,7 +72,7 @@ class ShufflerApp:
         self.app = Starlette(routes=routes, exception_handlers=handlers(), lifespan=self._lifespan)
 
     async def reports(self, request: Request) -> Response:
-        """Take an upload; the answer means that it is on the disk."""
+        """Take an upload. When it is answered, its reports are on the disk."""
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=_PREFLIGHT)
         try:
@@ -90,11 +90,11 @@ class ShufflerApp:
             problem.headers = [*problem.headers, *_ANY_ORIGIN.items()]
             raise problem from None
         rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
-        told = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
-        return Response(msgspec.json.encode(told), headers=_ANY_ORIGIN, media_type="application/json")
+        answer = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
+        return Response(msgspec.json.encode(answer), headers=_ANY_ORIGIN, media_type="application/json")
 
     async def shuffled(self, request: Request) -> Response:
-        """Take a batch of the shuffler before this one."""
+        """Take a batch from the previous shuffler."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
             raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
         try:
@@ -107,7 +107,7 @@ class ShufflerApp:
             raise problem_of(error) from None
 
     async def status(self, _request: Request) -> Response:
-        """What became of batches; of single reports there is nothing to tell."""
+        """The states of batches; nothing of single reports."""
         return JSONResponse(await asyncio.to_thread(self._hop.status))
 
     async def healthz(self, _request: Request) -> Response:
@@ -131,26 +131,28 @@ class ShufflerApp:
         while True:
             try:
                 await asyncio.to_thread(self._hop.tick)
-            except Exception as error:  # a full disk, or a document that nothing was prepared for: it is tried again
+            except Exception as error:  # such as a full disk, or an unexpected document: it is tried again
                 log("not done", level=logging.ERROR, error=type(error).__name__)
             await asyncio.sleep(PACE)
 
     async def _store(self) -> None:
-        """Store what waits, many uploads in one transaction: a commit costs as much for one as for hundreds."""
+        """Store waiting uploads, many in one transaction: a commit costs as much for one as for hundreds."""
         while True:
             await self._more.wait()
             self._more.clear()
             while self._waiting:
                 group = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_GROUP))]
                 try:
-                    outcomes = await asyncio.to_thread(self._hop.take_all, [(each.kind, each.body) for each in group])
-                except Exception as error:  # nothing of it was kept, and whoever sent it tries again
+                    outcomes = await asyncio.to_thread(
+                        self._hop.take_all, [(upload.kind, upload.body) for upload in group]
+                    )
+                except Exception as error:  # nothing was stored, and the senders try again
                     log("not stored", level=logging.ERROR, error=type(error).__name__)
                     outcomes = [StoreFailed("nothing was stored")] * len(group)
-                for each, outcome in zip(group, outcomes, strict=True):
-                    if each.future.done():
+                for upload, outcome in zip(group, outcomes, strict=True):
+                    if upload.future.done():
                         continue
                     if isinstance(outcome, Receipt):
-                        each.future.set_result(outcome)
+                        upload.future.set_result(outcome)
                     else:
-                        each.future.set_exception(outcome)
+                        upload.future.set_exception(outcome)

@@ -1,4 +1,4 @@
-"""How a batch goes on: gathering, closed, made, handed on or dropped. Each step is stored before the next begins."""
+"""Moves a batch through its states, each of which is stored: gathering, closed, made, then handed on or dropped."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hubbub.shuffler.store import BatchRow, ShufflerStore
 from hubbub.shuffler.turn import take_turn
 
 PATH = "/v1/shuffled"
-"""Where shufflers and the collector take batches."""
+"""The route on which shufflers and the collector take batches."""
 MARGIN = 60.0
-"""Seconds for which ids are held after a batch is over: a retried upload hears "duplicate", not "late"."""
+"""Seconds for which ids are kept after a batch is over: a retried upload is told "duplicate", not "late"."""
 _LATER = frozenset({408, 425, 429, *range(500, 600)})
 
 
@@ -30,11 +30,11 @@ class BatchStates:
     Parameters
     ----------
     store, source, keys
-        What it keeps, what it believes of the collector, and its own keys.
+        The store, the source of signed documents, and the keys of the shuffler.
     connect
         Makes a transport from the address of another shuffler.
     rng
-        Draws orders and fakes: a secure one, but in tests.
+        Draws permutations and fakes. Secure, except in tests.
     """
 
     def __init__(
@@ -48,18 +48,18 @@ class BatchStates:
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
 
     def advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
-        """Take a batch as far as it goes now, or drop it; `Unreachable` if somebody has to be asked again.
+        """Move a batch on as far as possible now, or drop it; `Unreachable` if a request has to be repeated later.
 
         Parameters
         ----------
         batch
             The batch.
         collection
-            The version that is served, by whoever shuffles it now.
+            The version that is served now.
         now
             The time.
         trouble
-            What last kept a batch from going on.
+            The last error, for the note of a batch that is dropped.
         """
         try:
             self._advance(batch, collection, now, trouble)
@@ -93,25 +93,26 @@ class BatchStates:
 
     def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
         ask = self._source.ask(batch.answer, collection)
-        whole = self._store.came(batch.name)
-        if whole is not None:
-            came = decode_shuffled(whole)
+        body = self._store.incoming(batch.name)
+        if body is not None:
+            incoming = decode_shuffled(body)
         else:
             onions = self._store.onions(batch.name)
-            came = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
-        handed = take_turn(came, ask, route, self._keys, self._rng)
-        said = handed.statements[-1]
-        note = f"{said.received} came, {said.unreadable} unreadable, {said.repeated} repeated, {said.fakes} fakes"
+            incoming = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
+        outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
+        statement = outgoing.statements[-1]
+        numbers = f"{statement.received} came, {statement.unreadable} unreadable, {statement.repeated} repeated"
+        note = f"{numbers}, {statement.fakes} fakes"
         with self._store.transaction():
-            self._store.make(batch.name, encode_shuffled(handed), note)
+            self._store.keep_outgoing(batch.name, encode_shuffled(outgoing), note)
             for name in ("unreadable", "repeated", "fakes"):
-                self._store.count(name, getattr(said, name))
+                self._store.count(name, getattr(statement, name))
 
     def _hand_on(self, batch: BatchRow, route: ShuffleRoute) -> None:
         place = route.place_of(self._keys.encryption.public, self._keys.signing.public)
         last = place + 1 == len(route.shufflers)
         transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.made(batch.name))
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.outgoing(batch.name))
         if response.status == 200:
             self._store.end(batch.name, "handed", batch.note)
         elif response.status in _LATER:

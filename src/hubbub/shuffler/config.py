@@ -15,20 +15,20 @@ _TEXTS = ("collection", "collector", "public_key", "key", "store")
 
 @dataclass(frozen=True, kw_only=True)
 class HopConfig:
-    """What a shuffler of a collection is told. Who else shuffles is in the signed collection.
+    """The settings of a shuffler of a collection. The other shufflers are listed in the signed collection.
 
     Parameters
     ----------
     collection
         The collection's name.
     collector
-        The collector's address, where the signed collection and its asks are, and where the last shuffler hands on.
+        The address of the collector, which serves the signed collection and its asks, and takes the last batches.
     public_key
-        The key that those are signed with: 64 hexadecimal digits.
+        The key with which these are signed: 64 hexadecimal digits.
     key
         The file of this shuffler's private keys, made by `hubbub shuffler own-keys`.
     store
-        The file of what it keeps, made if need be.
+        The file of the shuffler's store; created if it does not exist.
     host, port
         Where it listens; port 0 takes a free one.
     """
@@ -55,17 +55,17 @@ class HopConfig:
             hubbub.core.errors.InvalidValue: colector: got 'http://localhost'; allowed: one of collection, ...
         """
         try:
-            given: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+            settings: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidValue("config", str(path), f"a TOML file: {error}") from None
-        for name, value in given.items():
+        for name, value in settings.items():
             if name not in (*_TEXTS, "host", "port"):
                 raise InvalidValue(name, value, f"one of {', '.join((*_TEXTS, 'host', 'port'))}")
         for name in _TEXTS:
-            if not isinstance(given.get(name), str) or not given[name]:
-                raise InvalidValue(name, given.get(name), "a text")
-        if not isinstance(given.get("host", ""), str):
-            raise InvalidValue("host", given["host"], "an address")
-        check_integer("port", given.get("port", 0), 0, 65535)
-        files = {name: path.parent / given[name] for name in ("key", "store")}
-        return HopConfig(**{**given, **files, "public_key": trusted_keys(given["public_key"])[0]})
+            if not isinstance(settings.get(name), str) or not settings[name]:
+                raise InvalidValue(name, settings.get(name), "a text")
+        if not isinstance(settings.get("host", ""), str):
+            raise InvalidValue("host", settings["host"], "an address")
+        check_integer("port", settings.get("port", 0), 0, 65535)
+        files = {name: path.parent / settings[name] for name in ("key", "store")}
+        return HopConfig(**{**settings, **files, "public_key": trusted_keys(settings["public_key"])[0]})

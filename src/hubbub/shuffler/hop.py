@@ -39,19 +39,19 @@ class ShufflerHop:
     collection
         The collection's name.
     keys
-        This shuffler's own; the signed collection says which place on the route has them.
+        The keys of this shuffler; the signed collection tells its place on the route by them.
     store
-        What it keeps.
+        The store of this shuffler.
     collector
-        Where the signed collection and its asks come from.
+        The collector, which serves the signed collection and its asks.
     trusted
-        The keys that those are signed with.
+        The keys with which these are signed.
     clock
         The time.
     connect
         Makes a transport from an address.
     rng
-        Draws orders and fakes: leave it out, but in tests.
+        Draws permutations and fakes; given in tests only.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class ShufflerHop:
         self._looked: float | None = None
         self._turn = threading.Lock()
         self.trouble = ""
-        """What last went wrong, in words."""
-        kept = store.note("collection")
-        self.collection: Collection | None = None if kept is None else self._source.read(kept)
+        """The last error, as a text."""
+        document = store.note("collection")
+        self.collection: Collection | None = None if document is None else self._source.read(document)
 
-    # -- what it serves ---------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Look for the collection, and for a newer version of it; older ones are refused."""
+        """Fetch the collection, or a newer version of it; older versions are refused."""
         self._looked = self._clock.now()
         offered, document = self._source.fetch(self.collection)
         with self._store.transaction():
@@ -87,7 +87,7 @@ class ShufflerHop:
         self.collection = offered
 
     def take(self, kind: str, body: bytes) -> Receipt:
-        """Keep the reports of a device's upload: what the first shuffler does."""
+        """Store the reports of a device's upload; only the first shuffler does."""
         collection, _, place = self._serving()
         if place != 0:
             raise RefusedRequest("unknown_collection", "devices send to the first shuffler; this is another")
@@ -97,7 +97,7 @@ class ShufflerHop:
         return take_entries(frame.entries, collection, self._store, self._clock)
 
     def take_all(self, uploads: Sequence[tuple[str, bytes]]) -> list[Receipt | HubbubError]:
-        """Keep several uploads in one transaction; what became of each."""
+        """Store several uploads in one transaction; returns the receipt or the error of each."""
         outcomes: list[Receipt | HubbubError] = []
         with self._store.transaction():
             for kind, body in uploads:
@@ -108,35 +108,35 @@ class ShufflerHop:
         return outcomes
 
     def receive(self, body: bytes) -> dict[str, Json]:
-        """Keep a batch of the shuffler before this one; the same bytes again are acknowledged again."""
+        """Store a batch from the previous shuffler. The same bytes again are acknowledged again."""
         collection, route, place = self._serving()
         batch = decode_shuffled(body)
         Served({collection.name: collection}).find(batch.collection, batch.version, len(batch.onions))
         if place == 0 or not is_asked(collection, batch.answer):
             raise DecodeError("batch", batch.name, "one of a shuffler that hands on to this one")
-        check_batch(batch, route, place)  # before anybody is asked anything for it
-        told: dict[str, Json] = {"batch": batch.name, "received": len(batch.onions)}
+        check_batch(batch, route, place)  # before any request is made for it
+        receipt: dict[str, Json] = {"batch": batch.name, "received": len(batch.onions)}
         before = self._store.batch(batch.name)
         if before is not None:
             if before.digest != hashlib.sha256(body).digest():
                 raise RefusedRequest("replay", batch.name)
-            return told
+            return receipt
         closes = closing(collection, batch.answer)
         now = self._clock.now()
         if closes <= self._store.forgotten or now >= closes + collection.lateness_seconds:
             raise RefusedRequest("late", batch.name)
         if now < closes:
-            raise RefusedRequest("too_early", batch.name)  # one of two clocks is wrong: it is tried again
+            raise RefusedRequest("too_early", batch.name)  # one of two clocks is wrong: the sender tries again
         check_batch(batch, route, place, self._source.ask(batch.answer, collection).mechanism.report_bytes)
         with self._store.transaction():
             self._store.begin(batch.name, batch.version, batch.answer, closes, body)
             self._store.count("batches received")
-        return told
+        return receipt
 
-    # -- what is due ------------------------------------------------------------------------------------------
+    # -- work that is due ------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due. What goes wrong with one batch is told by `status`, and tried again while there is time."""
+        """Do what is due. An error with a batch is shown by `status`, and tried again while there is time."""
         with self._turn:
             self._look()
             if self.collection is None:
@@ -150,10 +150,10 @@ class ShufflerHop:
                     self.trouble = f"{batch.name}: {type(error).__name__}: {error}"
 
     def status(self) -> dict[str, Json]:
-        """Which batches there were, what became of reports until the latest was over, and what last went wrong.
+        """The batches and their states, the counts of events until the last batch ended, and the last error.
 
-        Anyone may ask: of a batch that gathers nothing is told. Whoever watches a device send would learn whether there
-        was a report in it.
+        Anyone may read it. Nothing is shown of a batch that still gathers: somebody who watches a device send could
+        otherwise learn whether its upload had a report.
         """
         batches: list[Json] = [
             {"batch": row.name, "state": row.state, "note": row.note}
@@ -166,7 +166,7 @@ class ShufflerHop:
         return {**head, "batches": batches, "counts": counts, "trouble": self.trouble}
 
     def _serving(self) -> tuple[Collection, ShuffleRoute, int]:
-        """The collection, who shuffles it, and which of them this is."""
+        """The collection, its shuffle route, and the place of this shuffler on it."""
         collection = self.collection
         if collection is None or collection.shuffle is None:
             raise RefusedRequest("unknown_collection", "there is no collection yet whose reports are shuffled here")

@@ -1,4 +1,4 @@
-"""What becomes of the reports of one upload at the first shuffler: each is kept once, or it is said why not."""
+"""How the first shuffler takes an upload: each report is stored once, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hubbub.shuffler.store import ShufflerStore, report_digest
 
 
 def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
-    """Keep the reports of an upload, in one transaction; all that is acknowledged is on the disk.
+    """Store the reports of an upload in one transaction; all that is acknowledged is on the disk.
 
-    A report that is here already, under its id and with the same bytes, is acknowledged again; other bytes under the
-    same id are refused. Nothing is kept of when or from where a report came.
+    A report that is stored already, with the same id and bytes, is acknowledged again; other bytes under the same id
+    are refused. Neither the time nor the sender of a report is stored.
     """
     receipt = Receipt()
     with store.transaction():
@@ -44,7 +44,7 @@ def take_entries(entries: Sequence[Entry], collection: Collection, store: Shuffl
 
 
 def closing(collection: Collection, name: AnswerName) -> float:
-    """When the round of an answer closes, by the signed schedule alone.
+    """The time at which the round of an answer closes, by the signed schedule.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -55,7 +55,7 @@ def closing(collection: Collection, name: AnswerName) -> float:
 
 
 def is_asked(collection: Collection, name: AnswerName) -> bool:
-    """Whether the signed terms of a collection have such an answer at any time.
+    """Whether the signed terms of a collection allow such an answer at any time.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection

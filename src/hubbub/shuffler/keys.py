@@ -1,4 +1,4 @@
-"""The two private keys of a shuffler: one that opens its layers, one that signs what it hands on."""
+"""The two private keys of a shuffler: one opens its layers, the other signs the batches that it hands on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.shuffle.onion import OnionKey
 
 @dataclass(frozen=True)
 class ShufflerKeys:
-    """What a shuffler keeps secret.
+    """The private keys of a shuffler.
 
     Example:
         >>> keys = ShufflerKeys.generate()

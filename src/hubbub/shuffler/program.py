@@ -1,4 +1,4 @@
-"""A shuffler as a program: a long-lived server, until it is told to stop."""
+"""A shuffler as a program: a server that runs until it gets a signal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PATIENCE = 120.0
 def serve_hop(
     config: HopConfig, *, clock: Clock | None = None, on_ready: Callable[[str], None] = lambda url: None
 ) -> None:
-    """Serve until SIGTERM or SIGINT. What is acknowledged is on the disk, and goes on with the next start.
+    """Serve until SIGTERM or SIGINT. Acknowledged reports are on the disk, and are handled after the next start.
 
     Parameters
     ----------
     config
-        What it is told.
+        The settings.
     clock
-        The time; the system's, where none is given.
+        The clock; by default that of the system.
     on_ready
         Called with its address once requests are answered.
     """

@@ -1,4 +1,4 @@
-"""What a shuffler believes of the collector: the signed collection, and the signed ask of a batch."""
+"""Reads the signed collection, and the signed ask of a batch, from the collector."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hubbub.protocols.ask import Ask
 
 
 class SignedSource:
-    """Reads documents of a collection, as far as a trusted key signed them.
+    """Fetches the documents of a collection, and refuses those that no trusted key signed.
 
     Parameters
     ----------
     name
         The collection's name.
     collector
-        Where they come from.
+        The transport to the collector.
     trusted
-        The keys that they are signed with.
+        The keys with which the documents are signed.
     """
 
     def __init__(self, name: str, collector: Transport, trusted: bytes | Iterable[bytes]) -> None:
@@ -39,7 +39,7 @@ class SignedSource:
         return open_collection(_json(document.encode()), self._trusted)
 
     def fetch(self, known: Collection | None) -> tuple[Collection, str]:
-        """The collection that is served, with its document; one older than what is known, or changed, is refused."""
+        """The collection that is served, and its document. An older version, or a changed one, is refused."""
         document = self._get(f"/v1/collections/{self.name}").decode(errors="replace")
         offered = self.read(document)
         if offered.name != self.name:
@@ -51,14 +51,14 @@ class SignedSource:
         return offered, document
 
     def ask(self, answer: AnswerName, collection: Collection) -> Ask:
-        """What the reports of a batch answer, if the signed terms allow it (else `InvalidValue`).
+        """The ask of a batch. `InvalidValue` if the signed terms do not allow it.
 
-        Whatever else is not as it should be may be mended by asking again (`Unreachable`).
+        Any other fault of the document may be gone at the next request: `Unreachable`.
         """
         path = f"/v1/collections/{self.name}/asks/{answer}"
         try:
             spec = ASKS.upgrade(open_sealed(_json(self._get(path)), self._trusted))
-            named = {AnswerName(*(each[key] for key in AnswerName._fields)): each["ask"] for each in spec["asks"]}
+            named = {AnswerName(*(row[key] for key in AnswerName._fields)): row["ask"] for row in spec["asks"]}
             version, ask = (spec["collection"], spec["version"]), Ask.from_spec(named[answer])
         except (LookupError, TypeError, AttributeError, InvalidValue) as error:
             raise Unreachable(f"GET {path}: {error}") from None

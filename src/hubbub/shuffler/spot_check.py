@@ -26,41 +26,42 @@ def send_spot_checks(
     *,
     connect: Callable[[str], Transport] = HttpTransport,
 ) -> dict[str, int]:
-    """Have the collector make reports to each open ask, and send them; how many were taken, by the ask's name.
+    """Have the collector make reports to each open ask, and send them; returns how many were accepted for each ask.
 
     Parameters
     ----------
     server, name
         The collector, and the collection.
     token
-        What opens the collector's queries.
+        The token of the collector's API.
     public_key
-        What the collection is signed with.
+        The key with which the collection is signed.
     count
-        How many to each ask.
+        The number of reports to each ask.
     connect
         Makes the transport to the shuffler from its address.
     """
     collector, keys = connect(server) if isinstance(server, str) else server, trusted_keys(public_key)
     root = f"/v1/collections/{name}"
-    collection = open_collection(_told(collector, "GET", root), keys)
+    collection = open_collection(_request(collector, "GET", root), keys)
     if collection.shuffle is None:
         raise InvalidValue("collection", name, "one whose reports are shuffled")
     first = connect(collection.shuffle.shufflers[0].url)
-    asks = ASKS.upgrade(open_sealed(_told(collector, "GET", f"{root}/asks"), keys))["asks"]
-    taken = {}
-    for each in asks:
-        answer = str(AnswerName(*(each[key] for key in AnswerName._fields)))
+    asks = ASKS.upgrade(open_sealed(_request(collector, "GET", f"{root}/asks"), keys))["asks"]
+    accepted = {}
+    for ask in asks:
+        answer = str(AnswerName(*(ask[key] for key in AnswerName._fields)))
         headers = {"Authorization": f"Bearer {token}", "Content-Type": JSON_TYPE}
-        wanted = json.dumps({"answer": answer, "count": count}).encode()
-        uploads = _told(collector, "POST", f"{root}/spot-checks", headers, wanted)["uploads"]
-        taken[answer] = 0
+        body = json.dumps({"answer": answer, "count": count}).encode()
+        uploads = _request(collector, "POST", f"{root}/spot-checks", headers, body)["uploads"]
+        accepted[answer] = 0
         for upload in map(base64.b64decode, uploads):
-            taken[answer] += _told(first, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)["accepted"]
-    return taken
+            receipt = _request(first, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)
+            accepted[answer] += receipt["accepted"]
+    return accepted
 
 
-def _told(
+def _request(
     transport: Transport, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
 ) -> Any:
     response = transport.request(method, path, headers or {"Accept": JSON_TYPE}, body)

@@ -1,7 +1,7 @@
-"""What a shuffler keeps: the reports of batches that still gather, and batches that are made and not yet handed on.
+"""The store of a shuffler: reports of batches that gather, and shuffled batches that are not handed on yet.
 
-Nothing here says when a report came, from where, or in which order: reports are kept by their random ids. What is
-deleted is overwritten.
+Nothing in it tells when a report came, from where, or in which order: reports are sorted by their random ids. Deleted
+data is overwritten.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _TABLES = (
 
 
 class BatchRow(NamedTuple):
-    """A batch: "gathering" until its time is over, "closed" until it is "made", then "handed" or "dropped".
+    """A batch. Its state is "gathering", "closed", "made" (shuffled), and at last "handed" (on) or "dropped".
 
-    `digest` is the hash of what the shuffler before this one handed on; the first shuffler has none. What came and what
-    goes on is large, and read by itself.
+    `digest` is the hash of the batch that the previous shuffler handed on; the first shuffler has none. The contents of
+    a batch are large, and are read separately (`incoming`, `outgoing`).
     """
 
     name: str
@@ -51,11 +51,11 @@ class BatchRow(NamedTuple):
     digest: bytes | None
     note: str
     size: int
-    """How many reports of devices it has."""
+    """The number of reports from devices."""
 
 
 class ShufflerStore:
-    """A file of SQLite that one shuffler holds. Every change is on the disk when its call returns.
+    """An SQLite file that one shuffler holds open. Every change is on the disk when its call returns.
 
     Example:
         >>> store = ShufflerStore(":memory:")
@@ -87,7 +87,7 @@ class ShufflerStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that is done inside, or nothing."""
+        """Commit all changes inside the block, or none."""
         with self._lock:
             if self._file.in_transaction:
                 yield
@@ -102,19 +102,19 @@ class ShufflerStore:
                 raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._file.close()
 
     # -- reports ----------------------------------------------------------------------------------------------
 
     def known(self, batch: str, report_id: bytes) -> bytes | None:
-        """The hash of the report that came under an id."""
+        """The hash of the stored report with an id; None if there is none."""
         rows = self._run("SELECT digest FROM reports WHERE batch = ? AND id = ?", batch, report_id)
         return rows[0][0] if rows else None
 
     def add(self, batch: str, report_id: bytes, onion: bytes) -> None:
-        """Keep a report."""
+        """Store a report."""
         self._run("INSERT INTO reports VALUES (?, ?, ?, ?)", batch, report_id, report_digest(onion), onion)
         self._run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
@@ -124,14 +124,14 @@ class ShufflerStore:
 
     # -- batches ----------------------------------------------------------------------------------------------
 
-    def begin(self, name: str, version: int, answer: AnswerName, closes: float, came: bytes | None = None) -> None:
-        """A batch gathers from now on, or came whole from the shuffler before."""
-        digest = None if came is None else hashlib.sha256(came).digest()
-        row = (name, version, str(answer), closes, "gathering", digest, "", 0, came, None)
+    def begin(self, name: str, version: int, answer: AnswerName, closes: float, incoming: bytes | None = None) -> None:
+        """Begin a batch: one that gathers reports, or a whole one from the previous shuffler."""
+        digest = None if incoming is None else hashlib.sha256(incoming).digest()
+        row = (name, version, str(answer), closes, "gathering", digest, "", 0, incoming, None)
         self._run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def batches(self) -> list[BatchRow]:
-        """All batches that are known."""
+        """All batches in the store."""
         return [_batch_row(row) for row in self._run(f"{_ROWS} ORDER BY closes, name")]
 
     def batch(self, name: str) -> BatchRow | None:
@@ -139,28 +139,28 @@ class ShufflerStore:
         rows = self._run(f"{_ROWS} WHERE name = ?", name)
         return _batch_row(rows[0]) if rows else None
 
-    def came(self, name: str) -> bytes | None:
-        """What the shuffler before this one handed on, until the turn is taken."""
+    def incoming(self, name: str) -> bytes | None:
+        """The batch from the previous shuffler, until this shuffler has shuffled it."""
         return self._large("SELECT came FROM batches WHERE name = ?", name)
 
-    def made(self, name: str) -> bytes | None:
-        """What goes on, from the turn until it is taken."""
+    def outgoing(self, name: str) -> bytes | None:
+        """The shuffled batch, until it is handed on."""
         return self._large("SELECT made FROM batches WHERE name = ?", name)
 
     def close_batch(self, name: str) -> None:
-        """From now on no report is added to a batch: all that was acknowledged is in it."""
+        """Close a batch: it has all acknowledged reports, and no report is added any more."""
         with self.transaction():
             self._run("UPDATE batches SET state = 'closed' WHERE name = ? AND state = 'gathering'", name)
 
-    def make(self, name: str, made: bytes, note: str) -> None:
-        """Keep what goes on, and let go of what came: in one transaction, so that there is one order for good."""
+    def keep_outgoing(self, name: str, outgoing: bytes, note: str) -> None:
+        """Replace the incoming batch by the shuffled one, in one transaction: a batch is shuffled in one order only."""
         with self.transaction():
             sql = "UPDATE batches SET state = 'made', made = ?, came = NULL, note = ?"
-            self._run(f"{sql} WHERE name = ? AND state = 'closed'", made, note, name)
+            self._run(f"{sql} WHERE name = ? AND state = 'closed'", outgoing, note, name)
             self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
 
     def end(self, name: str, state: str, note: str) -> None:
-        """A batch is "handed" or "dropped": all of it is deleted, but for what tells a repeated upload."""
+        """End a batch as "handed" or "dropped": delete its contents, except the ids that tell a repeated upload."""
         with self.transaction():
             sql = "UPDATE batches SET state = ?, came = NULL, made = NULL, note = ? WHERE name = ?"
             self._run(sql, state, note, name)
@@ -170,7 +170,7 @@ class ShufflerStore:
         self._tidy()
 
     def forget(self, names: Sequence[str]) -> None:
-        """Delete what is left of batches; none that closed as early is begun again, even if the clock goes back."""
+        """Delete what is left of batches. No batch that closed at that time or before is begun again."""
         with self.transaction():
             for name in names:
                 batch = self.batch(name)
@@ -182,28 +182,28 @@ class ShufflerStore:
 
     @property
     def forgotten(self) -> float:
-        """When the latest batch closed of which nothing is left."""
+        """When the latest of the deleted batches closed."""
         return float(self.note("forgotten") or "-inf")
 
     # -- the rest ---------------------------------------------------------------------------------------------
 
     def note(self, key: str) -> str | None:
-        """A text that was kept."""
+        """The text that is stored under a key."""
         rows = self._run("SELECT value FROM meta WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     def set_note(self, key: str, value: str) -> None:
-        """Keep a text."""
+        """Store a text under a key."""
         self._run("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     def count(self, name: str, times: int = 1) -> None:
-        """Count what happened; how often, and not when."""
+        """Count an event, without its time."""
         sql = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
         if times:
             self._run(sql, name, times)
 
     def counts(self) -> dict[str, int]:
-        """What happened, and how often."""
+        """The counts of all events."""
         return dict(self._run("SELECT name, count FROM counters ORDER BY name"))
 
     def _large(self, sql: str, name: str) -> bytes | None:
@@ -211,7 +211,7 @@ class ShufflerStore:
         return rows[0][0] if rows else None
 
     def _tidy(self) -> None:
-        """What was deleted is still in the log until this."""
+        """Empty the write-ahead log, which still has the deleted data."""
         with self._lock:
             self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -225,7 +225,7 @@ def _batch_row(row: Sequence[Any]) -> BatchRow:
 
 
 def report_digest(onion: bytes) -> bytes:
-    """By what a repeated upload is known for the same.
+    """The hash by which a repeated report is recognised.
 
     Example:
         >>> len(report_digest(b"onion"))

@@ -1,4 +1,4 @@
-"""A shuffler's turn with a batch: what comes in and what goes out, without a network, a clock or a file."""
+"""One shuffler's work on a batch as a pure function, without a network, a clock or a file."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from hubbub.shuffle.uniform_reports import uniform_reports
 from hubbub.shuffler.keys import ShufflerKeys
 
 
-def take_turn(came: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: ShufflerKeys, rng: Random) -> ShuffledBatch:
-    """The batch that a shuffler hands on: a layer less, with its fakes, in another order, stated and signed.
+def take_turn(incoming: ShuffledBatch, ask: Ask, route: ShuffleRoute, keys: ShufflerKeys, rng: Random) -> ShuffledBatch:
+    """The batch that a shuffler hands on: one layer less, with its fakes, permuted, with its signed statement.
 
-    A batch with too few reports of people is refused (`InvalidValue`), and nothing of it goes on. Reports that cannot
-    be opened, or have another size than all others, are left out and counted; of equal ones the first is kept.
+    A batch with too few reports of people is refused (`InvalidValue`). Reports that cannot be opened, have a wrong
+    size, or are repeated, are left out and counted.
 
     Parameters
     ----------
-    came
-        The reports as they came, with the statements of the shufflers before this one.
+    incoming
+        The reports, with the statements of the previous shufflers.
     ask
-        What the reports answer: its mechanism says how large they are, and what fakes look like.
+        The ask that the reports answer. Its mechanism determines their size, and the fakes.
     route
-        Who shuffles, as it is signed.
+        The signed list of shufflers.
     keys
-        This shuffler's own.
+        The keys of this shuffler.
     rng
-        Draws fakes and order: a secure one, but in tests.
+        Draws fakes and the permutation. Secure, except in tests.
     """
-    place, mechanism = len(came.statements), ask.mechanism
+    place, mechanism = len(incoming.statements), ask.mechanism
     size = mechanism.report_bytes + LAYER_BYTES * (len(route.shufflers) + 1 - place)
-    onions = [onion for onion in came.onions if len(onion) == size]
+    onions = [onion for onion in incoming.onions if len(onion) == size]
     fakes = _single(uniform_reports(mechanism, route.fakes, rng).to_bare(), mechanism) if route.fakes else []
     turn = shuffle_onions(
         onions,
         keys.encryption,
-        layer_name(came.name, ask),
+        layer_name(incoming.name, ask),
         place=place,
         rest=route.route[place + 1 :],
         fakes=fakes,
-        least=route.least + came.fakes,
+        least=route.least + incoming.fakes,
         rng=rng,
     )
-    unreadable = turn.unreadable + len(came.onions) - len(onions)
-    return came.stated(
+    unreadable = turn.unreadable + len(incoming.onions) - len(onions)
+    return incoming.stated(
         turn.inside, keys.signing.private, unreadable=unreadable, repeated=turn.repeated, fakes=route.fakes
     )
 
