@@ -30,8 +30,8 @@ def raises_a_step(counted: int, baseline: int, *, copies: int = 4000, steps: int
         baseline=baseline,
     )
     many = Many(test, (copies,))
-    told = [many.update(rng.standard_normal(copies), ones) for _ in range(baseline + steps)]
-    return float((np.stack(told) == 1).sum()) / copies / steps / RATE
+    verdicts = [many.update(rng.standard_normal(copies), ones) for _ in range(baseline + steps)]
+    return float((np.stack(verdicts) == 1).sum()) / copies / steps / RATE
 
 
 @pytest.mark.parametrize("baseline", [0, 24, 168])

@@ -44,41 +44,41 @@ def oracle(epsilon: float) -> FrequencyOracle:
 
 def raises_a_month(test: SequentialTest, months: int, *, epsilon: float = 1.0, n: int = N, off: float = 0.0) -> float:
     """False alarms of 16 categories in a month, each exactly at its threshold, or `off` standard errors above."""
-    rng, shares, made = np.random.default_rng(11), zipf(n), oracle(epsilon)
+    rng, shares, mechanism = np.random.default_rng(11), zipf(n), oracle(epsilon)
     truth = np.broadcast_to(shares, (months, WATCHED))
     many, raises = Many(test, truth.shape), 0
     for step in range(test.baseline + MONTH):
-        value, stderr = share_estimates(made, n, truth, shares, rng)
-        told = many.update(value - shares + off * stderr, stderr)
-        raises += int((np.abs(told) == 1).sum()) if step >= test.baseline else 0
+        value, stderr = share_estimates(mechanism, n, truth, shares, rng)
+        verdicts = many.update(value - shares + off * stderr, stderr)
+        raises += int((np.abs(verdicts) == 1).sum()) if step >= test.baseline else 0
     return raises / months
 
 
 def share_delays(test: SequentialTest, jump: float, runs: int, *, before: int = 24) -> Floats:
     """The steps from a jump of so many standard errors to the alarm, of the runs without a false one before."""
-    rng, shares, made = np.random.default_rng(12), zipf(N), oracle(1.0)
+    rng, shares, mechanism = np.random.default_rng(12), zipf(N), oracle(1.0)
     few = shares[8]
-    moved = few + jump * np.sqrt(made.noise(N).variance(few))
-    many, told = Many(test, (runs,)), []
+    moved = few + jump * np.sqrt(mechanism.noise(N).variance(few))
+    many, verdicts = Many(test, (runs,)), []
     for step in range(max(before, test.baseline) + 100):
         now = moved if step >= max(before, test.baseline) else few
-        value, stderr = share_estimates(made, N, np.full(runs, now), few, rng)
-        told.append(many.update(value - few, stderr))
-    delays = first_alarms(told) - max(before, test.baseline)
+        value, stderr = share_estimates(mechanism, N, np.full(runs, now), few, rng)
+        verdicts.append(many.update(value - few, stderr))
+    delays = first_alarms(verdicts) - max(before, test.baseline)
     return delays[delays > 0]
 
 
 def mean_delays(jump: float, runs: int, n: int = 1000) -> Floats:
     """The same of a mean, whose reports are made one by one."""
-    rng, made = Random(seed=13), Hybrid(epsilon=1.0, low=0.0, high=100.0)
+    rng, mechanism = Random(seed=13), Hybrid(epsilon=1.0, low=0.0, high=100.0)
     still = 40.0
-    stderr = float(np.sqrt(made.variance(n, still)))
+    stderr = float(np.sqrt(mechanism.variance(n, still)))
     test, delays = sequential(threshold=still), []
     for _ in range(runs):
         state = WatchState()
         for step in range(1, 200):
-            sketch = made.accumulate(made.randomize(np.full(n, still + jump * stderr), rng))
-            estimate = made.estimate(sketch)
+            sketch = mechanism.accumulate(mechanism.randomize(np.full(n, still + jump * stderr), rng))
+            estimate = mechanism.estimate(sketch)
             state, verdict = test.update(state, step, float(estimate.value[0]), float(estimate.stderr[0]))
             if verdict is not None:
                 delays.append(step)
@@ -93,8 +93,8 @@ def window_raises(method: str, months: int) -> float:
         many = Many(sequential(), (WATCHED,))
         for own in window_steps(method, lambda step: 0.0, MONTH, rng):
             at_null = own.noise.variance(shares)  # type: ignore[union-attr]
-            told = many.update(own.value - shares, np.sqrt(np.maximum(own.variance, at_null)))
-            raises += int((told == 1).sum())
+            verdicts = many.update(own.value - shares, np.sqrt(np.maximum(own.variance, at_null)))
+            raises += int((verdicts == 1).sum())
     return raises / months
 
 

@@ -35,14 +35,14 @@ def test_many_judge_as_one_does_and_a_state_goes_through_json(name: str) -> None
         truth = 0.3 + 0.5 * ((step // 20) % 2) * np.where(np.arange(copies) % 2, 1, -1)
         stderr = rng.uniform(0.05, 0.2, copies)
         values = truth + stderr * rng.standard_normal(copies)
-        told = many.update(values, stderr)
+        verdicts = many.update(values, stderr)
         for copy in range(copies):
             state = WatchState.from_json(json.loads(json.dumps(states[copy].to_json())))
             states[copy], verdict = test.update(state, step, float(values[copy]), float(stderr[copy]))
             expected = 0.0 if verdict is None else 2.0 if verdict.state == "cleared" else 1.0
             if verdict is not None and verdict.state == "raised" and verdict.direction == "below":
                 expected = -1.0
-            assert told[copy] == expected, (step, copy)
+            assert verdicts[copy] == expected, (step, copy)
             if verdict is not None:
                 assert verdict.since <= step
                 found.add((verdict.state, verdict.direction))

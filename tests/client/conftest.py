@@ -1,4 +1,4 @@
-"""What the tests of the client share: a folder, in memory where there is one, which is durable enough for them."""
+"""Fixtures of the client's tests: a folder, in memory where that is possible."""
 
 from __future__ import annotations
 

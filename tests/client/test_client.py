@@ -1,4 +1,4 @@
-"""A device's day: record, tick, upload; and what happens when the network does not play along."""
+"""A device's day: record, tick, upload; and what happens when the network fails."""
 
 from __future__ import annotations
 

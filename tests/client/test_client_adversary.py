@@ -1,4 +1,4 @@
-"""Generated histories of an adversarial server: no promise that was ever signed is broken, no name answered twice."""
+"""Generated histories of an adversarial server: no signed promise is broken, and no round is answered twice."""
 
 from __future__ import annotations
 

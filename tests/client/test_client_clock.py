@@ -1,4 +1,4 @@
-"""Clocks that jump: nothing is spent twice, nothing is sent that is over, and nothing waits for ten years."""
+"""Clocks that jump: nothing is spent twice, nothing is sent too late, and nothing waits for ten years."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device may stop at any point: spent is never less than sent, and a retry sends the same bytes."""
+"""A device may stop at any point: it has spent at least what it sent, and a retry sends the same bytes."""
 
 from __future__ import annotations
 

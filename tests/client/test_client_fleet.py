@@ -1,4 +1,4 @@
-"""Two hundred devices and a server over HTTP: what is released holds the truth."""
+"""Two hundred devices and a server over HTTP: the intervals of the releases cover the truth."""
 
 from __future__ import annotations
 

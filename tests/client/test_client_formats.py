@@ -1,4 +1,4 @@
-"""Signed documents of other formats: a device goes on with an older one that it kept, and refuses a newer one."""
+"""Signed documents of other formats: a device continues with an older one that it stored, and refuses a newer one."""
 
 from __future__ import annotations
 

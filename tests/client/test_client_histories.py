@@ -1,4 +1,4 @@
-"""The histories that the browser's client is played too: studies, parts, kept reports, versions while a study runs."""
+"""The histories of the browser's tests: studies, parts, kept reports, and versions while a study runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key-value questions, from `record` to the release: a real collector, and what no device can be made to record."""
+"""Key-value questions from `record` to the release with a real collector, and values that `record` refuses."""
 
 from __future__ import annotations
 

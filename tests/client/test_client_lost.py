@@ -1,4 +1,4 @@
-"""A ledger never begins anew by itself: what is missing, empty or garbled is refused, and recovering spends it all."""
+"""A lost ledger is never replaced by itself: a missing, empty or garbled one is refused, and recovery spends it all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that persist: a memo for life, paid once, and never a silence that would tell of a change."""
+"""Values that persist: a memo for life, debited once, and no silence that reveals a change."""
 
 from __future__ import annotations
 

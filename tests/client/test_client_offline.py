@@ -1,4 +1,4 @@
-"""Out of reach: a device goes on answering what stands, and sends it when it can."""
+"""Out of reach: a device keeps answering standing asks, and sends the answers when it can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence does not tell: whatever a device recorded, who watches its uploads sees the same names, times and sizes."""
+"""Silence reveals nothing: whatever a device recorded, its uploads have the same names, times and sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies and parts, as a device takes part in them: one answer a round, values frozen for the run, paid once."""
+"""Studies and parts on a device: one answer a round, values frozen for the run, debited once."""
 
 from __future__ import annotations
 

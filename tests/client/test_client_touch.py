@@ -1,4 +1,4 @@
-"""Another thread of the same process looks into a client's folder: the locks on its files stay."""
+"""Another thread of the same process reads a client's folder: the locks on its files stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that lies: whatever it says, nothing is spent beyond the budget, and nothing is said that tells."""
+"""A hostile server: whatever it sends, the budget is not exceeded, and nothing is revealed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New versions of a collection: at once, and with everything that was ever promised."""
+"""New versions of a collection: in force at once, with all promises that were ever made."""
 
 from __future__ import annotations
 

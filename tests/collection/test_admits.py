@@ -1,4 +1,4 @@
-"""What terms admit: the vectors that the browser client runs, too."""
+"""Which asks terms admit: vectors that the browser client runs too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collection is one thing on every machine, and refuses what it could not keep."""
+"""Collections: the same on every machine; what they refuse, and how devices and questions use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats of files and signed documents: an older one is rewritten or read as it was signed, a newer one refused."""
+"""Formats of files and signed documents: older ones are rewritten or read as they were signed, newer ones refused."""
 
 from __future__ import annotations
 

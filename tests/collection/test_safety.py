@@ -1,4 +1,4 @@
-"""What a device refuses by signed terms alone, and what it reads of them."""
+"""Which collections a device refuses by their signed terms, and what it reads of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealed documents: one key, one spelling, and nothing else is opened."""
+"""Sealed documents: only a trusted key and the canonical spelling are accepted."""
 
 from __future__ import annotations
 

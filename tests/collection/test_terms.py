@@ -1,4 +1,4 @@
-"""Terms and promises: compiled from the questions, signed with them, and the very ones that they compile to."""
+"""Terms and promises: compiled from the questions, signed with them, and refused if they differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads and batches: what is sent comes back, and nothing else is believed."""
+"""Uploads and batches: what is encoded is decoded, and anything malformed is refused."""
 
 from __future__ import annotations
 

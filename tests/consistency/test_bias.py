@@ -1,4 +1,4 @@
-"""Lemmas 1 to 4 of chapter 8, on real reports: what each method does to the mean."""
+"""Lemmas 1 to 4 of chapter 8, on real reports: the bias of each method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Post-processing of ternary estimates: what it promises, and that it brings them nearer to the truth."""
+"""Post-processing of ternary estimates: its constraints hold, and it brings estimates nearer to the truth."""
 
 from __future__ import annotations
 

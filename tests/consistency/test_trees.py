@@ -1,4 +1,4 @@
-"""Hierarchies made consistent are the least squares solution, and adding noise to inner nodes helps."""
+"""Consistent hierarchies are the least-squares solution, and inner nodes reduce the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as strings of bits: what twins, long texts and impossible ones become, on the device and on the server."""
+"""Values as strings of bits: normal forms, texts that are too long and impossible values, on device and server."""
 
 from __future__ import annotations
 

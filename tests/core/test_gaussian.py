@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise: its law, and the words that decide by a hair."""
+"""Discrete Gaussian noise: its distribution, and exact decisions where floats are too inexact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbered migrations: each version from the one before, all in one transaction, and nothing newer is touched."""
+"""Numbered migrations: each version from the one before, all in one transaction; newer versions are left unchanged."""
 
 from __future__ import annotations
 

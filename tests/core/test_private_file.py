@@ -1,4 +1,4 @@
-"""A file for its owner alone; one that is there is never opened, and so never closed."""
+"""A file that only its owner can read; an existing file is never opened, and so never closed."""
 
 from __future__ import annotations
 

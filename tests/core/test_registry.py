@@ -1,4 +1,4 @@
-"""Classes by name: ours load one module each, others' come by entry points, and what is wrong with one is said."""
+"""Classes by name: each lookup loads one module, other packages add entry points, and errors name the package."""
 
 from __future__ import annotations
 

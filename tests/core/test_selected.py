@@ -1,4 +1,4 @@
-"""Intervals of what was chosen because it looked large: they hold, given that it was chosen; the usual ones do not."""
+"""Intervals of values selected for their size: they cover the truth given the selection; the usual ones do not."""
 
 from __future__ import annotations
 

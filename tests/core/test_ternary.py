@@ -1,4 +1,4 @@
-"""Sparse ternary vectors as they come in: rows, mappings, columns; what is refused; rounding and clipping."""
+"""Sparse ternary vectors: from rows, mappings and columns; what is refused; rounding and clipping."""
 
 from __future__ import annotations
 

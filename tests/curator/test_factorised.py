@@ -83,8 +83,8 @@ def test_one_by_one_and_more_than_its_length() -> None:
 def test_batches_of_any_size_give_the_stream_of_single_values() -> None:
     counter = FactorisedCounter(rho=0.5, length=300)
     values = np.random.default_rng(1).exponential(4.0, 300)
-    one = counter.start(10.0, Random(seed=5))
-    singly = [one.push(value) for value in values]
+    stream = counter.start(10.0, Random(seed=5))
+    singly = [stream.push(value) for value in values]
     for sizes in ([300], [1, 64, 63, 65, 7, 100], [0, 128, 172]):
         stream, ends = counter.start(10.0, Random(seed=5)), np.cumsum(sizes)
         batches = [stream.push_many(values[end - size : end]) for end, size in zip(ends, sizes, strict=True)]

@@ -148,11 +148,11 @@ die()
 
 def test_a_file_is_answered_again_with_the_same_numbers_until_it_is_settled(path: Path) -> None:
     """Interrupted twice, and longer each time: the key of each part is on disk before it is used."""
-    told = []
+    releases = []
     for seed, size in ((11, 500), (12, 500), (13, 700), (14, 700)):
         with opened(path, seed=seed) as release:  # it stops before it can say that all was written
-            told.append(release.replay(VALUES[:size]))
-    first, again, more, more_again = told
+            releases.append(release.replay(VALUES[:size]))
+    first, again, more, more_again = releases
     assert same(first, again)
     assert same(first, more[:500])
     assert same(more, more_again)

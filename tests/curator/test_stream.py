@@ -161,13 +161,13 @@ def test_each_tree_has_noise_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"), [(-0.5, "-0.5"), (2000.5, "2000.5"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")]
+    ("bad", "message"), [(-0.5, "-0.5"), (2000.5, "2000.5"), (math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")]
 )
-def test_bad_values_are_named_and_change_nothing(bad: float, said: str) -> None:
+def test_bad_values_are_named_and_change_nothing(bad: float, message: str) -> None:
     stream, twin = (tops().start(Random(seed=7)) for _ in range(2))
     stream.push_many(VALUES[:1000])
     twin.push_many(VALUES[:1000])
-    with pytest.raises(InvalidValue, match=rf"position 1002: got {said}; allowed: a number from 0 to 2000"):
+    with pytest.raises(InvalidValue, match=rf"position 1002: got {message}; allowed: a number from 0 to 2000"):
         stream.push_many([1.0, 2.0, bad, 3.0])
     with pytest.raises(InvalidValue, match="numbers"):
         stream.push_many(["many"])

@@ -92,12 +92,12 @@ sums.push_many(values[100:300])
     with opened(path, seed=12) as sums:
         assert sums.stream.position == 300
         assert sums.pending.first == 100
-        told = sums.pending.published
+        published = sums.pending.published
         sums.push_many(VALUES[300:])
         with pytest.raises(InvalidValue, match="at most 0 more"):
             sums.push_many([1.0])
     whole = COUNTER.start(THETA, Random(seed=Random(seed=11).bytes(32))).push_many(VALUES)
-    assert told.tolist() == whole[100:300].tolist()
+    assert published.tolist() == whole[100:300].tolist()
 
 
 def test_a_file_is_answered_again_until_it_is_settled_and_other_values_are_refused(path: Path) -> None:

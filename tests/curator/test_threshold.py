@@ -63,12 +63,12 @@ def test_the_sampler_follows_those_chances(noise: str) -> None:
     """3,000 choices among three: 5 standard errors."""
     search = ThresholdSearch(epsilon=Fraction(1, 2), bound=3.0, candidates=3, slope=0.2, noise=noise)
     counts, rng = search.count(np.array([1.0, 1.0, 2.0, 3.0])), Random(seed=4)
-    found = np.array([search.choose(counts, rng) for _ in range(3000)])
+    thresholds = np.array([search.choose(counts, rng) for _ in range(3000)])
     cells = search.cells  # the law on a coarser grid is the same to 1e-3
     scores = np.rint(search.scores(counts) / cells * 32).astype(int)
     expected = chances(scores, law(noise, math.exp(-float(search.epsilon) / 32)))
     for candidate, chance in zip((1.0, 2.0, 3.0), expected, strict=True):
-        assert abs((found == candidate).mean() - chance) < 5 * math.sqrt(chance * (1 - chance) / 3000) + 0.01
+        assert abs((thresholds == candidate).mean() - chance) < 5 * math.sqrt(chance * (1 - chance) / 3000) + 0.01
 
 
 def test_m_theta_counts_what_is_above() -> None:

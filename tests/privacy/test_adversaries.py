@@ -1,4 +1,4 @@
-"""Three adversaries: what is left against each, fakes that are drawn as shares, and the search for their number."""
+"""The guarantees against three adversaries, fakes that are drawn as shares, and the search for their number."""
 
 import math
 from fractions import Fraction

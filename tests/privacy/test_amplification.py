@@ -1,4 +1,4 @@
-"""Amplification: every bound against brute force, the reference numbers, and what may not be called a guarantee."""
+"""Amplification: every bound against brute force, reference numbers, and claims that are no guarantees."""
 
 import math
 from fractions import Fraction

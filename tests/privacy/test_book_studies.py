@@ -1,4 +1,4 @@
-"""What a study costs is counted until its last round has closed and the window has passed: recounted independently."""
+"""The debit of a study counts until its last round has closed and the window has passed; recounted independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: the chapter's numbers, the rule, the inverse questions, and a simulation."""
+"""Plans: the dissertation's numbers, its rule, solving for n and epsilon, and a simulation."""
 
 import io
 import json

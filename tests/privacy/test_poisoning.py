@@ -1,4 +1,4 @@
-"""Forged reports do in a simulation what the formula says."""
+"""Forged reports move an estimate in a simulation as far as the formula says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises on grids of their own: whatever versions and clocks do, none that was ever made is broken."""
+"""Promises on grids of their own: whatever versions and clocks do, no promise that was ever made is broken."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Generator:
         keys = draw.sample(["os", "pro", "state", "age", "qty % 3"], draw.choice([0, 0, 0, 1, 1, 2]))
         aggregates = draw.sample(AGGREGATES, draw.choice([1, 1, 2, 3]))
         results = [f"{key} AS k{place}" for place, key in enumerate(keys)]
-        results += [f"{each} AS a{place}" for place, each in enumerate(aggregates)]
+        results += [f"{aggregate} AS a{place}" for place, aggregate in enumerate(aggregates)]
         text = f"SELECT {', '.join(results)} FROM people"
         if draw.random() < 0.9:
             text += f" WHERE {self.condition(draw.choice([1, 2, 2, 3]))}"

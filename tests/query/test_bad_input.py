@@ -26,7 +26,7 @@ SCHEMA = TableSchema(
 N = 300
 
 
-def engine(price: list[float | None] | None = None) -> QueryEngine:
+def make_engine(price: list[float | None] | None = None) -> QueryEngine:
     reports = SCHEMA.mechanism.randomize(np.arange(N)[:, None] % 9, hb.Random(seed=1))
     public = {"os": ["ios", "web", None] * 100, "price": price or [1.5] * N, "day": [None] * N}
     return QueryEngine(MemoryTable(SCHEMA, reports, public))
@@ -57,20 +57,20 @@ def engine(price: list[float | None] | None = None) -> QueryEngine:
     ],
 )
 def test_types_that_do_not_fit_are_refused_with_their_place(query: str, message: str) -> None:
-    asked = engine()
-    before = asked.sql("SELECT COUNT(*) FROM people WHERE age < 3").value()
+    engine = make_engine()
+    before = engine.sql("SELECT COUNT(*) FROM people WHERE age < 3").value()
     with pytest.raises(QueryError) as error:
-        asked.sql(query)
+        engine.sql(query)
     assert message in str(error.value)
-    assert asked.sql("SELECT COUNT(*) FROM people WHERE age < 3").value() == before
+    assert engine.sql("SELECT COUNT(*) FROM people WHERE age < 3").value() == before
 
 
 def test_measures_with_nan_are_refused_and_those_with_null_are_left_out() -> None:
-    broken = engine([float("nan"), *[1.0] * (N - 1)])
+    broken = make_engine([float("nan"), *[1.0] * (N - 1)])
     with pytest.raises(QueryError, match='line 1, column 12: "price" is NaN or infinite for 1 people'):
         broken.sql("SELECT AVG(price) FROM people")
     assert broken.sql("SELECT COUNT(*) FROM people").value().value == N
-    gaps = engine([None, None, *[2.0] * (N - 2)])
+    gaps = make_engine([None, None, *[2.0] * (N - 2)])
     assert gaps.sql("SELECT AVG(price) FROM people").value().value == 2.0
     assert gaps.sql("SELECT COUNT(price) FROM people").value().value == N - 2
 
@@ -78,14 +78,14 @@ def test_measures_with_nan_are_refused_and_those_with_null_are_left_out() -> Non
 @pytest.mark.parametrize("level", [0.0, 1.0, -1, True, "a", float("nan")])
 def test_levels_that_are_no_probabilities_are_refused(level: object) -> None:
     with pytest.raises(InvalidValue, match="level"):
-        engine().sql("SELECT COUNT(*) FROM people", level=level)  # type: ignore[arg-type]
+        make_engine().sql("SELECT COUNT(*) FROM people", level=level)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("factor", ["1e-100", "1e-200", "1e-300", "1e-320", "1e100"])
 def test_measures_of_any_size_are_summed(factor: str) -> None:
-    asked = engine([1.5, 2.5, 0.5] * 100)
-    total = asked.sql("SELECT SUM(price) FROM people WHERE age < 5").value()
-    scaled = asked.sql(f"SELECT SUM(price * {factor}) FROM people WHERE age < 5").value()
+    engine = make_engine([1.5, 2.5, 0.5] * 100)
+    total = engine.sql("SELECT SUM(price) FROM people WHERE age < 5").value()
+    scaled = engine.sql(f"SELECT SUM(price * {factor}) FROM people WHERE age < 5").value()
     assert scaled.value == pytest.approx(total.value * float(factor), rel=1e-6, abs=1e-140)
 
 
@@ -93,14 +93,14 @@ def test_what_aliases_stand_for_is_limited() -> None:
     """With all of them written out this query would have 40,000 parts."""
     counts = "+".join(["COUNT(*)"] * 150)
     with pytest.raises(QueryError, match="the aliases stand for too long a query"):
-        engine().sql(f"SELECT {counts} AS n FROM people WHERE age < 3 HAVING n IN ({', '.join(['n'] * 90)})")
+        make_engine().sql(f"SELECT {counts} AS n FROM people WHERE age < 3 HAVING n IN ({', '.join(['n'] * 90)})")
 
 
 def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    connection = engine().table.connection()
+    connection = make_engine().table.connection()
     with pytest.raises(duckdb.OutOfMemoryException):
         connection.execute("SELECT list(range || 'a long enough text ' || range) FROM range(40000000)").fetchall()
     assert connection.execute("SELECT COUNT(*) FROM people").fetchall() == [(N,)]
@@ -108,26 +108,26 @@ def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(
 
 
 def test_very_long_and_very_deep_queries_are_refused() -> None:
-    asked = engine()
+    engine = make_engine()
     with pytest.raises(QueryError, match="characters"):
-        asked.sql("SELECT COUNT(*) FROM people WHERE " + "age = 1 OR " * 5000 + "age = 2")
+        engine.sql("SELECT COUNT(*) FROM people WHERE " + "age = 1 OR " * 5000 + "age = 2")
     with pytest.raises(QueryError):
-        asked.sql("SELECT COUNT(*) FROM people WHERE " + "(" * 600 + "age = 1" + ")" * 600)
+        engine.sql("SELECT COUNT(*) FROM people WHERE " + "(" * 600 + "age = 1" + ")" * 600)
     many = " AND ".join(f"(age = {k % 9} OR price > {k})" for k in range(30))
     with pytest.raises(QueryError, match="too many public conditions"):
-        asked.sql(f"SELECT COUNT(*) FROM people WHERE {many}")
+        engine.sql(f"SELECT COUNT(*) FROM people WHERE {many}")
 
 
 def test_names_are_names_whatever_is_in_them() -> None:
     name = 'x"; DROP TABLE people; --'
     schema = TableSchema('a "b', (PrivateColumn("it's", hb.Ordinal(5)),), (PublicColumn(name, "BIGINT"),), epsilon=8.0)
     reports = schema.mechanism.randomize(np.arange(100)[:, None] % 5, hb.Random(seed=1))
-    asked = QueryEngine(MemoryTable(schema, reports, {name: [2] * 100}))
+    engine = QueryEngine(MemoryTable(schema, reports, {name: [2] * 100}))
     quoted = '"' + name.replace('"', '""') + '"'
     text = f'SELECT {quoted}, SUM({quoted}) AS "s;" FROM "a ""b" WHERE "it\'s" >= 0 GROUP BY {quoted}'
-    answer = asked.sql(text)
+    answer = engine.sql(text)
     assert (answer.rows[0][0], answer.rows[0][1].value) == (2, 200.0)
-    assert asked.sql('SELECT COUNT(*) FROM "a ""b"').value().value == 100
+    assert engine.sql('SELECT COUNT(*) FROM "a ""b"').value().value == 100
 
 
 def test_the_database_can_reach_no_file_and_no_setting(tmp_path: Path) -> None:
@@ -136,9 +136,9 @@ def test_the_database_can_reach_no_file_and_no_setting(tmp_path: Path) -> None:
     people = {"age": [1, 2], "os": ["a", "b"], "price": [1.0, 2.0], "day": [None, None]}
     for name in ("store.duckdb", "store"):
         build_table(tmp_path / name, SCHEMA, [people], rng=hb.Random(seed=1))
-        asked = connect(tmp_path / name)
-        assert isinstance(asked, QueryEngine)
-        connection = asked.table.connection()
+        engine = connect(tmp_path / name)
+        assert isinstance(engine, QueryEngine)
+        connection = engine.table.connection()
         for text in (
             f"SELECT * FROM read_csv('{secret}')",
             f"COPY people TO '{tmp_path}/out.csv'",

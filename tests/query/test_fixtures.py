@@ -45,8 +45,8 @@ def test_conditions_become_disjoint_boxes() -> None:
     sizes = [column.size for column in SCHEMA.private]
     for condition, boxes in pairs("boxes"):
         formula = planned(f"SELECT COUNT(*) FROM people WHERE {condition}").condition.formula
-        found = [box_text(box, SCHEMA) for box in disjoint(boxes_of(formula, sizes))]
-        assert "\n".join(found or ["nobody"]) == boxes, condition
+        texts = [box_text(box, SCHEMA) for box in disjoint(boxes_of(formula, sizes))]
+        assert "\n".join(texts or ["nobody"]) == boxes, condition
 
 
 def test_there_are_pairs_enough_and_each_rule_has_some() -> None:

@@ -77,9 +77,9 @@ def test_cells_of_many_boxes_are_added_up_on_the_way(monkeypatch: pytest.MonkeyP
         dense[cells] += factor * weights
         sums.append((factor, CellSum([LevelCells((1,), cells, weights)], 0.5)))
     whole = box_terms.add_cell_sums(iter(sums))
-    found = np.zeros(50)
-    found[whole.terms[0].cells] = whole.terms[0].weights
-    np.testing.assert_allclose(found, dense, atol=1e-12)
+    dense_sum = np.zeros(50)
+    dense_sum[whole.terms[0].cells] = whole.terms[0].weights
+    np.testing.assert_allclose(dense_sum, dense, atol=1e-12)
     assert whole.known == sum(factor for factor, _ in sums) / 2
 
 
@@ -87,8 +87,8 @@ def test_many_private_groups_are_not_each_weighed_over_all_cells() -> None:
     """The 3,200 groups of this table, which has 638,000 cells of all levels, would take 32 GB."""
     schema = TableSchema("t", tuple(PrivateColumn(f"c{k}", hb.Ordinal(size)) for k, size in enumerate((100, 50, 64))))
     reports = schema.mechanism.randomize(np.zeros((500, 3), dtype=np.int64), hb.Random(seed=1))
-    asked = QueryEngine(MemoryTable(schema, reports, {}))
-    few = asked.sql("EXPLAIN SELECT c1, COUNT(*) FROM t WHERE c0 < 70 GROUP BY c1").plan
-    many = asked.sql("EXPLAIN SELECT c1, c2, COUNT(*) FROM t WHERE c0 < 70 GROUP BY c1, c2").plan
+    engine = QueryEngine(MemoryTable(schema, reports, {}))
+    few = engine.sql("EXPLAIN SELECT c1, COUNT(*) FROM t WHERE c0 < 70 GROUP BY c1").plan
+    many = engine.sql("EXPLAIN SELECT c1, c2, COUNT(*) FROM t WHERE c0 < 70 GROUP BY c1, c2").plan
     assert "by least squares" in few
     assert "by least squares" not in many

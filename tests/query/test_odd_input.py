@@ -91,8 +91,8 @@ def test_odd_names_types_and_numbers_have_the_answers_of_duckdb(query: str) -> N
 
 
 def test_cells_of_a_number_are_ordered_by_the_number() -> None:
-    asked = world().engine.sql("SELECT income, COUNT(*) FROM people GROUP BY income ORDER BY income DESC LIMIT 2")
-    assert [row[0] for row in asked.rows] == ["10 to 12", "8 to 10"]
+    answer = world().engine.sql("SELECT income, COUNT(*) FROM people GROUP BY income ORDER BY income DESC LIMIT 2")
+    assert [row[0] for row in answer.rows] == ["10 to 12", "8 to 10"]
     some = world().engine.sql("SELECT income, COUNT(*) FROM people GROUP BY income HAVING income > 8 OR income < 2")
     assert [row[0] for row in some.rows] == ["0 to 2", "8 to 10", "10 to 12"]
 
@@ -125,16 +125,18 @@ def test_odd_numbers_are_refused_with_their_place(query: str, message: str) -> N
 )
 def test_an_answer_says_if_groups_were_chosen_by_their_estimates(end: str, chosen: bool) -> None:
     notes = world().engine.sql(f"SELECT os, COUNT(*) AS n FROM people WHERE age < 5 GROUP BY os {end}").notes
-    told = "chosen by their estimates: an interval is of a group that is named beforehand; with level 0.98333 all 3"
-    assert any(told in note for note in notes) == chosen
+    note_text = (
+        "chosen by their estimates: an interval is of a group that is named beforehand; with level 0.98333 all 3"
+    )
+    assert any(note_text in note for note in notes) == chosen
 
 
 @pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
 def test_of_nobody_nothing_is_known_and_nothing_breaks(method: str) -> None:
     schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(30)),), (PublicColumn("x", "BIGINT"),), method)
     nobody = schema.mechanism.randomize(np.zeros((0, 1), dtype=np.int64), hb.Random(seed=1))
-    asked = QueryEngine(MemoryTable(schema, nobody, {"x": []}))
-    row = asked.sql("SELECT COUNT(*) AS n, AVG(x) AS a, MEDIAN(x) AS m FROM people WHERE age < 9").rows[0]
+    engine = QueryEngine(MemoryTable(schema, nobody, {"x": []}))
+    row = engine.sql("SELECT COUNT(*) AS n, AVG(x) AS a, MEDIAN(x) AS m FROM people WHERE age < 9").rows[0]
     assert math.isnan(row[1].value)
     assert math.isnan(row[2].value)
-    assert asked.sql("SELECT x, COUNT(*) AS n FROM people WHERE age < 9 GROUP BY x").rows == ()
+    assert engine.sql("SELECT x, COUNT(*) AS n FROM people WHERE age < 9 GROUP BY x").rows == ()

@@ -37,7 +37,7 @@ def address() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             if self.headers["Authorization"] != "Bearer secret":
                 return self.reply(401, {"title": "no token"})
             if "/broken/" in self.path:
@@ -48,11 +48,11 @@ def address() -> Iterator[str]:
                 return self.reply(404, {"title": "no such question"})
             try:
                 return self.reply(
-                    200, table.sql(asked["sql"], level=asked["level"], explain=asked["explain"]).to_json()
+                    200, table.sql(request["sql"], level=request["level"], explain=request["explain"]).to_json()
                 )
             except QueryError as error:
-                found = {name: getattr(error, name) for name in ("problem", "instead", "line", "column")}
-                return self.reply(422, {"title": "a query that is not answered", **found})
+                problem = {name: getattr(error, name) for name in ("problem", "instead", "line", "column")}
+                return self.reply(422, {"title": "a query that is not answered", **problem})
 
         def reply(self, status: int, body: Any) -> None:
             data = json.dumps(body).encode()

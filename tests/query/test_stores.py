@@ -90,9 +90,9 @@ def in_memory(stored: Any) -> QueryEngine:
     table = stored.table
     groups = {}
     for level in table.level_sizes():
-        found = [group for rows in table.blocks() if (group := table.reports(level, rows)) is not None]
-        rows = np.concatenate([group.rows for group in found])
-        groups[level] = LevelReports(rows, Reports.concat([group.reports for group in found]))
+        blocks = [group for rows in table.blocks() if (group := table.reports(level, rows)) is not None]
+        rows = np.concatenate([group.rows for group in blocks])
+        groups[level] = LevelReports(rows, Reports.concat([group.reports for group in blocks]))
     reports: Any = RangeReports(N, groups)
     if table.schema.method == "SC":
         reports = SplitReports(N, {level: group.reports for level, group in groups.items()})
@@ -166,9 +166,9 @@ def test_stores_of_every_format_are_read() -> None:
     for folder in folders:
         table = connect(folder / "store")
         for query, rows in json.loads((folder / "expected.json").read_text(encoding="utf-8")).items():
-            found = table.sql(query)
-            expected = QueryAnswer.from_json({**found.to_json(), "rows": rows})
-            assert numbers(found) == pytest.approx(numbers(expected), rel=1e-9)
-            assert [row[0] for row in found.rows if isinstance(row[0], str)] == [
+            answer = table.sql(query)
+            expected = QueryAnswer.from_json({**answer.to_json(), "rows": rows})
+            assert numbers(answer) == pytest.approx(numbers(expected), rel=1e-9)
+            assert [row[0] for row in answer.rows if isinstance(row[0], str)] == [
                 row[0] for row in rows if isinstance(row[0], str)
             ]

@@ -38,8 +38,8 @@ def live(folder: Path, fuse: Fuse | None) -> None:
     world.end(FIRST + len(LATE) - 1)
     world.clock.set((FIRST + len(LATE) + 1.5) * HOUR)
     world.collector.tick()
-    told = [(event.number, event.state, event.step) for event in world.events()]
-    assert told == EVENTS, told
+    summary = [(event.number, event.state, event.step) for event in world.events()]
+    assert summary == EVENTS, summary
     (status,) = world.collector.alarms.status("planes")
     assert (status["state"], status["step"]) == ("quiet", FIRST + len(LATE) - 1), status
 

@@ -67,7 +67,7 @@ class AlarmWorld:
     """One collector after another over one store; each step everyone answers once."""
 
     def __init__(self, text: str, place: Path | Store, *, first: int = FIRST) -> None:
-        self.place, self.told = place, list[AlarmEvent]()
+        self.place, self.notified = place, list[AlarmEvent]()
         self.clock = ManualClock((first + 0.01) * HOUR)
         self.states: Any = None
         self.enrolled: str | None = None
@@ -81,7 +81,7 @@ class AlarmWorld:
         self.text = text
         self.collector = Collector([collection], store, clock=self.clock, keys=Keys(b"k" * 32), alarms=plans)
         self.collection = self.collector.collections[collection.name]
-        self.collector.alarms.listen(self.told.append)
+        self.collector.alarms.listen(self.notified.append)
 
     def step(self, step: int, values: list[Any], question: str = "all") -> None:
         """Live through a step: everyone who is asked answers, in every round of it."""
@@ -89,10 +89,10 @@ class AlarmWorld:
         for part in (0.1, 0.3, 0.6, 0.8):
             self.clock.set((step + part) * HOUR)
             self.collector.tick()
-            for window in self.collector.board.open(self.collection.collection_id, self.clock.now()):
-                if window.question == question and window.ask.step == step and window.key not in done:
-                    done.add(window.key)
-                    self.answer(window, values, step)
+            for open_ask in self.collector.board.open(self.collection.collection_id, self.clock.now()):
+                if open_ask.question == question and open_ask.ask.step == step and open_ask.key not in done:
+                    done.add(open_ask.key)
+                    self.answer(open_ask, values, step)
 
     def answer(self, window: Any, values: list[Any], step: int) -> None:
         rng = Random(seed=f"{window.question} {step} {window.name}")
@@ -113,9 +113,9 @@ class AlarmWorld:
             return mechanism.randomize(ask.view([codes[person] for person in people]), rng)
         if self.enrolled != mechanism.state_key(step):
             self.enrolled, self.states = mechanism.state_key(step), mechanism.enroll(len(codes), rng)
-        seen = ask.view(codes)
-        paid = mechanism.price(self.states, step, seen) > 0
-        self.states, *said = mechanism.step(self.states, step, seen, rng, paid)
+        viewed = ask.view(codes)
+        paid = mechanism.price(self.states, step, viewed) > 0
+        self.states, *said = mechanism.step(self.states, step, viewed, rng, paid)
         reports, _ = mechanism.with_enrolment(self.states, *said, paid)
         return reports
 

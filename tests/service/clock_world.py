@@ -83,8 +83,8 @@ class World:
     def look(self) -> None:
         self.collector.tick()
         published = _steps(self.collector.asks["exact"].body)
-        for window in self.collector.board.open(self.collection.collection_id, self.collector.clock.now()):
-            ask = window.ask
+        for open_ask in self.collector.board.open(self.collection.collection_id, self.collector.clock.now()):
+            ask = open_ask.ask
             if ask.step == self.step and ask.step in published and ask.ask_id not in self.asked:
                 report = Random(seed=len(self.asked)).bytes(16)
                 (receipt,) = self.collector.ingest([batch_frame(self.collection, ask, [report], [self.step % 100])])

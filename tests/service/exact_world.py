@@ -91,14 +91,14 @@ class ExactCollection(Collection):
             step = place.step
             first = yield Ask(mechanism=EXACT, step=step, standing=True)
             assert first is not None
-            heard = first
+            total = first
             if self.terms[question].rounds > 1 and step % 2:
                 second = yield Ask(mechanism=EXACT, step=step, cohort=Arc(0, 1 << 31))
                 assert second is not None
-                heard = heard + second
-            estimate = Estimate(heard.counts / max(heard.n, 1), np.zeros(SIZE), heard.n)
+                total = total + second
+            estimate = Estimate(total.counts / max(total.n, 1), np.zeros(SIZE), total.n)
             place.step += 1
-            yield Release(step=step, estimates={MAIN: estimate}, published=heard.n > 0, spent=1.0, n=float(heard.n))
+            yield Release(step=step, estimates={MAIN: estimate}, published=total.n > 0, spent=1.0, n=float(total.n))
 
 
 def exact_collection(

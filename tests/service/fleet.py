@@ -81,9 +81,9 @@ class Fleet:
         if answer.status == 503:
             return False
         assert answer.status == 200, body
-        told = json.loads(body)
-        assert told["rejected"] == []
-        assert told["accepted"] + told["duplicates"] == count
+        document = json.loads(body)
+        assert document["rejected"] == []
+        assert document["accepted"] + document["duplicates"] == count
         return True
 
 

@@ -37,10 +37,10 @@ def opened(folder: Path) -> Collector:
 
 def flood(folder: Path, count: int) -> dict[str, Any]:
     collector, rng = opened(folder), Random(seed=1)
-    (window,) = collector.board.asks.values()
+    (ask,) = collector.board.asks.values()
     hole = b"\xaa" * (16 * BATCH)
     reports = EXACT.randomize([3] * BATCH, Random(seed=0))
-    frame = encode_batch(COLLECTION.name, COLLECTION.version, window.name, hole, reports)
+    frame = encode_batch(COLLECTION.name, COLLECTION.version, ask.name, hole, reports)
     before, after = frame.split(hole)
     began, shed, longest, first = time.monotonic(), 0, 0.0, 0
     for _ in range(count // BATCH):
@@ -53,19 +53,19 @@ def flood(folder: Path, count: int) -> dict[str, Any]:
         first = first or peak_memory()  # with everything loaded that one batch needs
     collector.tick()
     grown = peak_memory() - first
-    return {"held": len(window.ids), "shed": shed, "longest": longest, "grown": grown, **told(collector, began)}
+    return {"held": len(ask.ids), "shed": shed, "longest": longest, "grown": grown, **told(collector, began)}
 
 
 def start(folder: Path) -> dict[str, Any]:
     began = time.monotonic()
     collector = opened(folder)
-    (window,) = collector.board.asks.values()
+    (ask,) = collector.board.asks.values()
     made = told(collector, began)
-    page = next(iter(collector.store.id_pages(window.key)))
+    page = next(iter(collector.store.id_pages(ask.key)))
     from hubbub.service.ids import Ids
 
-    known = window.ids.look(Ids.from_bytes(page))
-    return {"held": len(window.ids), "n": window.sketch.n, "known": int((known == 1).sum()), **made}
+    known = ask.ids.look(Ids.from_bytes(page))
+    return {"held": len(ask.ids), "n": ask.sketch.n, "known": int((known == 1).sum()), **made}
 
 
 def peak_memory() -> int:

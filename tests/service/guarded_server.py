@@ -31,19 +31,19 @@ class Guarded:
     def __init__(self, service: Service, port: int) -> None:
         self.service, self.port = service, port
         self.guard = service.guard
-        (window,) = service.collector.board.asks.values()
-        self.window = window
+        (ask,) = service.collector.board.asks.values()
+        self.window = ask
         self._open: list[socket.socket] = []
 
     def connect(self, source: str = "127.0.0.1", *, receive_buffer: int = 0) -> socket.socket:
-        made = socket.socket()
+        connection = socket.socket()
         if receive_buffer:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        made.settimeout(30)
-        made.bind((source, 0))
-        made.connect(("127.0.0.1", self.port))
-        self._open.append(made)
-        return made
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(30)
+        connection.bind((source, 0))
+        connection.connect(("127.0.0.1", self.port))
+        self._open.append(connection)
+        return connection
 
     def send(self, *pieces: bytes, source: str = "127.0.0.1") -> bytes:
         """What is answered to some pieces on a connection of their own; b"" if it is closed without a word."""
@@ -69,13 +69,13 @@ class Guarded:
 
 def heard(connection: socket.socket) -> bytes:
     """All that comes until the connection is closed."""
-    told = b""
+    received = b""
     try:
         while piece := connection.recv(65536):
-            told += piece
+            received += piece
     except ConnectionResetError:
         pass
-    return told
+    return received
 
 
 @contextmanager
@@ -93,11 +93,11 @@ def guarded_server(limits: Limits) -> Iterator[Guarded]:
 
     thread = threading.Thread(target=serve)
     thread.start()
-    made = Guarded(service, port)
+    guarded = Guarded(service, port)
     try:
-        made.until(lambda: server.started)
-        yield made
+        guarded.until(lambda: server.started)
+        yield guarded
     finally:
-        made.close()
+        guarded.close()
         server.should_exit = True
         thread.join(60)

@@ -33,13 +33,13 @@ def itemsets_collection(
     overrides: Mapping[str, str] = MappingProxyType({}),
     **keys: Any,
 ) -> Collection:
-    given = {"field": "basket", "epsilon": 4.0, "k": 8, "start": "1970-01-02T00:00Z", "round": f"{ROUND}s", **keys}
+    row_fields = {"field": "basket", "epsilon": 4.0, "k": 8, "start": "1970-01-02T00:00Z", "round": f"{ROUND}s", **keys}
     return Collection(
         name="baskets",
         version=1,
         title="For tests",
         fields={"basket": domain},
-        questions={"together": Question.make("itemsets", **given)},
+        questions={"together": Question.make("itemsets", **row_fields)},
         budget=Budget.of(event=20.0),
         step_seconds=3600,
         lateness_seconds=LATENESS,
@@ -68,23 +68,26 @@ class Shoppers:
 
     def reports(self, ask: Ask) -> tuple[Reports, Random]:
         rng = Random(seed=int(ask.ask_id[:12], 16))
-        held = self.baskets[ask.cohort.holds(self.places)]
-        return ask.mechanism.randomize(ask.view(held), rng), rng  # type: ignore[attr-defined]
+        answering = self.baskets[ask.cohort.holds(self.places)]
+        return ask.mechanism.randomize(ask.view(answering), rng), rng  # type: ignore[attr-defined]
 
     def answer(self, ask: Ask) -> Sketch:
         return LOCAL.fold([self.reports(ask)[0]], ask.mechanism)
 
-    def send(self, one: Collector, opened: OpenAsk) -> int:
+    def send(self, collector: Collector, opened: OpenAsk) -> int:
         """Answer an ask of a collector; how many reports were counted."""
-        (collection,) = one.collections.values()
+        (collection,) = collector.collections.values()
         reports, rng = self.reports(opened.ask)
         ids = rng.bytes(16 * len(reports))
         batch = Batch(collection.name, collection.version, opened.name, ids, reports.to_bare())
-        return one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted
+        return collector.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted
 
-    def send_all(self, one: Collector) -> int:
-        (collection,) = one.collections.values()
-        return sum(self.send(one, opened) for opened in one.board.open(collection.collection_id, one.clock.now()))
+    def send_all(self, collector: Collector) -> int:
+        (collection,) = collector.collections.values()
+        return sum(
+            self.send(collector, opened)
+            for opened in collector.board.open(collection.collection_id, collector.clock.now())
+        )
 
 
 def simulated(collection: Collection, people: Shoppers, run: int = 0) -> Release:

@@ -45,11 +45,11 @@ class Fuse:
     def __init__(self, points: int) -> None:
         self.left = points
 
-    def burn(self, act: Any, *given: Any, **named: Any) -> Any:
+    def burn(self, act: Any, *arguments: Any, **keywords: Any) -> Any:
         self.left -= 1
         if self.left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return act(*given, **named)
+        return act(*arguments, **keywords)
 
     def arm(self) -> None:
         for owner, name in ((os, "replace"), (os, "fsync"), (pq, "write_table"), (Path, "unlink")):
@@ -60,8 +60,8 @@ class Fuse:
                     setattr(kind, name, self._wrapped(getattr(kind, name)))
 
     def _wrapped(self, act: Any) -> Any:
-        def wrapped(*given: Any, **named: Any) -> Any:
-            return self.burn(act, *given, **named)
+        def wrapped(*arguments: Any, **keywords: Any) -> Any:
+            return self.burn(act, *arguments, **keywords)
 
         return wrapped
 
@@ -74,35 +74,35 @@ def live(url: str, folder: Path, fuse: Fuse | None) -> None:
     begun = collection()
     place = folder / "clock"
     clock = ManualClock(float(place.read_text()) if place.exists() else 100.0 * DAY + 200)
-    one = Collector(
+    collector = Collector(
         [begun], store, clock=clock, keys=Keys(b"k" * 32), rng=Random(seed=1), archive=Archive(folder / "r")
     )
     while clock.now() < 100 * DAY + 3600 * STEPS + 200:
-        for window in one.board.open(begun.collection_id, clock.now()):
+        for open_ask in collector.board.open(begun.collection_id, clock.now()):
             values = list(range(10))
-            ids = [Random(seed=1000 * window.ask.step + value).bytes(16) for value in values]
+            ids = [Random(seed=1000 * open_ask.ask.step + value).bytes(16) for value in values]
             for half in (slice(5), slice(5, 10)):
-                one.ingest([batch_frame(begun, window.ask, ids[half], values[half])])
+                collector.ingest([batch_frame(begun, open_ask.ask, ids[half], values[half])])
         clock.advance(3600)
         place.write_text(str(clock.now()))
-        one.tick()
+        collector.tick()
     if not (folder / "checked").exists():
-        check(one)
+        check(collector)
         (folder / "checked").touch()
     clock.advance(DAY + 3600 * (STEPS + 1))
-    one.tick()
-    one.store.close()
+    collector.tick()
+    collector.store.close()
 
 
-def check(one: Collector) -> None:
+def check(collector: Collector) -> None:
     begun = collection()
-    found: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     where = begun.collection_id, "all"
-    for step, reports in kept_reports(one.store, one.archive, *where, first=0, last=1 << 40):
-        found.update((step, int(value)) for value in reports.private["value"])
+    for step, reports in kept_reports(collector.store, collector.archive, *where, first=0, last=1 << 40):
+        counts.update((step, int(value)) for value in reports.private["value"])
     wanted = {(2400 + step, value) for step in range(STEPS) for value in range(10)}
-    assert set(found) == wanted, "lost"
-    assert set(found.values()) == {1}, "twice"
+    assert set(counts) == wanted, "lost"
+    assert set(counts.values()) == {1}, "twice"
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ class Report:
     id: bytes
     value: int
     delivered: bool = False
-    told: set[str] = field(default_factory=set)
+    outcomes: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -110,8 +110,8 @@ class World:
 
     def send(self) -> None:
         """Some requests in one group; each may be lost on the way there, or its answer on the way back."""
-        made = [self._request() for _ in range(self.draw.choice((1, 1, 2, 4)))]
-        arrived = [(frame, reports) for frame, reports in made if self.draw.random() > 0.15]
+        requests = [self._request() for _ in range(self.draw.choice((1, 1, 2, 4)))]
+        arrived = [(frame, reports) for frame, reports in requests if self.draw.random() > 0.15]
         if isinstance(self.store, Crashing) and self.draw.random() < 0.15:
             self.store.fuse = self.draw.randrange(12)
         for _, reports in arrived:
@@ -136,21 +136,21 @@ class World:
     def _request(self) -> tuple[Frame, list[Report]]:
         """Fresh reports, retries of old ones, and old ids with other values; to one ask."""
         ask = self._some_ask()
-        mine = [report for report in self.reports if report.ask == ask]
-        chosen = self.draw.sample(mine, min(len(mine), self.draw.randrange(4)))
-        for report in self.draw.sample(mine, min(len(mine), self.draw.choice((0, 0, 0, 1)))):
+        own_reports = [report for report in self.reports if report.ask == ask]
+        chosen = self.draw.sample(own_reports, min(len(own_reports), self.draw.randrange(4)))
+        for report in self.draw.sample(own_reports, min(len(own_reports), self.draw.choice((0, 0, 0, 1)))):
             chosen.append(self._report(ask, report.id))  # a twin: at most one of the two may count
         chosen += [self._report(ask, self.draw.randbytes(16)) for _ in range(self.draw.randrange(4))]
         if chosen and self.draw.random() < 0.1:
             chosen.append(chosen[0])  # twice in one request
         self.draw.shuffle(chosen)
         make = upload_frame if self.draw.random() < 0.5 or not chosen else batch_frame
-        return make(self.collection, ask, [one.id for one in chosen], [one.value for one in chosen]), chosen
+        return make(self.collection, ask, [report.id for report in chosen], [report.value for report in chosen]), chosen
 
     def _some_ask(self) -> Ask:
-        asks = [window.ask for window in self.collector.board.open(self.collection.collection_id, self.clock.now())]
+        asks = [open_ask.ask for open_ask in self.collector.board.open(self.collection.collection_id, self.clock.now())]
         asks += [report.ask for report in self.draw.sample(self.reports, min(len(self.reports), 2))]
-        return self.draw.choice(asks or [window.ask for window in self.collector.board.asks.values()])
+        return self.draw.choice(asks or [open_ask.ask for open_ask in self.collector.board.asks.values()])
 
     def _report(self, ask: Ask, report_id: bytes) -> Report:
         value = self.cells.get(ask.ask_id, 0)
@@ -163,10 +163,10 @@ class World:
         assert receipt.accepted + receipt.duplicates + len(receipt.rejected) == len(reports)
         rejected = {report_id for report_id, _ in receipt.rejected}
         for report in reports:
-            report.told.add("rejected" if report.id.hex() in rejected else "counted")
+            report.outcomes.add("rejected" if report.id.hex() in rejected else "counted")
         if len({report.id for report in reports}) < len(reports):  # of twins nobody can say which was meant
             for report in reports:
-                report.told.discard("counted")
+                report.outcomes.discard("counted")
 
     def _alive(self, act: Callable[[], Any]) -> Any:
         try:
@@ -208,7 +208,7 @@ class World:
         for report in self.reports:
             _, _, sketch = stored[canonical(report.ask.spec())]
             cell = int(sketch.counts[report.value])
-            if "counted" in report.told:
+            if "counted" in report.outcomes:
                 assert cell == 1, "acknowledged, and lost"
             if not report.delivered:
                 assert cell == 0, "counted, and never sent"
@@ -223,8 +223,10 @@ class World:
         """The single reports that are kept add up to the sketches."""
         for key, sketch in closed.items():
             segments = self.store.kept_segments(key)
-            kept = [value for segment in segments for value in unpack(segment).private["value"].tolist()]
-            assert np.bincount(kept, minlength=SIZE).tolist() == sketch.counts.tolist(), "kept otherwise than counted"
+            stored_values = [value for segment in segments for value in unpack(segment).private["value"].tolist()]
+            assert np.bincount(stored_values, minlength=SIZE).tolist() == sketch.counts.tolist(), (
+                "kept otherwise than counted"
+            )
 
 
 @contextmanager
@@ -245,6 +247,6 @@ def run_worlds(seeds: range) -> tuple[int, int, int]:
         with small_pages():
             world = World(seed).run()
         reports += len(world.reports)
-        counted += sum("counted" in report.told for report in world.reports)
+        counted += sum("counted" in report.outcomes for report in world.reports)
         starts += world.crashes
     return reports, counted, starts

@@ -35,12 +35,12 @@ def live(url: str, folder: Path, fuse: Fuse | None) -> None:
         fuse.arm()
     place = folder / "clock"
     clock = ManualClock(float(place.read_text()) if place.exists() else float(START))
-    one = Collector([STUDY], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=Archive(folder / "r"))
+    collector = Collector([STUDY], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=Archive(folder / "r"))
     while clock.now() < START + 3 * ROUND + LATENESS:
-        CROWD.send_all(one)
+        CROWD.send_all(collector)
         clock.advance(ROUND + (LATENESS if clock.now() == START else 0))
         place.write_text(str(clock.now()))
-        one.tick()
+        collector.tick()
     (row,) = store.releases(STUDY.collection_id, "common", 0, 99, 99)
     assert same_release(row, stored_as(STUDY, RELEASE)), "other numbers"
     assert store.running_studies(STUDY.collection_id) == []

@@ -67,12 +67,14 @@ class CommonQuestion(StatisticQuestion):
             frozen=self.frozen,
             views=({"kind": "whole"}, {"kind": "among", "codes": {"most": 2 * self.most}}),
             mechanisms=(whole.spec_id,),
-            families=tuple(Family(name, (units,)) for name in sorted({type(each).__name__ for each in narrow})),
+            families=tuple(
+                Family(name, (units,)) for name in sorted({type(part_mechanism).__name__ for part_mechanism in narrow})
+            ),
             rounds=self.rounds,
             parts=PARTS,
             limit=units,
             promises=(Promise(units, 1, interval, self.start % interval, scope=of_question(setting.name)),),
-            report_bytes=max(each.report_bytes for each in (whole, *narrow)),
+            report_bytes=max(part_mechanism.report_bytes for part_mechanism in (whole, *narrow)),
             study=Study(self.start, self.round_seconds, self.every),
         )
 
@@ -105,9 +107,9 @@ class TestedQuestion(StatisticQuestion):
     def terms(self, setting: Setting) -> Terms:
         views = ({"kind": "whole"}, {"kind": "among", "codes": {"most": 2}})
         narrow = Frequencies(3).mechanism(units_of(self.epsilon))
-        made = super().terms(setting)
-        mechanisms = tuple(sorted({*made.mechanisms, narrow.spec_id}))
-        return replace(made, views=views, mechanisms=mechanisms, rounds=2, parts=2, limit=2 * made.limit)
+        plain_terms = super().terms(setting)
+        mechanisms = tuple(sorted({*plain_terms.mechanisms, narrow.spec_id}))
+        return replace(plain_terms, views=views, mechanisms=mechanisms, rounds=2, parts=2, limit=2 * plain_terms.limit)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         oracle, place = self.mechanism_for(setting), (memory or Memory()).keep("place", _Place())
@@ -179,17 +181,20 @@ class Crowd:
         sketch = LOCAL.support([self.kept[count.ask.ask_id]], count.oracle, count.candidates)
         return CountResult(sketch.n, sketch.counts)
 
-    def send(self, one: Collector, opened: OpenAsk) -> int:
+    def send(self, collector: Collector, opened: OpenAsk) -> int:
         """Answer an ask of a collector; how many reports were counted."""
-        (collection,) = one.collections.values()
+        (collection,) = collector.collections.values()
         reports, rng = self.reports(opened.ask)
         ids = rng.bytes(16 * len(reports))
         batch = Batch(collection.name, collection.version, opened.name, ids, reports.to_bare())
-        return one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted
+        return collector.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted
 
-    def send_all(self, one: Collector) -> int:
-        (collection,) = one.collections.values()
-        return sum(self.send(one, opened) for opened in one.board.open(collection.collection_id, one.clock.now()))
+    def send_all(self, collector: Collector) -> int:
+        (collection,) = collector.collections.values()
+        return sum(
+            self.send(collector, opened)
+            for opened in collector.board.open(collection.collection_id, collector.clock.now())
+        )
 
 
 def simulated(collection: Collection, crowd: Crowd, question: str = "common") -> list[Release]:
@@ -200,8 +205,8 @@ def simulated(collection: Collection, crowd: Crowd, question: str = "common") ->
 
 
 def stored_as(collection: Collection, release: Release, *, run: int = 0, number: int = 0) -> ReleaseRow:
-    given = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
-    return release_row(replace(release, step=run), **given, number=number)
+    fields = {"collection": collection.collection_id, "question": "common", "time": 0.0, "minimum_batch": 20}
+    return release_row(replace(release, step=run), **fields, number=number)
 
 
 def retold(collection: Collection, store: Store, question: str = "common") -> Release:
@@ -209,11 +214,11 @@ def retold(collection: Collection, store: Store, question: str = "common") -> Re
     era, terms = EraRow(collection.collection_id, question, 0), collection.terms[question]
     rounds = [list(asks) for _, asks in groupby(store.asks(era), lambda ask: ask.round)]
     assert [len(parts) for parts in rounds] == [2, 1, 1]
-    talk = Conversation(collection.protocol(question), rounds=terms.rounds, parts=terms.parts)
-    while not isinstance(said := talk.message, Release):
-        if isinstance(said, Count):
+    conversation = Conversation(collection.protocol(question), rounds=terms.rounds, parts=terms.parts)
+    while not isinstance(message := conversation.message, Release):
+        if isinstance(message, Count):
             (counted,) = store.counted(era, 0)
-            talk.reply_count(read_count(counted))
+            conversation.reply_count(read_count(counted))
         else:
-            talk.reply_all([Sketch.from_bytes(ask.sketch) for ask in rounds.pop(0)])
-    return said
+            conversation.reply_all([Sketch.from_bytes(ask.sketch) for ask in rounds.pop(0)])
+    return message

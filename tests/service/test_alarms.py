@@ -67,7 +67,7 @@ def test_an_alarm_is_raised_once_and_cleared_only_where_it_ends() -> None:
     assert len(world.events()) == 1
     live(world, [0.2] * 3, FIRST + 19)
     assert told(world)[1][:3] == ("late", "", "cleared")
-    assert world.told == world.events()  # the listener heard the same
+    assert world.notified == world.events()  # the listener heard the same
     (status,) = world.collector.alarms.status("planes")
     assert (status["state"], status["step"]) == ("quiet", FIRST + 21)
 
@@ -122,7 +122,7 @@ def test_a_collector_that_begins_anew_after_every_step_says_the_same(tmp_path: P
         broken.open(text)  # between the reports and the release that is made of them
     broken.end(FIRST + len(SHAPES) - 1)
     assert broken.events() == whole.events()
-    assert broken.told == whole.told  # once each
+    assert broken.notified == whole.notified  # once each
     assert broken.collector.alarms.status("planes") == whole.collector.alarms.status("planes")
 
 
@@ -145,7 +145,7 @@ def test_an_event_is_neither_lost_nor_told_twice_when_its_commit_fails(
     monkeypatch.setattr(world.collector.store, "commit", dies)
     with pytest.raises(StoreFailed):
         world.end(FIRST + 3)
-    assert world.told == []
+    assert world.notified == []
     world.open(TEXT)
     world.end(FIRST + 3)
     assert [(event.state, event.step) for event in world.events()] == [("raised", FIRST + 3)]
@@ -261,7 +261,7 @@ def test_a_listener_that_fails_stops_nobody() -> None:
     alarms = world.collector.alarms
     alarms._listeners.insert(0, lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
     live(world, [0.6] * 2)
-    assert len(world.told) == 1
+    assert len(world.notified) == 1
 
 
 def test_an_alarm_that_fails_stops_neither_releases_nor_reports(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,11 +327,11 @@ def test_the_api_and_server_sent_events_tell_of_alarms() -> None:
                     return dict(json.loads(data.removeprefix("data: ")))
             raise AssertionError
 
-        heard = client.run(first_alarm())
+        sent_event = client.run(first_alarm())
         answer = client.get(path, headers=headers).json()
     assert [event["state"] for event in answer["events"]] == ["raised"]
-    assert heard == answer["events"][0] == world.told[0].to_json()
-    assert set(heard) == set(SCHEMAS["AlarmEvent"]["properties"])
+    assert sent_event == answer["events"][0] == world.notified[0].to_json()
+    assert set(sent_event) == set(SCHEMAS["AlarmEvent"]["properties"])
     late, moved = answer["alarms"]
     assert (late["alarm"], late["definition"]["above"], late["watched"][0]["state"]) == ("late", 0.3, "raised")
     assert [watched["category"] for watched in moved["watched"]] == ["early", "fine", "late", "(none)"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_kept import CROWD, DAY, HOUR, WORDS, asked, collector, fill
+from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 from hubbub.collection import ManualClock
 from hubbub.service.archive import Archive
@@ -28,21 +28,24 @@ Databases = Callable[[], str]
 
 
 def opened(url: str, reports: Path, clock: ManualClock) -> Collector:
-    return collector(open_store(url), clock, Archive(reports))
+    return start_collector(open_store(url), clock, Archive(reports))
 
 
-def some_steps(one: Collector, clock: ManualClock, seeds: range) -> None:
+def some_steps(collector: Collector, clock: ManualClock, seeds: range) -> None:
     for seed in seeds:
-        fill(one, seed)
+        fill(collector, seed)
         clock.advance(HOUR)
-        one.tick()
+        collector.tick()
 
 
-def told(one: Collector) -> list[Any]:
+def told(collector: Collector) -> list[Any]:
     """All that can be asked of it."""
-    releases = [one.releases("words", name, first=0, last=1 << 40, most=99) for name in WORDS.questions]
-    candidates = [asked(one, "words", ["maybe", "yes"]), asked(one, "ages", ["7", "9"])]
-    return [[release_json(row) for rows in releases for row in rows], candidates, one.counts()]
+    releases = [collector.releases("words", name, first=0, last=1 << 40, most=99) for name in WORDS.questions]
+    candidates = [
+        candidate_shares(collector, "words", ["maybe", "yes"]),
+        candidate_shares(collector, "ages", ["7", "9"]),
+    ]
+    return [[release_json(row) for rows in releases for row in rows], candidates, collector.counts()]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -55,36 +58,36 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.mark.parametrize("target", ["sqlite", "postgresql"])
 def test_what_was_there_is_there_again_in_either_store(store: str, target: str, tmp_path: Path, postgres: Databases):
     clock = ManualClock(10 * HOUR)
-    one = opened(store, tmp_path / "reports", clock)
-    some_steps(one, clock, range(3))
-    fill(one, 3)  # an ask that is open: its reports are in the database
-    before, now = told(one), clock.now()
-    made = make_backup(store, tmp_path / "reports", tmp_path / "backup")  # while it is at work
-    assert len(made.reports) == 4
-    some_steps(one, clock, range(4, 6))
-    one.store.close()
+    collector = opened(store, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(3))
+    fill(collector, 3)  # an ask that is open: its reports are in the database
+    before, now = told(collector), clock.now()
+    manifest = make_backup(store, tmp_path / "reports", tmp_path / "backup")  # while it is at work
+    assert len(manifest.reports) == 4
+    some_steps(collector, clock, range(4, 6))
+    collector.store.close()
 
     again = f"sqlite:///{tmp_path / 'elsewhere' / 'hubbub.db'}" if target == "sqlite" else postgres()
     restore_backup(tmp_path / "backup", again, tmp_path / "elsewhere" / "reports")
     clock = ManualClock(now)
-    one = opened(again, tmp_path / "elsewhere" / "reports", clock)
-    assert told(one) == before
-    assert one.missing == []
+    collector = opened(again, tmp_path / "elsewhere" / "reports", clock)
+    assert told(collector) == before
+    assert collector.missing == []
     assert not (tmp_path / "elsewhere" / "reports" / "set-aside").exists()
     # It goes on: ids of before are known, and what is new is counted.
     with pytest.raises(AssertionError):
-        fill(one, 3)
-    some_steps(one, clock, range(4, 6))
-    assert asked(one, "ages", ["7"])["n"] == 5 * CROWD
-    one.store.close()
+        fill(collector, 3)
+    some_steps(collector, clock, range(4, 6))
+    assert candidate_shares(collector, "ages", ["7"])["n"] == 5 * CROWD
+    collector.store.close()
 
 
 def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
     clock = ManualClock(10 * HOUR)
-    one = opened(store, tmp_path / "reports", clock)
-    some_steps(one, clock, range(2))
+    collector = opened(store, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(2))
     make_backup(store, tmp_path / "reports", tmp_path / "backup")
-    one.store.close()
+    collector.store.close()
     again = tmp_path / "again"
     again.mkdir()
     restore_backup(tmp_path / "backup", f"sqlite:///{again / 'hubbub.db'}", again / "reports")
@@ -97,9 +100,9 @@ def test_everything_in_it_is_for_its_owner_alone(store: str, tmp_path: Path):
 def backup(tmp_path: Path) -> Path:
     """A backup with two files of reports."""
     clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    one = opened(url, tmp_path / "reports", clock)
-    some_steps(one, clock, range(2))
-    one.store.close()
+    collector = opened(url, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(2))
+    collector.store.close()
     make_backup(url, tmp_path / "reports", tmp_path / "backup")
     return tmp_path / "backup"
 
@@ -231,7 +234,7 @@ def test_nothing_is_written_over(backup: Path, tmp_path: Path, there: str):
 
 def test_a_database_of_postgresql_that_is_in_use_is_left_alone(backup: Path, tmp_path: Path, postgres: Databases):
     url = postgres()
-    collector(open_store(url), ManualClock(5 * HOUR), None).store.close()
+    start_collector(open_store(url), ManualClock(5 * HOUR), None).store.close()
     with pytest.raises(BackupRefused, match="holds a store already"):
         restore_backup(backup, url, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -258,13 +261,13 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, url: str, monkeyp
 
 def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path: Path):
     clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    one = opened(url, tmp_path / "reports", clock)
-    some_steps(one, clock, range(2))
+    collector = opened(url, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(2))
     name = sorted(path.name for path in (tmp_path / "reports").iterdir())[0]
     (tmp_path / "reports" / name).unlink()
     with pytest.raises(BackupRefused, match=f"1 files are missing that the store names, such as {name}"):
         make_backup(url, tmp_path / "reports", tmp_path / "backup")
-    one.store.close()
+    collector.store.close()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
 
 
@@ -272,40 +275,40 @@ def test_when_retention_deletes_files_meanwhile_it_is_done_again(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     clock = ManualClock(10 * HOUR)
-    one = opened(store, tmp_path / "reports", clock)
-    some_steps(one, clock, range(3))
+    collector = opened(store, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(3))
     copied: list[str] = []
 
     def meanwhile(source: Path, target: Path) -> BackupFile:
         if not copied:  # the database was copied, and names the files that now go
             clock.set(13 * HOUR + DAY + HOUR)
-            one.tick()
-            fill(one, 9)
+            collector.tick()
+            fill(collector, 9)
             clock.advance(2 * HOUR)
-            one.tick()
+            collector.tick()
         copied.append(source.name)
         return copy_file(source, target)
 
     monkeypatch.setattr(make, "copy_file", meanwhile)
-    made = make_backup(store, tmp_path / "reports", tmp_path / "backup")
-    one.store.close()
+    manifest = make_backup(store, tmp_path / "reports", tmp_path / "backup")
+    collector.store.close()
     check_backup(tmp_path / "backup")
-    assert len(made.reports) == 2
-    assert copied[-2:] == made.reports
+    assert len(manifest.reports) == 2
+    assert copied[-2:] == manifest.reports
     assert len(copied) > 2
 
 
 def test_a_store_after_a_crash_is_backed_up_with_its_log(tmp_path: Path):
     """The log beside a database is a part of it."""
     clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
-    one = opened(url, tmp_path / "reports", clock)
-    some_steps(one, clock, range(2))
+    collector = opened(url, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(2))
     crashed = tmp_path / "crashed"
     crashed.mkdir()
     for path in tmp_path.glob("hubbub.db*"):
         shutil.copy(path, crashed)  # as a kill would leave them
-    counts = one.counts()
-    one.store.close()
+    counts = collector.counts()
+    collector.store.close()
     assert (crashed / "hubbub.db-wal").stat().st_size > 0
     make_backup(f"sqlite:///{crashed / 'hubbub.db'}", tmp_path / "reports", tmp_path / "backup")
     restore_backup(tmp_path / "backup", f"sqlite:///{tmp_path / 'again.db'}", tmp_path / "again")

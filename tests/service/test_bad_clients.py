@@ -86,10 +86,10 @@ def batch(web: Web, n: int = 3, **changed: Any) -> bytes:
 
 def spelt(web: Web, **changed: Any) -> bytes:
     entry = web.entry()
-    given = base64.b64encode(entry.report).decode()
-    one = {**entry.name._asdict(), "id": entry.report_id.hex(), "report": given}
-    one |= {key: value for key, value in changed.items() if key in one or key in ("ask", "more")}
-    document = {"collection": web.collection.name, "version": web.collection.version, "entries": [one]}
+    encoded = base64.b64encode(entry.report).decode()
+    fields = {**entry.name._asdict(), "id": entry.report_id.hex(), "report": encoded}
+    fields |= {key: value for key, value in changed.items() if key in fields or key in ("ask", "more")}
+    document = {"collection": web.collection.name, "version": web.collection.version, "entries": [fields]}
     document |= {key: value for key, value in changed.items() if key in document or key in ("pad", "extra")}
     return json.dumps(document).encode()
 
@@ -361,8 +361,8 @@ def answers_two_hundred_times_in_one_frame(web: Web):
 
 @bad(PUBLIC + "malformed", 400)
 def sends_more_entries_than_there_can_be(web: Web):
-    one = [*web.name()._replace(question="q"), bytes(16), b""]
-    frame = pack([3, web.collection.name, web.collection.version, [one] * 4097, b""])
+    entry = [*web.name()._replace(question="q"), bytes(16), b""]
+    frame = pack([3, web.collection.name, web.collection.version, [entry] * 4097, b""])
     assert len(frame) > MOST
     return UPLOAD_TYPE, frame[:MOST]
 
@@ -495,9 +495,9 @@ def comes_after_the_close(web: Web):
 
 @bad("late", counted=3)
 def relays_after_the_close(web: Web):
-    made = batch(web)
+    body = batch(web)
     web.wait_until(1110.0)
-    return BATCH_TYPE, made
+    return BATCH_TYPE, body
 
 
 @bad("malformed")
@@ -519,8 +519,8 @@ def says_what_its_columns_are(web: Web):
 
 @bad("malformed", counted=3)
 def relays_what_its_columns_are(web: Web):
-    made = Reports.concat([web.ask().mechanism.randomize([1], web.draw)] * 3).to_bytes()
-    return BATCH_TYPE, batch(web, data=made + bytes(-len(made) % 3))
+    three_reports = Reports.concat([web.ask().mechanism.randomize([1], web.draw)] * 3).to_bytes()
+    return BATCH_TYPE, batch(web, data=three_reports + bytes(-len(three_reports) % 3))
 
 
 @bad("malformed")
@@ -587,9 +587,9 @@ def sends_a_sketch(web: Web):
 
 @bad("malformed", counted=2)
 def has_two_bad_entries(web: Web):
-    one = [*web.name(), web.draw.bytes(16), b"hostile"]
+    entry = [*web.name(), web.draw.bytes(16), b"hostile"]
     other = [*web.name(), web.draw.bytes(16), b""]
-    return UPLOAD_TYPE, raw_upload(web, entries=[one, other])
+    return UPLOAD_TYPE, raw_upload(web, entries=[entry, other])
 
 
 @bad("malformed")
@@ -639,9 +639,9 @@ def attack(case: Bad, web: Web) -> None:
     reason = case.reason.removeprefix(PUBLIC)
     assert answer.status_code == case.status, answer.text
     if case.status == 200:
-        told = answer.json()
-        assert (told["accepted"], told["duplicates"]) == (0, 0)
-        assert [one["reason"] for one in told["rejected"]] == [reason] * case.counted
+        document = answer.json()
+        assert (document["accepted"], document["duplicates"]) == (0, 0)
+        assert [rejection["reason"] for rejection in document["rejected"]] == [reason] * case.counted
     else:
         assert problem(answer) == (case.slug or reason)
     assert web.state() == before
@@ -660,8 +660,8 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
     assert again == {"accepted": 0, "duplicates": 1, "rejected": []}
     changed = next(report(shared, value) for value in (0, 1) if report(shared, value) != first.report)
     forged = msgspec.structs.replace(first, report=changed)
-    told = shared.post(UPLOAD_TYPE, shared.frame(forged)).json()
-    assert told["rejected"] == [{"id": first.report_id.hex(), "reason": "replay"}]
+    answer = shared.post(UPLOAD_TYPE, shared.frame(forged)).json()
+    assert answer["rejected"] == [{"id": first.report_id.hex(), "reason": "replay"}]
     assert shared.state() == before
     assert shared.counts()["duplicate"] == counts.get("duplicate", 0) + 1
     assert shared.counts()["replay"] == counts.get("replay", 0) + 1
@@ -677,8 +677,8 @@ def test_a_replay_is_refused_and_a_duplicate_is_no_fault(shared: Web):
 def test_a_good_report_is_counted_beside_a_bad_one(shared: Web):
     entry = shared.entry(1)
     entries = [raw(entry), [*entry.name, bytes(16), b"hostile"]]
-    told = shared.post(UPLOAD_TYPE, raw_upload(shared, entries=entries)).json()
-    assert told == {"accepted": 1, "duplicates": 0, "rejected": [{"id": "00" * 16, "reason": "malformed"}]}
+    answer = shared.post(UPLOAD_TYPE, raw_upload(shared, entries=entries)).json()
+    assert answer == {"accepted": 1, "duplicates": 0, "rejected": [{"id": "00" * 16, "reason": "malformed"}]}
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD"])

@@ -52,59 +52,59 @@ def numbered(collector: Collector, numbers: range, *, alone: bool = False) -> Fr
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_beyond_the_ceiling_nothing_is_counted_and_everyone_is_told(alone: bool):
-    one = opened(SqliteStore(":memory:"), ask=1000)
-    first, second, third = (numbered(one, range(at, at + 400), alone=alone) for at in (0, 400, 800))
-    told = one.ingest([first, second, third, first])
-    assert [receipt.accepted for receipt in told] == [400, 400, 200, 0]
-    assert told[3].duplicates == 400
-    assert Counter(reason for _, reason in told[2].rejected) == {"over_ceiling": 200}
-    assert only(one).sketch.n == len(only(one).ids) == 1000
-    assert [receipt.duplicates for receipt in one.ingest([second, third])] == [400, 200]
-    assert one.counts()[COLLECTION.collection_id, "over_ceiling"] == 400
-    assert 'outcome="over_ceiling"} 400' in metrics_text(Service(one))
-    again = opened(one.store, ask=1000)
+    collector = opened(SqliteStore(":memory:"), ask=1000)
+    first, second, third = (numbered(collector, range(at, at + 400), alone=alone) for at in (0, 400, 800))
+    receipts = collector.ingest([first, second, third, first])
+    assert [receipt.accepted for receipt in receipts] == [400, 400, 200, 0]
+    assert receipts[3].duplicates == 400
+    assert Counter(reason for _, reason in receipts[2].rejected) == {"over_ceiling": 200}
+    assert only(collector).sketch.n == len(only(collector).ids) == 1000
+    assert [receipt.duplicates for receipt in collector.ingest([second, third])] == [400, 200]
+    assert collector.counts()[COLLECTION.collection_id, "over_ceiling"] == 400
+    assert 'outcome="over_ceiling"} 400' in metrics_text(Service(collector))
+    again = opened(collector.store, ask=1000)
     assert again.ingest([numbered(again, range(5000, 5001))])[0].rejected[0][1] == "over_ceiling"
 
 
 def test_what_repeats_a_report_beyond_the_ceiling_is_beyond_it_too():
-    one = opened(SqliteStore(":memory:"), ask=1)
-    frame = numbered(one, range(2))
-    told = one.ingest([frame, frame])
-    assert [(receipt.accepted, receipt.duplicates) for receipt in told] == [(1, 0), (0, 1)]
-    assert [reason for receipt in told for _, reason in receipt.rejected] == ["over_ceiling"] * 2
+    collector = opened(SqliteStore(":memory:"), ask=1)
+    frame = numbered(collector, range(2))
+    receipts = collector.ingest([frame, frame])
+    assert [(receipt.accepted, receipt.duplicates) for receipt in receipts] == [(1, 0), (0, 1)]
+    assert [reason for receipt in receipts for _, reason in receipt.rejected] == ["over_ceiling"] * 2
 
 
 def test_all_asks_together_have_a_ceiling():
-    one = opened(SqliteStore(":memory:"), ask=100, held=150)
-    one.ingest([numbered(one, range(100))])
-    assert isinstance(one.clock, ManualClock)
-    one.clock.set(1100.0)
-    one.tick()
-    first, second = one.board.asks.values()
+    collector = opened(SqliteStore(":memory:"), ask=100, held=150)
+    collector.ingest([numbered(collector, range(100))])
+    assert isinstance(collector.clock, ManualClock)
+    collector.clock.set(1100.0)
+    collector.tick()
+    first, second = collector.board.asks.values()
     frame = batch_frame(COLLECTION, second.ask, [bytes(15) + bytes([row]) for row in range(60)], [1] * 60)
-    assert one.ingest([frame])[0].accepted == 50
-    one.clock.set(1110.0 + rounds.MARGIN)
-    one.tick()  # the ids of the first are gone
-    assert first.key not in one.board.asks
-    told = one.ingest([frame])[0]
-    assert (told.accepted, told.duplicates) == (10, 50)
-    assert one.board.room(second) == 40
+    assert collector.ingest([frame])[0].accepted == 50
+    collector.clock.set(1110.0 + rounds.MARGIN)
+    collector.tick()  # the ids of the first are gone
+    assert first.key not in collector.board.asks
+    receipt = collector.ingest([frame])[0]
+    assert (receipt.accepted, receipt.duplicates) == (10, 50)
+    assert collector.board.room(second) == 40
 
 
 def test_a_question_that_keeps_its_reports_has_a_lower_one():
     keeping = exact_collection(keep=True)
     limits = Limits(ceilings=Ceilings(kept_ask=3))
-    one = Collector([keeping], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS, limits=limits)
+    collector = Collector([keeping], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS, limits=limits)
     ids = [bytes(15) + bytes([row]) for row in range(5)]
-    assert one.ingest([batch_frame(keeping, only(one).ask, ids, [1] * 5)])[0].accepted == 3
-    assert len(one.store.kept_segments(only(one).key)) == 1
+    assert collector.ingest([batch_frame(keeping, only(collector).ask, ids, [1] * 5)])[0].accepted == 3
+    assert len(collector.store.kept_segments(only(collector).key)) == 1
 
 
 def test_a_batch_to_a_full_ask_is_refused_as_a_whole_and_a_device_is_told_of_its_report():
     with website(Limits(ceilings=Ceilings(ask=3))) as web:
         assert web.post(UPLOAD_TYPE, web.frame(*(web.entry(1) for _ in range(3)))).json()["accepted"] == 3
-        told = web.post(UPLOAD_TYPE, web.frame(web.entry(1))).json()
-        assert [one["reason"] for one in told["rejected"]] == ["over_ceiling"]
+        document = web.post(UPLOAD_TYPE, web.frame(web.entry(1))).json()
+        assert [rejection["reason"] for rejection in document["rejected"]] == ["over_ceiling"]
         before = web.state()
         answer = web.post(BATCH_TYPE, batch(web, 7))
         assert (answer.status_code, problem(answer), answer.headers["retry-after"]) == (429, "over_ceiling", "60")
@@ -131,12 +131,12 @@ def test_single_reports_fill_pages_one_after_another(reopen: Callable[[], Store]
     """However many commits there were, a start reads few rows."""
     store = reopen()
     with small_pages():
-        one = opened(store)
+        collector = opened(store)
         for number in range(10):
-            one.ingest([numbered(one, range(number, number + 1), alone=True)])
-        assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1]
-        one.ingest([numbered(one, range(10, 11), alone=True)])
-        assert [len(page) // 24 for page in store.id_pages(only(one).key)] == [3, 3, 3, 1, 1]
+            collector.ingest([numbered(collector, range(number, number + 1), alone=True)])
+        assert [len(page) // 24 for page in store.id_pages(only(collector).key)] == [3, 3, 3, 1]
+        collector.ingest([numbered(collector, range(10, 11), alone=True)])
+        assert [len(page) // 24 for page in store.id_pages(only(collector).key)] == [3, 3, 3, 1, 1]
         again = opened(reopen())
         assert again.ingest([numbered(again, range(12))])[0].duplicates == 11
 
@@ -144,20 +144,20 @@ def test_single_reports_fill_pages_one_after_another(reopen: Callable[[], Store]
 def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(reopen: Callable[[], Store]):
     store = reopen()
     with small_pages():
-        one = opened(store)
-        key = only(one).key
-        one.ingest([numbered(one, range(20))])  # seven pages, of which two are deleted at a time
+        collector = opened(store)
+        key = only(collector).key
+        collector.ingest([numbered(collector, range(20))])  # seven pages, of which two are deleted at a time
         left = []
         now = 1110.0 + rounds.MARGIN
         for _ in range(2):
-            one.clock.set(now)  # type: ignore[attr-defined]
-            one.tick()
+            collector.clock.set(now)  # type: ignore[attr-defined]
+            collector.tick()
             left.append(store.count_id_pages(key))
         store = reopen()
-        one = opened(store, now)
+        collector = opened(store, now)
         while (key, True) in store.asks_with_ids():
             left.append(store.count_id_pages(key))
-            one.tick()
+            collector.tick()
         assert left == [5, 3, 1]
         assert store.count_id_pages(key) == 0
         assert store.knows(key.collection, AnswerName("all", 0, 10, 1, 0))
@@ -166,9 +166,9 @@ def test_ids_are_deleted_some_at_a_time_and_the_ask_is_forgotten_with_the_last(r
 def test_what_an_earlier_version_left_open_is_deleted_some_at_a_time_too():
     store = SqliteStore(":memory:")
     with small_pages():
-        one = opened(store)
-        key = only(one).key
-        one.ingest([numbered(one, range(20))])
+        collector = opened(store)
+        key = only(collector).key
+        collector.ingest([numbered(collector, range(20))])
         newer = Collector([exact_collection(version=2)], store, clock=ManualClock(1000.0 + 86400 * 365), keys=KEYS)
         left = [store.count_id_pages(key)]
         while left[-1]:
@@ -182,9 +182,9 @@ def test_what_an_earlier_version_left_open_is_deleted_some_at_a_time_too():
 def test_ids_of_an_earlier_format_are_known(reopen: Callable[[], Store]):
     """Stores once had a segment of ids for each commit."""
     store = reopen()
-    one = opened(store)
-    frame, key = numbered(one, range(2000)), only(one).key
-    one.ingest([frame])
+    collector = opened(store)
+    frame, key = numbered(collector, range(2000)), only(collector).key
+    collector.ingest([frame])
     ids = b"".join(store.id_pages(key))
     store.commit(StoreChanges(trimmed=[(key, 0)]))
     everything = Ids.concat(Ids.from_bytes(ids[at : at + 24 * 512]) for at in range(0, len(ids), 24 * 512))

@@ -95,25 +95,25 @@ def reports(ask: Ask, step: int) -> Any:
 @pytest.mark.parametrize("method", ["LBU", "LPU", "LBA"])
 def test_every_ask_is_admitted_and_a_collector_says_what_a_simulation_says(method: str):
     served, store, clock = collection(method), SqliteStore(":memory:"), ManualClock(0.0)
-    terms, asked = served.terms["mean"], []
+    terms, asks = served.terms["mean"], []
     for step in range(STEPS):
         for round in range(terms.rounds):
             clock.set(step * STEP + round * STEP / terms.rounds + LATENESS + 1)
-            one = Collector([served], store, clock=clock, keys=KEYS, rng=Random(seed=1))  # begun again every time
-            for opened in one.board.open(served.collection_id, clock.now()):
+            collector = Collector([served], store, clock=clock, keys=KEYS, rng=Random(seed=1))  # begun again every time
+            for opened in collector.board.open(served.collection_id, clock.now()):
                 assert admits(terms, opened.ask, round=opened.name.round, minimum_arc=served.minimum_arc) is None
-                asked.append(opened.ask)
-                made, rng = reports(opened.ask, step)
-                batch = Batch(served.name, 1, opened.name, rng.bytes(16 * len(made)), made.to_bare())
-                one.ingest([Frame(served.collection_id, batch=batch)])
+                asks.append(opened.ask)
+                answers, rng = reports(opened.ask, step)
+                batch = Batch(served.name, 1, opened.name, rng.bytes(16 * len(answers)), answers.to_bare())
+                collector.ingest([Frame(served.collection_id, batch=batch)])
     clock.advance(STEP)
-    one.tick()
-    rows = one.releases("clipped", "mean", first=0, last=STEPS - 2, most=99)
+    collector.tick()
+    rows = collector.releases("clipped", "mean", first=0, last=STEPS - 2, most=99)
     assert len(rows) == STEPS - 1
-    assert len({ask.view.high for ask in asked if isinstance(ask.view, Clipped)}) > 1, "the range never moved"
+    assert len({ask.view.high for ask in asks if isinstance(ask.view, Clipped)}) > 1, "the range never moved"
 
     def answer(ask: Ask) -> Any:
-        placed = next(known for known in asked if _same(known, ask))
+        placed = next(known for known in asks if _same(known, ask))
         return ask.mechanism.accumulate(reports(placed, ask.step - 1)[0])
 
     for row, release in zip(rows, converse(served.protocol("mean"), answer, steps=len(rows)), strict=True):

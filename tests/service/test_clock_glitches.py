@@ -10,7 +10,7 @@ from clock_world import DAY, World
 from exact_world import exact_collection
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_rounds import at, collector, open_now, released, send
+from test_rounds import at, open_now, released, send, start_collector
 
 from hubbub.collection import ManualClock
 from hubbub.service.store.sql import Store
@@ -31,20 +31,22 @@ SIZES = [250.0, *JUMPS, -250.0, *(-size for size in JUMPS)]
 def test_a_conversation_that_was_led_astray_begins_anew_in_the_present(size: float, lost: int | None, restarts: bool):
     """A clock that is believed at once: three seconds in the future, and back."""
     clock, store = ManualClock(1000 * STEP), SqliteStore(":memory:")
-    one = collector(exact_collection(), clock, store)
-    send(one, open_now(one)[0], [1, 2])
-    at(one, clock.now() + size)
-    at(one, clock.now() + 3.0)
+    collector = start_collector(exact_collection(), clock, store)
+    send(collector, open_now(collector)[0], [1, 2])
+    at(collector, clock.now() + size)
+    at(collector, clock.now() + 3.0)
     clock.set(1000 * STEP + 3.0)
-    one = collector(exact_collection(), clock, store) if restarts else at(one, clock.now())
+    collector = start_collector(exact_collection(), clock, store) if restarts else at(collector, clock.now())
     for step in range(1001, 1006):
-        asked = open_now(at(one, step * STEP))
-        assert [window.ask.step for window in asked] == ([step] if step != lost else [])  # that one was asked before
-        for window in asked:
-            assert send(one, window, [step % 100], seed=step).accepted == 1
-    at(one, 1006 * STEP)
-    told = {release["step"]: release["n"] for release in released(one)}
-    assert told == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
+        open_asks = open_now(at(collector, step * STEP))
+        assert [open_ask.ask.step for open_ask in open_asks] == (
+            [step] if step != lost else []
+        )  # that one was asked before
+        for open_ask in open_asks:
+            assert send(collector, open_ask, [step % 100], seed=step).accepted == 1
+    at(collector, 1006 * STEP)
+    counts = {release["step"]: release["n"] for release in released(collector)}
+    assert counts == {1000: 2} | {step: 1 for step in range(1001, 1005) if step != lost}
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -173,19 +175,19 @@ def test_steps_whose_asks_were_deleted_are_not_asked_again(reopen: Callable[[], 
     """Time goes back by four days, when of three of them nothing is left but what was published."""
     collection = replace(exact_collection(step=21600, lateness=10), retention_days=1)
     clock, store = ManualClock(1000 * DAY), reopen()
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     for tick in range(1, 33):
-        at(one, 1000 * DAY + tick * 10_800.0)
+        at(collector, 1000 * DAY + tick * 10_800.0)
     assert store._read("SELECT MIN(step) FROM asks")[0][0] > 4005  # type: ignore[attr-defined]
-    at(one, 1000 * DAY + 100.0)
-    assert open_now(one) == []
+    at(collector, 1000 * DAY + 100.0)
+    assert open_now(collector) == []
     assert [store.was_asked(collection.collection_id, "all", step) for step in (3999, 4000, 4010)] == [
         False,
         True,
         True,
     ]
-    at(one, 1004 * DAY + 3 * 21600.0)
-    assert [window.ask.step for window in open_now(one)] == [4019]
+    at(collector, 1004 * DAY + 3 * 21600.0)
+    assert [open_ask.ask.step for open_ask in open_now(collector)] == [4019]
 
 
 def test_a_day_after_a_jump_was_accepted_what_is_old_is_deleted():

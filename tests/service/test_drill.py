@@ -96,11 +96,11 @@ class Senders(threading.Thread):
         while not self.stopped.is_set():
             try:
                 document = self._serving.request("/v1/collections/words/asks")
-                for one in open_sealed(document, bytes.fromhex(document["key"]))["asks"]:
-                    ask = Ask.from_spec(one["ask"])
-                    values = (["maybe", "yes"] if one["question"] == "words" else [7, 9]) * (SOME // 2)
+                for entry in open_sealed(document, bytes.fromhex(document["key"]))["asks"]:
+                    ask = Ask.from_spec(entry["ask"])
+                    values = (["maybe", "yes"] if entry["question"] == "words" else [7, 9]) * (SOME // 2)
                     reports = ask.mechanism.randomize(values, rng)
-                    name = AnswerName(one["question"], one["run"], ask.step, one["round"], one["part"])
+                    name = AnswerName(entry["question"], entry["run"], ask.step, entry["round"], entry["part"])
                     frame = encode_batch(COLLECTION.name, COLLECTION.version, name, rng.bytes(16 * SOME), reports)
                     self.acknowledged += self._serving.request("/v1/reports", frame)["accepted"]
             except (OSError, http.client.HTTPException):

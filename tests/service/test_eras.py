@@ -46,7 +46,7 @@ changes = 3
 """
 
 
-def collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
+def start_collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
     return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
@@ -84,24 +84,24 @@ def test_changed_arithmetic_begins_a_new_era_at_a_step_never_asked(
     """Whatever moment of a step the collector was stopped at; and what is counted already stays counted."""
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     collection = exact_collection(adaptive=True, step=100, lateness=10)
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     for now in range(1000, 1301, 10):
         clock.set(float(now))
-        one.tick()
+        collector.tick()
     clock.set(1300.0 + offset)
-    one.tick()
-    opened = one.board.open(collection.collection_id, clock.now())
-    frames = [batch_frame(collection, found.ask, [bytes(16)], [5]) for found in opened]
+    collector.tick()
+    opened = collector.board.open(collection.collection_id, clock.now())
+    frames = [batch_frame(collection, open_ask.ask, [bytes(16)], [5]) for open_ask in opened]
     for frame in frames:
-        assert one.ingest([frame])[0].accepted == 1
-    told = store.releases(collection.collection_id, "all", 0, 99, 99)
+        assert collector.ingest([frame])[0].accepted == 1
+    rows = store.releases(collection.collection_id, "all", 0, 99, 99)
     number(monkeypatch, 7)
-    again = collector(collection, clock, store)
+    again = start_collector(collection, clock, store)
     (line,) = lines()
     assert (line["collection"], line["question"], line["first"]) == ("exact", "all", 14)
     assert line["why"] == f"arithmetic 7, and it was begun with {LPA}"
     assert eras(store) == [(10, LPA), (14, 7)]
-    assert store.releases(collection.collection_id, "all", 0, 99, 99) == told
+    assert store.releases(collection.collection_id, "all", 0, 99, 99) == rows
     assert [key for key, _ in store.asks_with_ids()] == list(again.board.asks)
     for frame in frames:  # a device that did not hear the answer is told that it is too late, and nothing breaks
         assert again.ingest([frame])[0].rejected[0][1] == "late"
@@ -111,7 +111,7 @@ def test_changed_arithmetic_begins_a_new_era_at_a_step_never_asked(
     assert {step for step, first in asked(store) if first == 14} == {14, 15, 16}
     assert max(step for step, first in asked(store) if first == 10) == 13
     assert [row.step for row in store.releases(collection.collection_id, "all", 14, 99, 99)] == [14, 15]
-    collector(collection, clock, store)
+    start_collector(collection, clock, store)
     assert len(lines()) == 1
 
 
@@ -120,7 +120,7 @@ def test_going_back_to_the_older_code_begins_another_era(monkeypatch: pytest.Mon
     collection = exact_collection(adaptive=True)
     for arithmetic in (1, 2, 1, 2):
         number(monkeypatch, arithmetic)
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
     assert eras(store) == [(10, 1), (11, 2)]  # 11 was begun three times, and never asked
     assert len(lines()) == 3
 
@@ -132,7 +132,7 @@ def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(5)
     store, now = SqliteStore(":memory:"), 1000.0
     clock, collection, arithmetic = ManualClock(now), exact_collection(adaptive=True), 1
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     for _ in range(300):
         now = max(1000.0, now + chance.choice([5, 15, 30, 30, 60, 120, 700, -80]))
         clock.set(now)
@@ -141,8 +141,8 @@ def test_no_step_is_asked_in_two_eras(monkeypatch: pytest.MonkeyPatch) -> None:
             arithmetic += 1
             number(monkeypatch, arithmetic)
         if what < 0.4:
-            one = collector(collection, clock, store)
-        one.tick()
+            collector = start_collector(collection, clock, store)
+        collector.tick()
     steps = [step for step, _ in asked(store)]
     assert len(steps) == len(set(steps)) > 60
     assert len(eras(store)) > 30
@@ -154,28 +154,28 @@ def test_a_stream_of_changes_begins_with_a_horizon(monkeypatch: pytest.MonkeyPat
 
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     collection = load_collection(CHANGES)
-    collector(collection, clock, store)
+    start_collector(collection, clock, store)
     before = changes.ARITHMETIC
     monkeypatch.setattr(changes, "ARITHMETIC", before + 1)
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     assert [line["first"] for line in lines()] == [16]
     assert eras(store) == [(10, before), (16, before + 1)]
     clock.set(1550.0)
-    one.tick()
-    collector(collection, clock, store)  # to wait is no fault of time, and no new era
+    collector.tick()
+    start_collector(collection, clock, store)  # to wait is no fault of time, and no new era
     assert len(lines()) == 1
-    one = collector(collection, clock, store)
-    assert one.board.open(collection.collection_id, clock.now()) == []
+    collector = start_collector(collection, clock, store)
+    assert collector.board.open(collection.collection_id, clock.now()) == []
     clock.set(1600.0)
-    one.tick()
-    assert [found.ask.step for found in one.board.open(collection.collection_id, clock.now())] == [16]
+    collector.tick()
+    assert [open_ask.ask.step for open_ask in collector.board.open(collection.collection_id, clock.now())] == [16]
 
 
 def run(store: SqliteStore, clock: ManualClock, collection: Collection) -> None:
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     for now in range(1000, 1901, 50):
         clock.set(float(now))
-        one.tick()
+        collector.tick()
 
 
 SPOILT = {
@@ -198,10 +198,10 @@ def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
     for statement in SPOILT[what]:
         store._write(statement)
     with pytest.raises(ReplayMismatch, match=r"restore a backup, .* or serve the collection with a higher version"):
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
     assert lines() == []
     assert len(eras(store)) == 1
-    collector(exact_collection(adaptive=True, version=2), clock, store)  # as it says
+    start_collector(exact_collection(adaptive=True, version=2), clock, store)  # as it says
 
 
 @pytest.mark.parametrize("what", SPOILT)
@@ -215,7 +215,7 @@ def test_an_era_of_unknown_arithmetic_is_left_where_it_is_not_reproduced(
     store._write("UPDATE eras SET arithmetic = 0")  # as a migration leaves it
     for statement in SPOILT[what]:
         store._write(statement)
-    collector(collection, clock, store)
+    start_collector(collection, clock, store)
     (line,) = lines()
     assert line["why"].startswith(f"arithmetic {LPA}, and it was begun with an older one: ")
     assert eras(store) == [(10, 0), (20, LPA)]
@@ -226,13 +226,13 @@ def test_an_era_of_unknown_arithmetic_goes_on_where_it_is_reproduced(lines: Any)
     collection = exact_collection(adaptive=True)
     run(store, clock, collection)
     store._write("UPDATE eras SET arithmetic = 0")
-    collector(collection, clock, store)
+    start_collector(collection, clock, store)
     assert lines() == []
     assert eras(store) == [(10, LPA)]
     assert store.era(collection.collection_id, "all") == EraRow(collection.collection_id, "all", 10, LPA)
     store._write("UPDATE releases SET payload = replace(payload, '\"n\": 0', '\"n\": 3')")
     with pytest.raises(ReplayMismatch):  # from now on it is known
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
 
 
 def test_the_stop_can_be_told_to_another_process() -> None:

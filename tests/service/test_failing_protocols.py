@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import study_world
 from study_world import LATENESS, ROUND, START, CommonQuestion, Crowd, study_collection
-from test_studies import collector, stops, told
+from test_studies import start_collector, stops, told
 
 from hubbub.collection import ManualClock
 from hubbub.core.plugin_guard import guard
@@ -47,12 +47,12 @@ def test_a_study_that_raises_ends_once_and_says_why(
         own = lambda *given, **options: failing(whole(*given, **options), messages)  # noqa: E731
         monkeypatch.setattr(CommonQuestion, "protocol", own)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock, collection)
+    collector = start_collector(store, clock, collection)
     for number in (1, 2, 3):
-        CROWD.send_all(one)
+        CROWD.send_all(collector)
         clock.set(START + ROUND * number + LATENESS)
-        one.tick()
-    *releases, (run, why) = stops(told(one, collection))
+        collector.tick()
+    *releases, (run, why) = stops(told(collector, collection))
     assert run == 0
     assert why is not None
     assert "raised ValueError: boom" in why
@@ -60,12 +60,12 @@ def test_a_study_that_raises_ends_once_and_says_why(
     assert releases == [(0, None)] * (messages == 5), "what it released before is kept"
     assert store.running_studies(collection.collection_id) == []
     monkeypatch.undo()
-    one = collector(store, clock, collection)
-    assert not one.board.open(collection.collection_id, clock.now()), "it never begins anew"
+    collector = start_collector(store, clock, collection)
+    assert not collector.board.open(collection.collection_id, clock.now()), "it never begins anew"
 
 
 def stream_collector(store: SqliteStore, clock: ManualClock) -> Collector:
-    return collector(store, clock, study_collection(stream=True, start=50 * STEP))
+    return start_collector(store, clock, study_collection(stream=True, start=50 * STEP))
 
 
 def stream(server: Collector, clock: ManualClock, steps: range) -> list[ReleaseRow]:
@@ -103,5 +103,5 @@ def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
     after = stream(repaired, clock, range(3, 4))
     assert [row.step for row in after] == [1, 2, 3]
     whole_rounds = messages // 4 + (messages % 4 == 3)  # the steps of which both rounds were asked before it failed
-    heard = [(row.step, row.payload) for row in after[:whole_rounds]]
-    assert heard == [(row.step, row.payload) for row in expected[:whole_rounds]]
+    replayed = [(row.step, row.payload) for row in after[:whole_rounds]]
+    assert replayed == [(row.step, row.payload) for row in expected[:whole_rounds]]

@@ -35,20 +35,20 @@ QUICK, ALL = 30_000, 1_000_000
 
 def seeds(collection: Collection, collector: Collector, rng: Random) -> list[tuple[str, bytes]]:
     """Honest frames of every kind."""
-    made = []
-    for window in collector.board.asks.values():
-        mechanism, values = window.ask.mechanism, window.ask.mechanism.example_values(3)
+    frames = []
+    for open_ask in collector.board.asks.values():
+        mechanism, values = open_ask.ask.mechanism, open_ask.ask.mechanism.example_values(3)
         reports = mechanism.randomize(values, rng)
-        entries = [Entry(*window.name, rng.bytes(16), reports[row : row + 1].to_bare()) for row in range(len(values))][
-            :2
-        ]
+        entries = [
+            Entry(*open_ask.name, rng.bytes(16), reports[row : row + 1].to_bare()) for row in range(len(values))
+        ][:2]
         place = collection.name, collection.version
-        made += [
+        frames += [
             (UPLOAD_TYPE, encode_upload(*place, entries, collection.frame_bytes)),
             (JSON_TYPE, encode_upload_json(*place, entries, collection.frame_bytes)),
-            (BATCH_TYPE, encode_batch(*place, window.name, rng.bytes(16 * len(values)), reports)),
+            (BATCH_TYPE, encode_batch(*place, open_ask.name, rng.bytes(16 * len(values)), reports)),
         ]
-    return made
+    return frames
 
 
 def spoilt(draw: random.Random, data: bytes, others: list[tuple[str, bytes]]) -> bytes:
@@ -100,17 +100,17 @@ def fuzz(count: int, seed: int) -> None:
             waiting = []
     assert refused > count / 4
     assert accepted > count / 1000
-    assert sum(window.sketch.n for window in collector.board.asks.values()) == accepted
-    for window in collector.board.asks.values():
-        assert len(window.ids) == window.sketch.n
-        if window.sketch.n:
-            assert np.isfinite(window.ask.mechanism.estimate(window.sketch).value).all()
+    assert sum(open_ask.sketch.n for open_ask in collector.board.asks.values()) == accepted
+    for open_ask in collector.board.asks.values():
+        assert len(open_ask.ids) == open_ask.sketch.n
+        if open_ask.sketch.n:
+            assert np.isfinite(open_ask.ask.mechanism.estimate(open_ask.sketch).value).all()
     counts = collector.counts()
     assert counts[collection.collection_id, "accepted"] == accepted
     again = Collector([collection], store, clock=ManualClock(1000.0), keys=KEYS)
-    for key, window in collector.board.asks.items():
-        assert again.board.asks[key].sketch == window.sketch
-        assert len(again.board.asks[key].ids) == len(window.ids)
+    for key, open_ask in collector.board.asks.items():
+        assert again.board.asks[key].sketch == open_ask.sketch
+        assert len(again.board.asks[key].ids) == len(open_ask.ids)
 
 
 def test_thirty_thousand_frames():

@@ -47,8 +47,8 @@ def expressions(part: Any) -> list[str]:
     """Every query anywhere in the dashboard."""
     if isinstance(part, dict):
         own = [value for key, value in part.items() if key in ("expr", "definition") and isinstance(value, str)]
-        return own + [found for value in part.values() for found in expressions(value)]
-    return [found for value in part for found in expressions(value)] if isinstance(part, list) else []
+        return own + [expression for value in part.values() for expression in expressions(value)]
+    return [expression for value in part for expression in expressions(value)] if isinstance(part, list) else []
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_every_metric_and_label_that_it_names_is_there(known: dict[str, set[str]
         for name, inside in re.findall(r"\b(hubbub_\w+)\{([^}]*)\}", query):
             assert set(re.findall(r"(\w+)\s*=", inside)) <= known[name], query
         for grouped in re.findall(r"by \(([^)]*)\)", query):
-            assert {each.strip() for each in grouped.split(",")} <= known[names[0]], query
+            assert {label.strip() for label in grouped.split(",")} <= known[names[0]], query
 
 
 def test_a_metric_that_is_not_there_would_be_found(known: dict[str, set[str]]):

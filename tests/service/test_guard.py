@@ -204,13 +204,13 @@ def test_one_connection_too_many_makes_the_one_go_that_waited_longest():
 
 def test_one_sender_has_only_so_many_and_a_proxy_is_no_sender():
     with guarded_server(Limits(connections=ConnectionLimits(sender_connections=5))) as server:
-        mine = [server.connect("127.0.0.2") for _ in range(9)]
+        own_connections = [server.connect("127.0.0.2") for _ in range(9)]
         server.until(lambda: server.guard.closed["sender_connections"] == 4)
         assert len(server.guard) == 5
         works(server, 1, "127.0.0.3")
         proxy = [server.connect() for _ in range(9)]
         server.until(lambda: len(server.guard) == 14)
-        for connection in (*mine, *proxy):
+        for connection in (*own_connections, *proxy):
             connection.close()
         server.until(lambda: len(server.guard) == 0)
         works(server, 2, "127.0.0.2")

@@ -37,12 +37,12 @@ STUDY = itemsets_collection()
 FEW = Shoppers(4_000)
 
 
-def collector(store: Store, clock: ManualClock, collection: Collection = STUDY) -> Collector:
+def start_collector(store: Store, clock: ManualClock, collection: Collection = STUDY) -> Collector:
     return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
-def told(one: Collector, collection: Collection = STUDY) -> list[ReleaseRow]:
-    return one.store.releases(collection.collection_id, "together", 0, 99, 99)
+def told(collector: Collector, collection: Collection = STUDY) -> list[ReleaseRow]:
+    return collector.store.releases(collection.collection_id, "together", 0, 99, 99)
 
 
 def run_whole(
@@ -65,8 +65,8 @@ def stored(release: Release, run: int = 0, collection: Collection = STUDY) -> Re
 @pytest.mark.parametrize("n", [4_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_collector_and_a_simulation_release_the_same_numbers(n: int) -> None:
     people, clock, store = Shoppers(n), ManualClock(float(START)), SqliteStore(":memory:")
-    run_whole(lambda: collector(store, clock), clock, people)  # begun again before everything that happens
-    (row,) = told(collector(store, clock))
+    run_whole(lambda: start_collector(store, clock), clock, people)  # begun again before everything that happens
+    (row,) = told(start_collector(store, clock))
     release = simulated(STUDY, people)
     assert same_release(row, stored(release))
     assert json.loads(row.payload)["value"] == release.estimate.value.tolist()
@@ -77,31 +77,31 @@ def test_a_collector_and_a_simulation_release_the_same_numbers(n: int) -> None:
 @pytest.mark.parametrize("silent", [2, 5])
 def test_a_round_whose_devices_all_vanished(silent: int) -> None:
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock)
-    run_whole(lambda: one, clock, FEW, rounds=silent, silent=silent)
-    (row,) = told(one)
+    collector = start_collector(SqliteStore(":memory:"), clock)
+    run_whole(lambda: collector, clock, FEW, rounds=silent, silent=silent)
+    (row,) = told(collector)
     payload = json.loads(row.payload)
     assert payload["stopped"] == f"nobody answered in round {silent}"
     assert bool(payload["value"]) == (silent == 5)  # the items were known by then
     clock.advance(ROUND * 9)
-    one.tick()
-    assert len(told(one)) == 1
-    assert not one.board.open(STUDY.collection_id, clock.now())
+    collector.tick()
+    assert len(told(collector)) == 1
+    assert not collector.board.open(STUDY.collection_id, clock.now())
 
 
 def test_runs_take_turns_so_that_nobody_is_asked_twice() -> None:
     collection = itemsets_collection(every=f"{10 * ROUND}s", turns=2)
-    clock, asked = ManualClock(float(START)), []
-    one = collector(SqliteStore(":memory:"), clock, collection)
+    clock, asked_steps = ManualClock(float(START)), []
+    collector = start_collector(SqliteStore(":memory:"), clock, collection)
     for run in range(3):
         clock.set(START + run * 10.0 * ROUND)
-        one.tick()
-        (opened,) = one.board.open(collection.collection_id, clock.now())
-        asked.append(opened.ask.cohort)
-        run_whole(lambda: one, clock, FEW)
-    assert disjoint(asked[:2])
-    assert asked[2] == asked[0]
-    rows = told(one, collection)
+        collector.tick()
+        (opened,) = collector.board.open(collection.collection_id, clock.now())
+        asked_steps.append(opened.ask.cohort)
+        run_whole(lambda: collector, clock, FEW)
+    assert disjoint(asked_steps[:2])
+    assert asked_steps[2] == asked_steps[0]
+    rows = told(collector, collection)
     assert [row.step for row in rows] == [0, 1, 2]
     assert all(
         same_release(row, stored(simulated(collection, FEW, run), run, collection)) for run, row in enumerate(rows)
@@ -113,15 +113,15 @@ def test_runs_take_turns_so_that_nobody_is_asked_twice() -> None:
 def test_a_batch_gives_the_numbers_of_the_study() -> None:
     people, domain = baskets(4_000), STUDY.fields["basket"]
     assert isinstance(domain, Sets)
-    found = find_itemsets(people, k=8, epsilon=4.0, rng=Random(seed=3), domain=domain)
+    itemsets = find_itemsets(people, k=8, epsilon=4.0, rng=Random(seed=3), domain=domain)
     rng = Random(seed=3)
     fleet = Fleet(SetStream(people[rng.permutation(len(people))]), rng)
     protocol = STUDY.questions["together"].protocol(
         STUDY.setting("together")
     )  # not yet turned to its place on the circle
     (release,) = converse(protocol, fleet.answer)
-    assert np.array_equal(release.estimate.value, found.estimate.value)
-    assert release.estimate.labels == tuple(" + ".join(map(str, items)) for items in found.sets)
+    assert np.array_equal(release.estimate.value, itemsets.estimate.value)
+    assert release.estimate.labels == tuple(" + ".join(map(str, items)) for items in itemsets.sets)
 
 
 def test_everyone_answers_once_and_pays_once() -> None:
@@ -135,9 +135,9 @@ def test_everyone_answers_once_and_pays_once() -> None:
 @pytest.mark.parametrize("silent", [0, 5])
 def test_the_page_shows_what_was_found_the_rules_and_what_could_not_be_found(silent: int) -> None:
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock)
-    run_whole(lambda: one, clock, FEW, silent=silent)
-    service = Service(one)
+    collector = start_collector(SqliteStore(":memory:"), clock)
+    run_whole(lambda: collector, clock, FEW, silent=silent)
+    service = Service(collector)
     with running(create_app(service, Tokens([TOKEN]), routes=dashboard(None)(service))) as client:
         page = client.get("/results/baskets/together").text
         (release,) = client.get("/v1/collections/baskets/questions/together/releases", headers=AUTHORIZED).json()[

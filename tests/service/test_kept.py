@@ -79,24 +79,24 @@ HOUR = 3600.0
 DAY = 24 * HOUR
 
 
-def fill(one: Collector, seed: int) -> None:
+def fill(collector: Collector, seed: int) -> None:
     """Two in five say maybe, and are seven years old."""
-    for window in one.board.open(WORDS.collection_id, one.clock.now()):
-        often, rest = ("maybe", "yes") if window.question == "words" else (7, 9)
+    for open_ask in collector.board.open(WORDS.collection_id, collector.clock.now()):
+        often, rest = ("maybe", "yes") if open_ask.question == "words" else (7, 9)
         values = [often] * (2 * CROWD // 5) + [rest] * (3 * CROWD // 5)
         rng = Random(seed=seed)
-        reports = window.ask.mechanism.randomize(values, rng)
-        batch = Batch(WORDS.name, WORDS.version, window.name, rng.bytes(16 * CROWD), reports.to_bare())
-        assert one.ingest([Frame(WORDS.collection_id, batch=batch)])[0].accepted == CROWD
+        reports = open_ask.ask.mechanism.randomize(values, rng)
+        batch = Batch(WORDS.name, WORDS.version, open_ask.name, rng.bytes(16 * CROWD), reports.to_bare())
+        assert collector.ingest([Frame(WORDS.collection_id, batch=batch)])[0].accepted == CROWD
 
 
-def collector(store: Store, clock: ManualClock, archive: Archive | None) -> Collector:
+def start_collector(store: Store, clock: ManualClock, archive: Archive | None) -> Collector:
     return Collector([WORDS], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
 
 
-def asked(one: Collector, question: str, candidates: list[str], **given: Any) -> dict[str, Any]:
-    steps = {"first": 0, "last": 1 << 40, **given}
-    return ask_kept(one.store, one.archive, WORDS, question, candidates, **steps)
+def candidate_shares(collector: Collector, question: str, candidates: list[str], **options: Any) -> dict[str, Any]:
+    steps = {"first": 0, "last": 1 << 40, **options}
+    return ask_kept(collector.store, collector.archive, WORDS, question, candidates, **steps)
 
 
 @all_mechanisms
@@ -116,31 +116,31 @@ def test_reports_of_every_mechanism_come_back_from_a_segment_and_a_file(mechanis
 
 def test_candidates_are_asked_for_later(reopen: Callable[[], Store], tmp_path: Path):
     clock, archive = ManualClock(10 * HOUR), Archive(tmp_path / "reports")
-    one = collector(reopen(), clock, archive)
+    collector = start_collector(reopen(), clock, archive)
     for seed in range(3):
-        fill(one, seed)
+        fill(collector, seed)
         clock.advance(HOUR)
-        one.tick()
-    told = asked(one, "words", ["maybe", "never", "yes"])
-    assert told["n"] == 2 * CROWD  # the third ask is not closed yet
+        collector.tick()
+    answer = candidate_shares(collector, "words", ["maybe", "never", "yes"])
+    assert answer["n"] == 2 * CROWD  # the third ask is not closed yet
     clock.advance(HOUR)
-    one.tick()
-    for again in (one, collector(reopen(), clock, archive), collector(reopen(), clock, archive)):
-        told = asked(again, "words", ["maybe", "never", "yes"])
-        assert (told["n"], told["bias"], told["withheld"]) == (3 * CROWD, "heuristic", None)
-        assert np.allclose(told["value"], [0.4, 0.0, 0.6], atol=0.1)  # 6,000 reports at epsilon 4: 5 errors and more
-        told = asked(again, "ages", ["7", "8", "9"], first=11, last=12)
-        assert (told["n"], told["bias"], told["labels"]) == (2 * CROWD, "none", ["7", "8", "9"])
-        assert np.allclose(told["value"], [0.4, 0.0, 0.6], atol=6 * max(told["variance"]) ** 0.5)
+    collector.tick()
+    for again in (collector, start_collector(reopen(), clock, archive), start_collector(reopen(), clock, archive)):
+        answer = candidate_shares(again, "words", ["maybe", "never", "yes"])
+        assert (answer["n"], answer["bias"], answer["withheld"]) == (3 * CROWD, "heuristic", None)
+        assert np.allclose(answer["value"], [0.4, 0.0, 0.6], atol=0.1)  # 6,000 reports at epsilon 4: 5 errors and more
+        answer = candidate_shares(again, "ages", ["7", "8", "9"], first=11, last=12)
+        assert (answer["n"], answer["bias"], answer["labels"]) == (2 * CROWD, "none", ["7", "8", "9"])
+        assert np.allclose(answer["value"], [0.4, 0.0, 0.6], atol=6 * max(answer["variance"]) ** 0.5)
     assert len(list((tmp_path / "reports").iterdir())) == 6
-    assert asked(one, "sums", ["7"])["withheld"] == "0 reports; at least 20 are needed"
+    assert candidate_shares(collector, "sums", ["7"])["withheld"] == "0 reports; at least 20 are needed"
     # They are deleted with the rest, and the files too.
     clock.advance(DAY + HOUR)
-    one = collector(reopen(), clock, archive)
-    assert asked(one, "words", ["maybe"])["n"] == 0
+    collector = start_collector(reopen(), clock, archive)
+    assert candidate_shares(collector, "words", ["maybe"])["n"] == 0
     assert list((tmp_path / "reports").iterdir()) == []
-    assert one.deleted[WORDS.collection_id, "reports"] == 6 * CROWD
-    assert [key for key, _, _ in one.store.asks_to_archive()] == []
+    assert collector.deleted[WORDS.collection_id, "reports"] == 6 * CROWD
+    assert [key for key, _, _ in collector.store.asks_to_archive()] == []
 
 
 def test_candidates_of_a_categorical_field_are_its_names():
@@ -148,64 +148,66 @@ def test_candidates_of_a_categorical_field_are_its_names():
         KEEPING.replace('kind = "ordinal"\nsize = 100', 'kind = "categorical"\nnames = ["light", "dark", "dim"]')
     )
     clock = ManualClock(10 * HOUR)
-    one = Collector([themes], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
-    window = next(window for window in one.board.asks.values() if window.question == "ages")
+    collector = Collector([themes], SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
+    open_ask = next(open_ask for open_ask in collector.board.asks.values() if open_ask.question == "ages")
     rng = Random(seed=1)
     values = [themes.encode("age", name) for name in ["dark"] * 1500 + ["dim"] * 500]
-    reports = window.ask.mechanism.randomize(values, rng)
-    batch = Batch(themes.name, themes.version, window.name, rng.bytes(16 * CROWD), reports.to_bare())
-    one.ingest([Frame(themes.collection_id, batch=batch)])
+    reports = open_ask.ask.mechanism.randomize(values, rng)
+    batch = Batch(themes.name, themes.version, open_ask.name, rng.bytes(16 * CROWD), reports.to_bare())
+    collector.ingest([Frame(themes.collection_id, batch=batch)])
     clock.advance(2 * HOUR)
-    one.tick()
-    told = ask_kept(one.store, None, themes, "ages", ["dim", "dark"], first=0, last=99)
-    assert (told["n"], told["labels"]) == (CROWD, ["dim", "dark"])
-    assert np.allclose(told["value"], [0.25, 0.75], atol=6 * max(told["variance"]) ** 0.5)
+    collector.tick()
+    answer = ask_kept(collector.store, None, themes, "ages", ["dim", "dark"], first=0, last=99)
+    assert (answer["n"], answer["labels"]) == (CROWD, ["dim", "dark"])
+    assert np.allclose(answer["value"], [0.25, 0.75], atol=6 * max(answer["variance"]) ** 0.5)
     with pytest.raises(InvalidValue, match="light, dark, dim"):
-        ask_kept(one.store, None, themes, "ages", ["1"], first=0, last=99)
+        ask_kept(collector.store, None, themes, "ages", ["1"], first=0, last=99)
 
 
 def test_without_a_folder_they_stay_in_the_store(reopen: Callable[[], Store]):
     clock = ManualClock(10 * HOUR)
-    one = collector(reopen(), clock, None)
-    fill(one, 1)
+    collector = start_collector(reopen(), clock, None)
+    fill(collector, 1)
     clock.advance(2 * HOUR)
-    one.tick()
-    assert asked(one, "ages", ["7"])["n"] == CROWD
-    steps = kept_reports(one.store, None, WORDS.collection_id, "ages", first=10, last=10)
+    collector.tick()
+    assert candidate_shares(collector, "ages", ["7"])["n"] == CROWD
+    steps = kept_reports(collector.store, None, WORDS.collection_id, "ages", first=10, last=10)
     assert [(step, len(reports)) for step, reports in steps] == [(10, CROWD)]
     clock.advance(DAY + HOUR)
-    one.tick()
-    assert asked(one, "ages", ["7"])["n"] == 0
-    assert one.deleted[WORDS.collection_id, "reports"] == 2 * CROWD
+    collector.tick()
+    assert candidate_shares(collector, "ages", ["7"])["n"] == 0
+    assert collector.deleted[WORDS.collection_id, "reports"] == 2 * CROWD
 
 
 def test_only_fresh_reports_are_kept_and_only_where_it_is_said(reopen: Callable[[], Store]):
     clock = ManualClock(10 * HOUR)
-    one = collector(reopen(), clock, None)
-    fill(one, 1)
-    windows = {window.question: window for window in one.board.asks.values()}
-    ages, sums = windows["ages"], windows["sums"]
-    assert len(one.store.kept_segments(sums.key)) == 0
+    collector = start_collector(reopen(), clock, None)
+    fill(collector, 1)
+    open_asks = {open_ask.question: open_ask for open_ask in collector.board.asks.values()}
+    ages, sums = open_asks["ages"], open_asks["sums"]
+    assert len(collector.store.kept_segments(sums.key)) == 0
     rng = Random(seed=1)
     reports = ages.ask.mechanism.randomize([7] * (2 * CROWD // 5) + [9] * (3 * CROWD // 5), rng)
     ids = rng.bytes(16 * CROWD)
     batch = Batch(WORDS.name, WORDS.version, ages.name, ids[:-16] + bytes(16), reports.to_bare())
-    (receipt,) = one.ingest([Frame(WORDS.collection_id, batch=batch)])
+    (receipt,) = collector.ingest([Frame(WORDS.collection_id, batch=batch)])
     assert (receipt.accepted, receipt.duplicates) == (1, CROWD - 1)
-    assert [len(unpack(segment)) for segment in one.store.kept_segments(ages.key)] == [CROWD, 1]
+    assert [len(unpack(segment)) for segment in collector.store.kept_segments(ages.key)] == [CROWD, 1]
 
 
 def test_the_route(tmp_path: Path):
     clock = ManualClock(10 * HOUR)
-    one = collector(SqliteStore(":memory:"), clock, Archive(tmp_path / "reports"))
-    fill(one, 1)
+    collector = start_collector(SqliteStore(":memory:"), clock, Archive(tmp_path / "reports"))
+    fill(collector, 1)
     clock.advance(2 * HOUR)
-    one.tick()
+    collector.tick()
     path = "/v1/collections/words/questions"
-    with running(create_app(Service(one), Tokens([TOKEN]))) as client:
-        told = client.get(f"{path}/words/candidates?candidate=maybe&candidate=yes&level=0.9", headers=AUTHORIZED).json()
-        assert (told["n"], told["labels"], told["level"]) == (CROWD, ["maybe", "yes"], 0.9)
-        assert told["low"][0] < 0.4 < told["high"][0]
+    with running(create_app(Service(collector), Tokens([TOKEN]))) as client:
+        answer = client.get(
+            f"{path}/words/candidates?candidate=maybe&candidate=yes&level=0.9", headers=AUTHORIZED
+        ).json()
+        assert (answer["n"], answer["labels"], answer["level"]) == (CROWD, ["maybe", "yes"], 0.9)
+        assert answer["low"][0] < 0.4 < answer["high"][0]
         few = client.get(f"{path}/ages/candidates?candidate=7&to=3", headers=AUTHORIZED).json()
         assert (few["value"], few["withheld"]) == (None, "0 reports; at least 20 are needed")
         assert problem(client.get(f"{path}/words/candidates?candidate=maybe")) == "no_token"
@@ -215,10 +217,10 @@ def test_the_route(tmp_path: Path):
 
 
 def test_people_are_told():
-    said = promise(WORDS)
-    kept = "The server keeps the single reports of ages and words, and only sums of the reports of other questions"
-    assert f"{kept}, and deletes them 1 day after their step." in said
-    notes = [found.where for found in check(WORDS) if found.where.endswith("keep_reports")]
+    text = promise(WORDS)
+    sentence = "The server keeps the single reports of ages and words, and only sums of the reports of other questions"
+    assert f"{sentence}, and deletes them 1 day after their step." in text
+    notes = [finding.where for finding in check(WORDS) if finding.where.endswith("keep_reports")]
     assert notes == ["questions.ages.keep_reports", "questions.words.keep_reports"]
     without = load_collection(KEEPING.replace("keep_reports = true", ""))
     assert "single reports" not in promise(without)

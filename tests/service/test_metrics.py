@@ -34,13 +34,13 @@ Samples = dict[tuple[str, ...], float]
 
 def samples(service: Service) -> Samples:
     """The value of each sample, by its name and the values of its labels, sorted by label; no sample is there twice."""
-    told: Samples = {}
+    values: Samples = {}
     for family in text_string_to_metric_families(metrics_text(service)):
         for sample in family.samples:
             key = (sample.name, *(sample.labels[label] for label in sorted(sample.labels)))
-            assert key not in told
-            told[key] = sample.value
-    return told
+            assert key not in values
+            values[key] = sample.value
+    return values
 
 
 @pytest.fixture
@@ -67,23 +67,23 @@ def test_the_newest_estimate_is_what_the_api_says(web: Web):
     fill(web)
     path = "/v1/collections/themes/questions/popular/releases/latest"
     latest = web.client.get(path, headers=AUTHORIZED).json()
-    told = samples(web.service)
+    metrics = samples(web.service)
     for place, category in enumerate(latest["labels"]):
         for name, field in (("estimate", "value"), ("estimate_low", "low"), ("estimate_high", "high")):
-            assert told[f"hubbub_{name}", category, "themes", "popular"] == latest[field][place]
-    assert told["hubbub_estimate_reports", "themes", "popular"] == 40
-    assert told["hubbub_estimate_categories", "themes", "popular"] == 3
-    assert told["hubbub_release_age_seconds", "themes", "popular"] == 0.0
+            assert metrics[f"hubbub_{name}", category, "themes", "popular"] == latest[field][place]
+    assert metrics["hubbub_estimate_reports", "themes", "popular"] == 40
+    assert metrics["hubbub_estimate_categories", "themes", "popular"] == 3
+    assert metrics["hubbub_release_age_seconds", "themes", "popular"] == 0.0
     web.clock.set(1150.0)
     assert samples(web.service)["hubbub_release_age_seconds", "themes", "popular"] == 40.0
 
 
 def test_what_is_withheld_has_no_numbers(web: Web):
     fill(web)
-    told = samples(web.service)
-    assert told["hubbub_estimate_reports", "themes", "old"] == 0
-    assert ("hubbub_release_age_seconds", "themes", "old") in told
-    assert not any(key[0] == "hubbub_estimate" and key[3] == "old" for key in told)
+    metrics = samples(web.service)
+    assert metrics["hubbub_estimate_reports", "themes", "old"] == 0
+    assert ("hubbub_release_age_seconds", "themes", "old") in metrics
+    assert not any(key[0] == "hubbub_estimate" and key[3] == "old" for key in metrics)
 
 
 HOSTILE = 'a "quoted" one\\ with\nlines'
@@ -117,8 +117,8 @@ epsilon = 1.0
 
 def test_what_is_not_known_has_no_sample():
     payload = '{"n": 9, "labels": ["a", "b"], "value": [0.5, null], "variance": [null, null]}'
-    told = samples(stored(["a", "b"], payload))
-    assert {key: value for key, value in told.items() if key[0].startswith("hubbub_estimate")} == {
+    metrics = samples(stored(["a", "b"], payload))
+    assert {key: value for key, value in metrics.items() if key[0].startswith("hubbub_estimate")} == {
         ("hubbub_estimate", "a", "many", "popular"): 0.5,
         ("hubbub_estimate_reports", "many", "popular"): 9,
         ("hubbub_estimate_categories", "many", "popular"): 2,
@@ -128,11 +128,11 @@ def test_what_is_not_known_has_no_sample():
 def test_a_question_has_no_more_series_than_said():
     numbers = [0.001] * 500
     payload = f'{{"n": 9, "labels": null, "value": {numbers}, "variance": {numbers}}}'
-    told = samples(stored([f"c{code}" for code in range(500)], payload))
+    metrics = samples(stored([f"c{code}" for code in range(500)], payload))
     for name in ("hubbub_estimate", "hubbub_estimate_low", "hubbub_estimate_high"):
-        shown = [key[1] for key in told if key[0] == name]
+        shown = [key[1] for key in metrics if key[0] == name]
         assert shown == [str(code) for code in range(MOST_CATEGORIES)]
-    assert told["hubbub_estimate_categories", "many", "popular"] == 500
+    assert metrics["hubbub_estimate_categories", "many", "popular"] == 500
 
 
 def test_a_name_of_any_kind_is_one_label():

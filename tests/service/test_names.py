@@ -44,15 +44,13 @@ def entry(step: int = 10, report_id: bytes = ID, **changed: Any) -> Entry:
 
 
 def counted(collector: Collector, collection: Collection) -> int:
-    return sum(
-        window.sketch.n for key, window in collector.board.asks.items() if key.collection == collection.collection_id
-    )
+    return sum(ask.sketch.n for key, ask in collector.board.asks.items() if key.collection == collection.collection_id)
 
 
 def test_a_report_for_one_collection_is_not_accepted_by_another():
     """The two have the very same asks: nothing but the name that the report says tells them apart."""
     collector, (first, second) = two_collections()
-    keys = [window.key for window in collector.board.asks.values()]
+    keys = [open_ask.key for open_ask in collector.board.asks.values()]
     assert len(keys) == 2
     assert len({key.ask for key in keys}) == 1
     frame = collector.admit(UPLOAD_TYPE, encode_upload("exact", 1, [entry()], first.frame_bytes))
@@ -100,15 +98,15 @@ def _json(collection: str, version: int, entries: list[Entry]) -> bytes:
 def test_each_round_of_a_step_has_its_own_name():
     collection, clock = exact_collection(adaptive=True), ManualClock(1000.0)
     collector = Collector([collection], SqliteStore(":memory:"), clock=clock, keys=KEYS)
-    seen = []
+    outcomes = []
     for now in (1000.0, 1049.0, 1060.0):
         clock.set(now)
         collector.tick()
-        for window in collector.board.open(collection.collection_id, now):
-            frame = upload_frame(collection, window.ask, [ID], [7])
+        for open_ask in collector.board.open(collection.collection_id, now):
+            frame = upload_frame(collection, open_ask.ask, [ID], [7])
             (receipt,) = collector.ingest([frame])
-            seen.append((str(window.name), receipt.accepted, receipt.duplicates))
-    assert seen == [("all:0:10:1:0", 1, 0), ("all:0:10:1:0", 0, 1), ("all:0:10:2:0", 1, 0)]
+            outcomes.append((str(open_ask.name), receipt.accepted, receipt.duplicates))
+    assert outcomes == [("all:0:10:1:0", 1, 0), ("all:0:10:1:0", 0, 1), ("all:0:10:2:0", 1, 0)]
     # The first round is over: its name is known, and late, for as long as the ask is stored.
     late = upload_frame(collection, Ask(mechanism=EXACT, step=10, standing=True), [b"j" * 16], [7])
     assert collector.ingest([late])[0].rejected == [((b"j" * 16).hex(), "late")]
@@ -119,14 +117,14 @@ def test_each_round_of_a_step_has_its_own_name():
 
 def test_two_asks_of_one_name_cannot_be_open():
     collector, _ = two_collections()
-    board, (window, _) = Board(), collector.board.asks.values()
-    board.add(window)
-    other = OpenAsk(**{**vars(window), "key": window.key._replace(ask="f" * 32)})
+    board, (open_ask, _) = Board(), collector.board.asks.values()
+    board.add(open_ask)
+    other = OpenAsk(**{**vars(open_ask), "key": open_ask.key._replace(ask="f" * 32)})
     with pytest.raises(InvalidValue, match="a name that no other ask has"):
         board.add(other)
-    assert list(board.asks) == [window.key]
-    board.drop(window.key)
-    assert (board.asks, board.find(window.place)) == ({}, None)
+    assert list(board.asks) == [open_ask.key]
+    board.drop(open_ask.key)
+    assert (board.asks, board.find(open_ask.place)) == ({}, None)
 
 
 # -- what a server could vary from device to device ----------------------------------------------------------------
@@ -141,10 +139,10 @@ class Varied:
         ask = replace(next(protocol), step=10, **change)  # type: ignore[type-var]
         assert isinstance(ask, Ask)
         self.ask = ask
-        window = OpenAsk(
+        open_ask = OpenAsk(
             None, AnswerName("popular", 0, ask.step, 1, 0), ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None
         )  # type: ignore[arg-type]
-        self.asks = asks_bulletin(collection, [window], step=10, until=1100.0, private=KEYS.private).body
+        self.asks = asks_bulletin(collection, [open_ask], step=10, until=1100.0, private=KEYS.private).body
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if method == "POST":

@@ -88,22 +88,24 @@ def test_worlds_in_postgresql(postgres: Callable[[], str]):
 def test_no_id_escapes_after_a_restart(reopen: Callable[[], Store]):
     """Fifty thousand ids in batches of every size, again and again: every one of them is known after each restart."""
     collection, clock, draw = exact_collection(), ManualClock(1000.0), random.Random(4)
-    one = Collector([collection], reopen(), clock=clock, keys=KEYS)
-    ask = next(iter(one.board.asks.values())).ask
+    collector = Collector([collection], reopen(), clock=clock, keys=KEYS)
+    ask = next(iter(collector.board.asks.values())).ask
     sent: list[Frame] = []
     while sum(frame.count for frame in sent) < 50_000:
         count = draw.choice((1, 7, 300, 1000))
         sent.append(batch_frame(collection, ask, [draw.randbytes(16) for _ in range(count)], [3] * count))
     for start in range(0, len(sent), 40):
         fresh = sent[start : start + 40]
-        assert all(receipt.accepted == frame.count for frame, receipt in zip(fresh, one.ingest(fresh), strict=True))
-        one = Collector([collection], reopen(), clock=clock, keys=KEYS)
+        assert all(
+            receipt.accepted == frame.count for frame, receipt in zip(fresh, collector.ingest(fresh), strict=True)
+        )
+        collector = Collector([collection], reopen(), clock=clock, keys=KEYS)
         known = sent[: start + 40]
         draw.shuffle(known)
-        for frame, receipt in zip(known, one.ingest(known), strict=True):
+        for frame, receipt in zip(known, collector.ingest(known), strict=True):
             assert (receipt.accepted, receipt.duplicates) == (0, frame.count)
-    (window,) = one.board.asks.values()
-    assert window.sketch.n == len(window.ids) == sum(frame.count for frame in sent)
+    (open_ask,) = collector.board.asks.values()
+    assert open_ask.sketch.n == len(open_ask.ids) == sum(frame.count for frame in sent)
 
 
 # -- the simulation can fail: each planted fault is found ------------------------------------------------------
@@ -131,11 +133,11 @@ def test_it_finds_ids_that_a_restart_forgets(monkeypatch: pytest.MonkeyPatch):
 
 def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.MonkeyPatch):
     def hasty(self: Collector, frames):
-        made = draft(frames, self.board, self.clock.now(), self.store.knows)
-        made.apply()
+        drafted = draft(frames, self.board, self.clock.now(), self.store.knows)
+        drafted.apply()
         if len(frames) > 1:
-            self._commit(made.changes)  # what came alone is never written
-        return made.receipts
+            self._commit(drafted.changes)  # what came alone is never written
+        return drafted.receipts
 
     monkeypatch.setattr(Collector, "ingest", hasty)
     try:
@@ -152,11 +154,11 @@ def test_it_finds_an_acknowledgement_before_the_commit(monkeypatch: pytest.Monke
 
 
 def test_it_finds_repeats_of_late_reports_that_are_called_duplicates(monkeypatch: pytest.MonkeyPatch):
-    def confused(window: OpenAsk, answers: ReportGroup, now: float) -> NDArray[np.int8]:
-        status = window.ids.look(answers.ids)
+    def confused(ask: OpenAsk, answers: ReportGroup, now: float) -> NDArray[np.int8]:
+        status = ask.ids.look(answers.ids)
         again = (status == FRESH) & (answers.ids.first_of_each() != np.arange(len(status)))
         status[again] = DUPLICATE
-        status[(status == FRESH) & (not window.takes(now))] = 3
+        status[(status == FRESH) & (not ask.takes(now))] = 3
         return status
 
     monkeypatch.setattr(ingest, "_status", confused)

@@ -28,11 +28,11 @@ ENDLESS = "/v1/collections/{name}/events"
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    kept = load_collection(THEMES.replace("epsilon = 1.0", "epsilon = 1.0\nkeep_reports = true", 1))
+    keeping = load_collection(THEMES.replace("epsilon = 1.0", "epsilon = 1.0\nkeep_reports = true", 1))
     watched = {"above": 0.5, "question": "popular"}, {"change": "up", "baseline": 24, "question": "old"}
     plan = AlarmPlan.from_spec({"dark": {**watched[0], "each": True}, "older": watched[1]})
     collector = Collector(
-        [kept], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS, alarms={"themes": plan}
+        [keeping], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS, alarms={"themes": plan}
     )
     app = create_app(Service(collector), Tokens([TOKEN]))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
@@ -62,8 +62,8 @@ def try_everything(address: str, examples: int) -> None:
 
     schema = schemathesis.openapi.from_dict(described())
     tried = 0
-    for found in schema.get_all_operations():
-        operation = found.ok()
+    for result in schema.get_all_operations():
+        operation = result.ok()
         if operation.path == ENDLESS:
             continue
 

@@ -148,9 +148,9 @@ def test_a_clock_in_doubt_is_told_and_reports_are_taken():
     for web in serving(SqliteStore(":memory:"), clock):
         until(web)
         machine.off = 3 * 365 * 86400.0
-        told = ready(web)
-        assert (told["ready"], told["clock"]["state"]) == (True, "in doubt")
-        assert (told["clock"]["wall"][:4], told["clock"]["going_by"][:4]) == ("2027", "2024")
+        status = ready(web)
+        assert (status["ready"], status["clock"]["state"]) == (True, "in doubt")
+        assert (status["clock"]["wall"][:4], status["clock"]["going_by"][:4]) == ("2027", "2024")
         assert "hubbub_clock_in_doubt 1.0\n" in metrics_text(web.service)
         machine.off = 0.0
         assert ready(web)["clock"] == {"state": "sure"}

@@ -32,20 +32,20 @@ def hourly(*, minimum_batch: int = 3, **changes: int) -> Collection:
     return replace(exact_collection(step=3600, lateness=60), retention_days=1, minimum_batch=minimum_batch, **changes)
 
 
-def collector(collection: Collection, clock: ManualClock, store: Store) -> Collector:
+def start_collector(collection: Collection, clock: ManualClock, store: Store) -> Collector:
     return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
-def run(one: Collector, clock: ManualClock, steps: int, reports: Callable[[int], int]) -> None:
+def run(collector: Collector, clock: ManualClock, steps: int, reports: Callable[[int], int]) -> None:
     """Let so many steps pass; each open ask is answered by so many reports."""
-    (collection,) = one.collections.values()
+    (collection,) = collector.collections.values()
     for _ in range(steps):
-        for window in one.board.open(collection.collection_id, clock.now()):
-            values = list(range(reports(window.ask.step)))
-            ids = [Random(seed=1000 * window.ask.step + value).bytes(16) for value in values]
-            assert one.ingest([batch_frame(collection, window.ask, ids, values)])[0].accepted == len(values)
+        for open_ask in collector.board.open(collection.collection_id, clock.now()):
+            values = list(range(reports(open_ask.ask.step)))
+            ids = [Random(seed=1000 * open_ask.ask.step + value).bytes(16) for value in values]
+            assert collector.ingest([batch_frame(collection, open_ask.ask, ids, values)])[0].accepted == len(values)
         clock.advance(collection.step_seconds)
-        one.tick()
+        collector.tick()
 
 
 def steps_of(store: Store, collection: Collection) -> list[int]:
@@ -61,59 +61,59 @@ def released(store: Store, collection: Collection) -> dict[int, bool]:
 def test_reports_sums_and_withheld_releases_go_and_published_ones_stay(reopen: Reopen):
     collection, clock = hourly(), ManualClock(100 * DAY + 200.0)
     store = reopen()
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     first = 2400
-    run(one, clock, 60, lambda step: 5 if step % 2 else 2)
+    run(collector, clock, 60, lambda step: 5 if step % 2 else 2)
     now_at = first + 60
     assert steps_of(store, collection) == list(range(now_at - 24, now_at + 1))
-    told = released(store, collection)
-    assert all(step % 2 for step in told if step < now_at - 24), "withheld, and kept"
-    assert [step for step in told if step % 2] == list(range(first + 1, now_at, 2)), "published, and gone"
-    assert sum(told.values()) == 12
+    releases = released(store, collection)
+    assert all(step % 2 for step in releases if step < now_at - 24), "withheld, and kept"
+    assert [step for step in releases if step % 2] == list(range(first + 1, now_at, 2)), "published, and gone"
+    assert sum(releases.values()) == 12
     era = store.era(collection.collection_id, "all")
     assert era is not None
     assert len(store.snapshots(era)) == 2
     assert min(row.step for row in store.snapshots(era)) >= now_at - 24
     # What is told of it
-    assert one.deleted == {
+    assert collector.deleted == {
         (collection.collection_id, "ids"): sum(5 if step % 2 else 2 for step in range(first, now_at)),
         (collection.collection_id, "sketches"): 36,
         (collection.collection_id, "releases"): 18,
     }
-    text = metrics_text(Service(one))
+    text = metrics_text(Service(collector))
     assert 'hubbub_deleted_total{collection="exact",what="sketches"} 36' in text
     # And it goes on, from the same store and from one that is opened anew
     for _ in range(3):
-        one = collector(collection, clock, reopen())
-        run(one, clock, 7, lambda step: 4)
-    assert sorted(released(one.store, collection))[-1] == now_at + 21 - 1
+        collector = start_collector(collection, clock, reopen())
+        run(collector, clock, 7, lambda step: 4)
+    assert sorted(released(collector.store, collection))[-1] == now_at + 21 - 1
 
 
 def test_nothing_is_deleted_before_its_time(reopen: Reopen):
     collection, clock = hourly(), ManualClock(100 * DAY + 200.0)
     store = reopen()
-    one = collector(collection, clock, store)
-    run(one, clock, 24, lambda step: 2)
+    collector = start_collector(collection, clock, store)
+    run(collector, clock, 24, lambda step: 2)
     clock.set(101 * DAY + HOUR - 1)  # step 2400 ended a day ago, less a second
-    one._rounds._swept = None
-    one.tick()
+    collector._rounds._swept = None
+    collector.tick()
     assert steps_of(store, collection)[0] == 2400
-    assert one.deleted[collection.collection_id, "sketches"] == 0
+    assert collector.deleted[collection.collection_id, "sketches"] == 0
     clock.set(101 * DAY + HOUR)
-    one._rounds._swept = None
-    one.tick()
+    collector._rounds._swept = None
+    collector.tick()
     assert steps_of(store, collection)[0] == 2401
     assert 2400 not in released(store, collection)
 
 
 def test_sweeps_are_an_hour_apart():
     collection, clock = hourly(), ManualClock(100 * DAY + 200.0)
-    one = collector(collection, clock, SqliteStore(":memory:"))
+    collector = start_collector(collection, clock, SqliteStore(":memory:"))
     sweeps = []
-    one.listeners.append(lambda changes: sweeps.append(clock.now()) if changes.expired else None)
+    collector.listeners.append(lambda changes: sweeps.append(clock.now()) if changes.expired else None)
     for _ in range(6 * 60):
         clock.advance(60.0)
-        one.tick()
+        collector.tick()
     assert len(sweeps) == 6 * HOUR / SWEEP
 
 
@@ -121,16 +121,16 @@ def test_an_id_is_forgotten_only_when_a_replay_is_refused_anyway(reopen: Reopen)
     """Duplicate, then late, then unknown: at no time is it counted again."""
     collection, clock = hourly(minimum_batch=1), ManualClock(100 * DAY + 200.0)
     store = reopen()
-    one = collector(collection, clock, store)
-    (window,) = one.board.open(collection.collection_id, clock.now())
-    frame = batch_frame(collection, window.ask, [bytes(16)], [7])
-    assert one.ingest([frame])[0].accepted == 1
-    answers, closes = [], window.closes
+    collector = start_collector(collection, clock, store)
+    (open_ask,) = collector.board.open(collection.collection_id, clock.now())
+    frame = batch_frame(collection, open_ask.ask, [bytes(16)], [7])
+    assert collector.ingest([frame])[0].accepted == 1
+    answers, closes = [], open_ask.closes
     for at in (closes + 59, closes + 60, closes + 60 + MARGIN, closes + DAY - 1, closes + DAY + 2 * SWEEP):
         clock.set(at)
-        one.tick()
-        one = collector(collection, clock, reopen())
-        (receipt,) = one.ingest([frame])
+        collector.tick()
+        collector = start_collector(collection, clock, reopen())
+        (receipt,) = collector.ingest([frame])
         assert receipt.accepted == 0
         answers.append("duplicate" if receipt.duplicates else receipt.rejected[0][1])
     assert answers == ["duplicate", "duplicate", "late", "late", "unknown_ask"]
@@ -139,27 +139,27 @@ def test_an_id_is_forgotten_only_when_a_replay_is_refused_anyway(reopen: Reopen)
 def test_steps_longer_than_the_retention(reopen: Reopen):
     collection = replace(exact_collection(step=10 * DAY, lateness=2 * DAY), retention_days=1, minimum_batch=1)
     clock, store = ManualClock(100 * DAY + 1.0), reopen()
-    one = collector(collection, clock, store)
-    run(one, clock, 3, lambda step: 2)
+    collector = start_collector(collection, clock, store)
+    run(collector, clock, 3, lambda step: 2)
     clock.set(132 * DAY)
-    one.tick()
+    collector.tick()
     clock.set(132 * DAY + MARGIN)
-    one.tick()
+    collector.tick()
     clock.set(132 * DAY + MARGIN + SWEEP)
-    one.tick()
+    collector.tick()
     assert steps_of(store, collection) == [13]
     assert sorted(released(store, collection)) == [10, 11, 12]
-    assert collector(collection, clock, reopen()).board.asks.keys() == one.board.asks.keys()
+    assert start_collector(collection, clock, reopen()).board.asks.keys() == collector.board.asks.keys()
 
 
 def test_earlier_versions_and_collections_that_nobody_serves_are_deleted_too(reopen: Reopen):
     collection, other, clock = hourly(), replace(hourly(), name="other"), ManualClock(100 * DAY + 200.0)
     store = reopen()
-    one = collector(collection, clock, store)
-    run(one, clock, 3, lambda step: 2)
+    collector = start_collector(collection, clock, store)
+    run(collector, clock, 3, lambda step: 2)
     clock.advance(2 * DAY)
     for newer in (replace(collection, version=2), other):
-        served = collector(newer, clock, reopen())
+        served = start_collector(newer, clock, reopen())
         assert steps_of(served.store, collection) == []
         assert released(served.store, collection) == {}
         assert not [key for key, _ in served.store.asks_with_ids() if key.collection == collection.collection_id]
@@ -172,17 +172,17 @@ def test_earlier_versions_and_collections_that_nobody_serves_are_deleted_too(reo
 
 def test_a_collection_that_is_served_again_goes_on_or_begins_anew(reopen: Reopen):
     collection, other, clock = hourly(), replace(hourly(), name="other"), ManualClock(100 * DAY + 200.0)
-    run(collector(collection, clock, reopen()), clock, 30, lambda step: 4)
+    run(start_collector(collection, clock, reopen()), clock, 30, lambda step: 4)
     clock.advance(6 * HOUR)
-    collector(other, clock, reopen())  # deletes, but nothing that is needed
-    again = collector(collection, clock, reopen())
+    start_collector(other, clock, reopen())  # deletes, but nothing that is needed
+    again = start_collector(collection, clock, reopen())
     era = again.store.era(collection.collection_id, "all")
     assert era is not None
     assert era.first == 2400
     assert sorted(released(again.store, collection))[-1] == 2400 + 36 - 1
     clock.advance(3 * DAY)
-    collector(other, clock, reopen())
-    again = collector(collection, clock, reopen())
+    start_collector(other, clock, reopen())
+    again = start_collector(collection, clock, reopen())
     era = again.store.era(collection.collection_id, "all")
     assert era is not None
     assert era.first == 2400 + 36 + 72
@@ -192,22 +192,22 @@ def test_a_collection_that_is_served_again_goes_on_or_begins_anew(reopen: Reopen
 
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crash_while_deleting_deletes_all_or_nothing(stride: int):
-    collection, seen = hourly(), set()
+    collection, sizes = hourly(), set()
     for fuse in range(0, 1000, stride):
         store, clock = Crashing(), ManualClock(100 * DAY + 200.0)
-        one = collector(collection, clock, store)
-        run(one, clock, 4, lambda step: 2)
+        collector = start_collector(collection, clock, store)
+        run(collector, clock, 4, lambda step: 2)
         clock.advance(DAY)
         store.fuse = fuse
         with pytest.raises(Crash):  # at a statement of the transaction, or right after it
-            one.tick()
-        kept = min(steps_of(store, collection)), min(released(store, collection)), len(store.asks_with_ids())
-        assert kept in ((2400, 2400, 1), (2404, 2404, 1))
-        seen.add(kept)
-        one = collector(collection, clock, store)
+            collector.tick()
+        oldest = min(steps_of(store, collection)), min(released(store, collection)), len(store.asks_with_ids())
+        assert oldest in ((2400, 2400, 1), (2404, 2404, 1))
+        sizes.add(oldest)
+        collector = start_collector(collection, clock, store)
         assert min(steps_of(store, collection)) == min(released(store, collection)) == 2404
-        assert len(one.board.asks) == 1
-        if len(seen) == 2:
+        assert len(collector.board.asks) == 1
+        if len(sizes) == 2:
             break
     assert fuse > 20
 
@@ -218,7 +218,7 @@ def test_a_crash_while_deleting_deletes_all_or_nothing(stride: int):
 def test_a_restart_reads_no_more_than_the_steps_since_the_older_snapshot(reopen: Reopen):
     collection, clock = exact_collection(step=100, lateness=10), ManualClock(1000.0)
     store = reopen()
-    run(collector(collection, clock, store), clock, 200, lambda step: 1)  # more than are read at most
+    run(start_collector(collection, clock, store), clock, 200, lambda step: 1)  # more than are read at most
     store = reopen()
     read = 0
     asks = store.asks
@@ -230,7 +230,7 @@ def test_a_restart_reads_no_more_than_the_steps_since_the_older_snapshot(reopen:
             yield row
 
     store.asks = counted  # type: ignore[method-assign]
-    collector(collection, clock, store)
+    start_collector(collection, clock, store)
     assert 64 <= read <= 130
 
 
@@ -238,7 +238,7 @@ def test_a_snapshot_that_was_tampered_with_stops_everything(monkeypatch: pytest.
     monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     collection = exact_collection(step=100, lateness=10)
-    run(collector(collection, clock, store), clock, 9, lambda step: 1)
+    run(start_collector(collection, clock, store), clock, 9, lambda step: 1)
     era = store.era(collection.collection_id, "all")
     assert era is not None
     older, newer = store.snapshots(era)
@@ -247,11 +247,11 @@ def test_a_snapshot_that_was_tampered_with_stops_everything(monkeypatch: pytest.
     state["place"]["step"] += 1
     store._write("UPDATE snapshots SET state = ? WHERE step = ?", json.dumps(state), newer.step)
     with pytest.raises(ReplayMismatch, match=f"the snapshot of step {newer.step} is not reproduced"):
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
     store._write("UPDATE snapshots SET state = ? WHERE step = ?", newer.state, newer.step)
     store._write("UPDATE snapshots SET state = ? WHERE step = ?", json.dumps(state), older.step)
     with pytest.raises(ReplayMismatch):
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
 
 
 def test_a_snapshot_of_another_kind_stops_everything(monkeypatch: pytest.MonkeyPatch):
@@ -259,21 +259,21 @@ def test_a_snapshot_of_another_kind_stops_everything(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     collection = exact_collection(step=100, lateness=10)
-    run(collector(collection, clock, store), clock, 9, lambda step: 1)
+    run(start_collector(collection, clock, store), clock, 9, lambda step: 1)
     store._write("UPDATE snapshots SET state = ?", json.dumps({"place": {"other": 1}}))
     with pytest.raises(ReplayMismatch, match="the snapshot of step 16 is of another kind"):
-        collector(collection, clock, store)
+        start_collector(collection, clock, store)
 
 
 def test_releases_look_alike_whatever_is_restarted(monkeypatch: pytest.MonkeyPatch):
     """With a snapshot at every step, or none at all."""
-    told = []
+    reasons = []
     for every in (1, 1000):
         monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", every)
         store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
         collection = exact_collection(step=100, lateness=10, adaptive=True)
         for _ in range(20):
-            run(collector(collection, clock, store), clock, 1, lambda step: step % 5 + 1)
+            run(start_collector(collection, clock, store), clock, 1, lambda step: step % 5 + 1)
         rows = store.releases(collection.collection_id, "all", 0, 1 << 40, 100)
-        told.append([release_json(row) for row in rows])
-    assert told[0] == told[1]
+        reasons.append([release_json(row) for row in rows])
+    assert reasons[0] == reasons[1]

@@ -34,116 +34,116 @@ from hubbub.service.store.sqlite import SqliteStore
 KEYS = Keys(b"k" * 32)
 
 
-def collector(collection: Collection, clock: ManualClock, store: Store | None = None) -> Collector:
+def start_collector(collection: Collection, clock: ManualClock, store: Store | None = None) -> Collector:
     return Collector([collection], store or SqliteStore(":memory:"), clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
-def published(one: Collector, name: str = "exact") -> list[tuple[str, int]]:
-    document = open_sealed(json.loads(one.asks[name].body), KEYS.public)
+def published(collector: Collector, name: str = "exact") -> list[tuple[str, int]]:
+    document = open_sealed(json.loads(collector.asks[name].body), KEYS.public)
     return [(item["question"], item["ask"]["step"]) for item in document["asks"]]
 
 
-def open_now(one: Collector) -> list[OpenAsk]:
-    return one.board.open(next(iter(one.collections.values())).collection_id, one.clock.now())
+def open_now(collector: Collector) -> list[OpenAsk]:
+    return collector.board.open(next(iter(collector.collections.values())).collection_id, collector.clock.now())
 
 
-def send(one: Collector, window: OpenAsk, values: list[int], seed: int = 0) -> Receipt:
-    collection = next(iter(one.collections.values()))
+def send(collector: Collector, open_ask: OpenAsk, values: list[int], seed: int = 0) -> Receipt:
+    collection = next(iter(collector.collections.values()))
     ids = [Random(seed=1000 * seed + value).bytes(16) for value in values]
-    return one.ingest([batch_frame(collection, window.ask, ids, values)])[0]
+    return collector.ingest([batch_frame(collection, open_ask.ask, ids, values)])[0]
 
 
-def released(one: Collector, question: str = "all") -> list[dict]:
-    name = next(iter(one.collections))
-    return [release_json(row) for row in one.releases(name, question, first=0, last=1 << 40, most=10_000)]
+def released(collector: Collector, question: str = "all") -> list[dict]:
+    name = next(iter(collector.collections))
+    return [release_json(row) for row in collector.releases(name, question, first=0, last=1 << 40, most=10_000)]
 
 
-def at(one: Collector, now: float) -> Collector:
-    assert isinstance(one.clock, ManualClock)
-    one.clock.set(now)
-    one.tick()
-    return one
+def at(collector: Collector, now: float) -> Collector:
+    assert isinstance(collector.clock, ManualClock)
+    collector.clock.set(now)
+    collector.tick()
+    return collector
 
 
 def test_a_steady_question_is_open_for_the_whole_step_and_late_reports_count():
-    one = collector(exact_collection(step=100, lateness=10), ManualClock(1000.0))
-    (first,) = open_now(one)
+    collector = start_collector(exact_collection(step=100, lateness=10), ManualClock(1000.0))
+    (first,) = open_now(collector)
     assert (first.ask.step, first.closes, first.until) == (10, 1100, 1110)
-    assert send(one, first, [1, 2]).accepted == 2
-    at(one, 1100.0)  # the next one opens at once, while the late are waited for
-    (second,) = open_now(one)
+    assert send(collector, first, [1, 2]).accepted == 2
+    at(collector, 1100.0)  # the next one opens at once, while the late are waited for
+    (second,) = open_now(collector)
     assert second.ask.step == 11
-    assert send(one, first, [3]).accepted == 1
-    assert send(one, second, [4]).accepted == 1
-    assert released(one) == []
-    at(one, 1109.9)
-    assert send(one, first, [5]).accepted == 1
-    one.clock.set(1110.0)  # even before anything noticed
-    assert send(one, first, [6]).rejected[0][1] == "late"
-    one.tick()
-    (release,) = released(one)
+    assert send(collector, first, [3]).accepted == 1
+    assert send(collector, second, [4]).accepted == 1
+    assert released(collector) == []
+    at(collector, 1109.9)
+    assert send(collector, first, [5]).accepted == 1
+    collector.clock.set(1110.0)  # even before anything noticed
+    assert send(collector, first, [6]).rejected[0][1] == "late"
+    collector.tick()
+    (release,) = released(collector)
     assert (release["step"], release["n"], release["withheld"]) == (10, 4, None)
     assert [value for value in range(SIZE) if release["value"][value]] == [1, 2, 3, 5]
-    assert send(one, first, [7]).rejected[0][1] == "late"
-    assert send(one, first, [5]).duplicates == 1
+    assert send(collector, first, [7]).rejected[0][1] == "late"
+    assert send(collector, first, [5]).duplicates == 1
 
 
 def test_a_report_to_an_ask_that_is_not_open_yet_is_too_early():
-    one = collector(exact_collection(), ManualClock(1000.0))
-    (first,) = open_now(one)
+    collector = start_collector(exact_collection(), ManualClock(1000.0))
+    (first,) = open_now(collector)
     guessed = OpenAsk(**{**vars(first), "ask": replace(first.ask, step=11)})
-    assert send(one, guessed, [1]).rejected[0][1] == "too_early"
+    assert send(collector, guessed, [1]).rejected[0][1] == "too_early"
     beyond = OpenAsk(**{**vars(first), "ask": replace(first.ask, step=12)})
-    assert send(one, beyond, [1]).rejected[0][1] == "unknown_ask"
-    assert one.board.asks[first.key].sketch.n == 0
+    assert send(collector, beyond, [1]).rejected[0][1] == "unknown_ask"
+    assert collector.board.asks[first.key].sketch.n == 0
 
 
 def test_an_adaptive_step_has_two_phases():
-    one = collector(exact_collection(adaptive=True, step=100, lateness=10), ManualClock(1000.0))
-    (first,) = open_now(one)
+    collector = start_collector(exact_collection(adaptive=True, step=100, lateness=10), ManualClock(1000.0))
+    (first,) = open_now(collector)
     assert (first.closes, first.until) == (1050, 1060)
-    send(one, first, [1])
-    assert open_now(at(one, 1050.0)) == []
-    assert one.asks["exact"].until == 1060
-    (second,) = open_now(at(one, 1060.0))
+    send(collector, first, [1])
+    assert open_now(at(collector, 1050.0)) == []
+    assert collector.asks["exact"].until == 1060
+    (second,) = open_now(at(collector, 1060.0))
     assert (second.ask.step, second.closes, second.until) == (10, 1100, 1110)
     assert second.ask.cohort.length == 1 << 31
-    send(one, second, [2])
-    (third,) = open_now(at(one, 1100.0))  # the first of the next step is a standing ask
+    send(collector, second, [2])
+    (third,) = open_now(at(collector, 1100.0))  # the first of the next step is a standing ask
     assert third.ask.step == 11
-    send(one, second, [3])
-    send(one, third, [4])
-    at(one, 1110.0)
-    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 3)]
-    at(one, 1160.0)  # the next step has one ask only: its release need not wait
-    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 3), (11, 1)]
-    assert open_now(one) == []
-    assert [window.ask.step for window in open_now(at(one, 1200.0))] == [12]
+    send(collector, second, [3])
+    send(collector, third, [4])
+    at(collector, 1110.0)
+    assert [(release["step"], release["n"]) for release in released(collector)] == [(10, 3)]
+    at(collector, 1160.0)  # the next step has one ask only: its release need not wait
+    assert [(release["step"], release["n"]) for release in released(collector)] == [(10, 3), (11, 1)]
+    assert open_now(collector) == []
+    assert [open_ask.ask.step for open_ask in open_now(at(collector, 1200.0))] == [12]
 
 
 def test_ids_are_held_for_the_margin_and_then_deleted():
     store = SqliteStore(":memory:")
-    one = collector(exact_collection(), ManualClock(1000.0), store)
-    (first,) = open_now(one)
-    send(one, first, [1, 2])
-    at(one, 1110.0 + MARGIN - 1)
-    assert send(one, first, [1]).duplicates == 1
+    collector = start_collector(exact_collection(), ManualClock(1000.0), store)
+    (first,) = open_now(collector)
+    send(collector, first, [1, 2])
+    at(collector, 1110.0 + MARGIN - 1)
+    assert send(collector, first, [1]).duplicates == 1
     assert len(list(store.id_pages(first.key))) == 1
-    at(one, 1110.0 + MARGIN)
+    at(collector, 1110.0 + MARGIN)
     assert list(store.id_pages(first.key)) == []
-    assert send(one, first, [1]).rejected[0][1] == "late"
-    assert first.key not in one.board.asks
+    assert send(collector, first, [1]).rejected[0][1] == "late"
+    assert first.key not in collector.board.asks
 
 
 def test_a_small_release_is_withheld_but_stored():
     collection = replace(exact_collection(), minimum_batch=30)
-    one = collector(collection, ManualClock(1000.0))
-    (first,) = open_now(one)
-    send(one, first, list(range(29)))
-    (second,) = open_now(at(one, 1100.0))
-    send(one, second, list(range(30)), seed=1)
-    at(one, 1210.0)
-    few, enough = released(one)
+    collector = start_collector(collection, ManualClock(1000.0))
+    (first,) = open_now(collector)
+    send(collector, first, list(range(29)))
+    (second,) = open_now(at(collector, 1100.0))
+    send(collector, second, list(range(30)), seed=1)
+    at(collector, 1210.0)
+    few, enough = released(collector)
     assert few["withheld"] == "29 reports; at least 30 are needed"
     assert (few["value"], few["variance"], few["low"], few["high"]) == (None, None, None, None)
     assert enough["withheld"] is None
@@ -152,127 +152,127 @@ def test_a_small_release_is_withheld_but_stored():
 
 def test_a_restart_finds_the_windows_as_they_were():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(adaptive=True), clock, store)
-    (first,) = open_now(one)
-    send(one, first, [1, 2])
-    one = collector(exact_collection(adaptive=True), clock, store)
-    (again,) = open_now(one)
+    collector = start_collector(exact_collection(adaptive=True), clock, store)
+    (first,) = open_now(collector)
+    send(collector, first, [1, 2])
+    collector = start_collector(exact_collection(adaptive=True), clock, store)
+    (again,) = open_now(collector)
     assert again.ask == first.ask
     assert again.sketch == first.sketch
-    assert send(one, again, [1, 2, 3]).duplicates == 2
-    (second,) = open_now(at(one, 1060.0))
-    send(one, second, [4])
-    at(one, 1100.0)
-    one = collector(exact_collection(adaptive=True), clock, store)  # with one ask that waits and one ahead
-    assert {window.ask.step for window in one.board.asks.values() if not window.final} == {10, 11}
-    at(one, 1110.0)
-    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 4)]
+    assert send(collector, again, [1, 2, 3]).duplicates == 2
+    (second,) = open_now(at(collector, 1060.0))
+    send(collector, second, [4])
+    at(collector, 1100.0)
+    collector = start_collector(exact_collection(adaptive=True), clock, store)  # with one ask that waits and one ahead
+    assert {open_ask.ask.step for open_ask in collector.board.asks.values() if not open_ask.final} == {10, 11}
+    at(collector, 1110.0)
+    assert [(release["step"], release["n"]) for release in released(collector)] == [(10, 4)]
 
 
 def test_steps_that_were_missed_are_told_as_such():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    send(one := collector(exact_collection(), clock, store), open_now(one)[0], [1])
+    send(collector := start_collector(exact_collection(), clock, store), open_now(collector)[0], [1])
     clock.set(1455.0)
-    one = collector(exact_collection(), clock, store)
-    assert [window.ask.step for window in open_now(one)] == [14]
-    assert [(release["step"], release["n"]) for release in released(one)] == [(10, 1), (11, 0), (12, 0), (13, 0)]
+    collector = start_collector(exact_collection(), clock, store)
+    assert [open_ask.ask.step for open_ask in open_now(collector)] == [14]
+    assert [(release["step"], release["n"]) for release in released(collector)] == [(10, 1), (11, 0), (12, 0), (13, 0)]
 
 
 def test_devices_that_answered_a_standing_ask_meanwhile_are_heard_if_not_too_late():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(), clock, store)
-    ask = replace(open_now(one)[0].ask, step=11)
+    collector = start_collector(exact_collection(), clock, store)
+    ask = replace(open_now(collector)[0].ask, step=11)
     clock.set(1205.0)  # step 11 went by, and is not over for those who are late
-    one = collector(exact_collection(), clock, store)
-    window = next(window for window in one.board.asks.values() if window.ask == ask)
-    assert send(one, window, [5]).accepted == 1
+    collector = start_collector(exact_collection(), clock, store)
+    open_ask = next(open_ask for open_ask in collector.board.asks.values() if open_ask.ask == ask)
+    assert send(collector, open_ask, [5]).accepted == 1
 
 
 def test_after_a_long_absence_a_conversation_begins_anew():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(), clock, store)
-    send(one, open_now(one)[0], [1])
+    collector = start_collector(exact_collection(), clock, store)
+    send(collector, open_now(collector)[0], [1])
     clock.set(1000.0 + 100 * (LONGEST_GAP + 50))
-    one = collector(exact_collection(), clock, store)
-    assert [release["step"] for release in released(one)] == [10]
-    assert [window.ask.step for window in open_now(one)] == [10 + LONGEST_GAP + 50]
-    assert store.era(one.collections["exact"].collection_id, "all").first == 10 + LONGEST_GAP + 50
-    at(one, clock.now() + 110)
-    assert len(released(one)) == 2
-    assert [window.ask.step for window in open_now(collector(exact_collection(), clock, store))]
+    collector = start_collector(exact_collection(), clock, store)
+    assert [release["step"] for release in released(collector)] == [10]
+    assert [open_ask.ask.step for open_ask in open_now(collector)] == [10 + LONGEST_GAP + 50]
+    assert store.era(collector.collections["exact"].collection_id, "all").first == 10 + LONGEST_GAP + 50
+    at(collector, clock.now() + 110)
+    assert len(released(collector)) == 2
+    assert [open_ask.ask.step for open_ask in open_now(start_collector(exact_collection(), clock, store))]
 
 
 def test_a_clock_set_back_reopens_nothing():
-    one = collector(exact_collection(), ManualClock(1000.0))
-    (first,) = open_now(one)
-    send(one, first, [1])
-    at(one, 1110.0)
-    at(one, 1050.0)
-    assert send(one, first, [2]).rejected[0][1] == "late"
-    assert [release["n"] for release in released(one)] == [1]
+    collector = start_collector(exact_collection(), ManualClock(1000.0))
+    (first,) = open_now(collector)
+    send(collector, first, [1])
+    at(collector, 1110.0)
+    at(collector, 1050.0)
+    assert send(collector, first, [2]).rejected[0][1] == "late"
+    assert [release["n"] for release in released(collector)] == [1]
 
 
 def test_before_its_origin_a_collection_waits():
     collection = replace(exact_collection(), origin=2000)
-    one = collector(collection, ManualClock(1000.0))
-    assert open_now(one) == []
-    assert one.asks["exact"].until == 2000
-    assert [window.ask.step for window in open_now(at(one, 2000.0))] == [0]
+    collector = start_collector(collection, ManualClock(1000.0))
+    assert open_now(collector) == []
+    assert collector.asks["exact"].until == 2000
+    assert [open_ask.ask.step for open_ask in open_now(at(collector, 2000.0))] == [0]
 
 
 @pytest.mark.parametrize(("adaptive", "lateness", "allowed"), [(False, 99, True), (False, 100, False)])
 def test_a_lateness_that_leaves_no_time_is_refused(adaptive: bool, lateness: int, allowed: bool):
     collection = exact_collection(adaptive=adaptive, step=100, lateness=lateness)
     if allowed:
-        collector(collection, ManualClock(1000.0))
+        start_collector(collection, ManualClock(1000.0))
     else:
         with pytest.raises(InvalidValue, match="lateness_seconds"):
-            collector(collection, ManualClock(1000.0))
+            start_collector(collection, ManualClock(1000.0))
 
 
 def test_a_sketch_that_was_tampered_with_stops_everything():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(), clock, store)
-    send(one, open_now(one)[0], [1])
-    at(one, 1110.0)
-    (row, *_) = store.asks(EraRow(one.collections["exact"].collection_id, "all", 10))
+    collector = start_collector(exact_collection(), clock, store)
+    send(collector, open_now(collector)[0], [1])
+    at(collector, 1110.0)
+    (row, *_) = store.asks(EraRow(collector.collections["exact"].collection_id, "all", 10))
     counts = np.zeros(SIZE, dtype=np.int64)
     counts[2] = 1
     other = Sketch(Sketch.from_bytes(row.sketch).spec_id, 1, counts)
     store._write("UPDATE sketches SET data = ? WHERE ask = ?", other.to_bytes(), row.ask)
     with pytest.raises(ReplayMismatch, match="the release of step 10 is not reproduced"):
-        collector(exact_collection(), clock, store)
+        start_collector(exact_collection(), clock, store)
 
 
 def test_an_ask_that_is_not_reproduced_stops_everything():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(), clock, store)
+    collector = start_collector(exact_collection(), clock, store)
     store._write("UPDATE asks SET spec = '{}'")
     with pytest.raises(ReplayMismatch, match="the ask of step 10 is not reproduced"):
-        collector(exact_collection(), clock, store)
-    assert one.collections
+        start_collector(exact_collection(), clock, store)
+    assert collector.collections
 
 
 def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(exact_collection(), clock, store)
-    (first,) = open_now(one)
-    send(one, first, [1])
+    collector = start_collector(exact_collection(), clock, store)
+    (first,) = open_now(collector)
+    send(collector, first, [1])
     with pytest.raises(InvalidValue, match="a change is a new version"):
-        collector(exact_collection(lateness=5), clock, store)
-    newer = collector(exact_collection(lateness=5, version=2), clock, store)
-    assert newer.served.outdated == {("exact", 1): one.collections["exact"].collection_id}
+        start_collector(exact_collection(lateness=5), clock, store)
+    newer = start_collector(exact_collection(lateness=5, version=2), clock, store)
+    assert newer.served.outdated == {("exact", 1): collector.collections["exact"].collection_id}
     assert first.key not in newer.board.asks
     assert list(store.id_pages(first.key)) == []
     with pytest.raises(InvalidValue, match="a change is a new version"):
-        collector(exact_collection(), clock, store)
+        start_collector(exact_collection(), clock, store)
 
 
 def test_a_version_that_promises_less_is_not_served():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     text = STREAM.replace("METHOD", "LPU")
     first = load_collection(text)
-    one = Collector([first], store, clock=clock, keys=KEYS)
+    collector = Collector([first], store, clock=clock, keys=KEYS)
     second = text.replace("version = 1", "version = 2")
     wider = second.replace("epsilon = 1.0, steps = 4", "epsilon = 2.0, steps = 4")
     for tried in (
@@ -283,7 +283,7 @@ def test_a_version_that_promises_less_is_not_served():
             Collector([load_collection(tried)], store, clock=clock, keys=KEYS)
     same = load_collection(second.replace("Every method", "Each method"))
     assert Collector([same], store, clock=clock, keys=KEYS).collections["streams"].version == 2
-    assert one.collections["streams"].version == 1
+    assert collector.collections["streams"].version == 1
 
 
 SLOW = pytest.mark.slow
@@ -339,33 +339,33 @@ def test_every_stream_says_in_real_time_what_it_says_in_a_simulation(
     for tick in range(10 * steps):
         clock.set(1000.0 + 10 * tick)
         if tick % restarts == 0:
-            one = collector(collection, clock, store)
+            collector = start_collector(collection, clock, store)
         else:
-            one.tick()
-        for window in open_now(one):
-            if window.ask.ask_id in answered:
+            collector.tick()
+        for open_ask in open_now(collector):
+            if open_ask.ask.ask_id in answered:
                 continue
-            ask = window.ask
+            ask = open_ask.ask
             answered[ask.ask_id] = crowd(ask)
             size = round(3000 * ask.cohort.share)
             dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
             seed = int(ask.ask_id[:12], 16)
             reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
             ids = Random(seed=seed).bytes(16 * size)
-            batch = Batch(collection.name, 1, window.name, ids, reports.to_bare())
-            (receipt,) = one.ingest([Frame(collection.collection_id, batch=batch)])
+            batch = Batch(collection.name, 1, open_ask.name, ids, reports.to_bare())
+            (receipt,) = collector.ingest([Frame(collection.collection_id, batch=batch)])
             assert receipt.accepted == size
-    got = released(one, "trend")
+    got = released(collector, "trend")
     assert len(got) >= steps - 2
 
     def answer(ask: Ask) -> Sketch:
         return answered[replace(ask, step=ask.step + 9).ask_id]
 
-    for release, told in zip(converse(collection.protocol("trend"), answer, steps=len(got)), got, strict=True):
-        assert told["step"] == release.step + 9
-        assert told["published"] == release.published
-        if told["withheld"] is None:
-            assert np.allclose(told["value"], release.estimate.value, rtol=0, atol=1e-12)
+    for release, shown in zip(converse(collection.protocol("trend"), answer, steps=len(got)), got, strict=True):
+        assert shown["step"] == release.step + 9
+        assert shown["published"] == release.published
+        if shown["withheld"] is None:
+            assert np.allclose(shown["value"], release.estimate.value, rtol=0, atol=1e-12)
         else:
             assert release.estimate.n < 20
 
@@ -383,48 +383,50 @@ def test_two_collections_share_a_store():
 def test_a_collection_that_is_not_served_for_a_while_goes_on_later():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first, second = exact_collection(), replace(exact_collection(), name="other")
-    one = Collector([first, second], store, clock=clock, keys=KEYS)
-    window = next(window for key, window in one.board.asks.items() if key.collection == second.collection_id)
-    frame = batch_frame(second, window.ask, [bytes(16)], [5])
-    assert one.ingest([frame])[0].accepted == 1
+    collector = Collector([first, second], store, clock=clock, keys=KEYS)
+    open_ask = next(
+        open_ask for key, open_ask in collector.board.asks.items() if key.collection == second.collection_id
+    )
+    frame = batch_frame(second, open_ask.ask, [bytes(16)], [5])
+    assert collector.ingest([frame])[0].accepted == 1
     Collector([first], store, clock=clock, keys=KEYS)
     again = Collector([first, second], store, clock=clock, keys=KEYS)
     assert again.ingest([frame])[0].duplicates == 1
-    assert again.board.asks[window.key].sketch.n == 1
+    assert again.board.asks[open_ask.key].sketch.n == 1
 
 
 def test_a_listener_that_fails_costs_nothing():
-    one = collector(exact_collection(), ManualClock(1000.0))
-    one.listeners.append(lambda changes: 1 / 0)  # type: ignore[arg-type,return-value]
-    assert send(one, open_now(one)[0], [1]).accepted == 1
+    collector = start_collector(exact_collection(), ManualClock(1000.0))
+    collector.listeners.append(lambda changes: 1 / 0)  # type: ignore[arg-type,return-value]
+    assert send(collector, open_now(collector)[0], [1]).accepted == 1
 
 
 def test_the_documents_say_what_is_open():
-    one = collector(exact_collection(), ManualClock(1030.0))
-    assert published(one) == [("all", 10)]
-    document = open_sealed(json.loads(one.asks["exact"].body), KEYS.public)
+    collector = start_collector(exact_collection(), ManualClock(1030.0))
+    assert published(collector) == [("all", 10)]
+    document = open_sealed(json.loads(collector.asks["exact"].body), KEYS.public)
     assert set(document) == {"format", "collection", "version", "step", "asks", "closes"}
     assert (document["collection"], document["version"]) == ("exact", 1)
     assert (document["step"], document["closes"]) == (10, 1100)
-    (asked,) = document["asks"]
-    assert asked.pop("ask")["step"] == 10
-    assert asked == {"question": "all", "run": 0, "step": 10, "round": 1, "part": 0, "closes": 1100}
-    first = one.asks["exact"]
-    at(one, 1040.0)
-    assert one.asks["exact"] is first
-    at(one, 1100.0)
-    assert one.asks["exact"].etag != first.etag
-    spec = open_sealed(json.loads(one.specs["exact"].body), KEYS.public)
+    (entry,) = document["asks"]
+    assert entry.pop("ask")["step"] == 10
+    assert entry == {"question": "all", "run": 0, "step": 10, "round": 1, "part": 0, "closes": 1100}
+    first = collector.asks["exact"]
+    at(collector, 1040.0)
+    assert collector.asks["exact"] is first
+    at(collector, 1100.0)
+    assert collector.asks["exact"].etag != first.etag
+    spec = open_sealed(json.loads(collector.specs["exact"].body), KEYS.public)
     assert spec["name"] == "exact"
 
 
 def test_nothing_is_written_while_nothing_happens():
     store = open_store("sqlite:///:memory:")
-    one = collector(exact_collection(), ManualClock(1000.0), store)
+    collector = start_collector(exact_collection(), ManualClock(1000.0), store)
     made: list[StoreChanges] = []
-    one.listeners.append(made.append)
+    collector.listeners.append(made.append)
     for second in range(50):
-        at(one, 1000.0 + second)
+        at(collector, 1000.0 + second)
     assert made == []
 
 
@@ -433,40 +435,42 @@ def test_what_does_not_depend_on_late_answers_is_asked_on_time(method: str):
     """Every step begins with an open ask, even while a publication of the step before waits for the late."""
     collection = load_collection(STREAM.replace("METHOD", method))
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    one = collector(collection, clock, store)
+    collector = start_collector(collection, clock, store)
     waited = 0
     for tick in range(10, 250):
         clock.set(100.0 * 10 + 10 * (tick - 10))
-        one.tick()
-        opened = open_now(one)
+        collector.tick()
+        opened = open_now(collector)
         if clock.now() % 100 == 0:
-            assert [window.ask.step for window in opened] == [clock.now() // 100]
-            waited += any(not window.final and window.closes == clock.now() for window in one.board.asks.values())
-        for window in opened:
-            if not window.sketch.n:
-                ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
+            assert [open_ask.ask.step for open_ask in opened] == [clock.now() // 100]
+            waited += any(
+                not open_ask.final and open_ask.closes == clock.now() for open_ask in collector.board.asks.values()
+            )
+        for open_ask in opened:
+            if not open_ask.sketch.n:
+                ask, seed = open_ask.ask, int(open_ask.ask.ask_id[:12], 16)
                 size = round(3000 * ask.cohort.share)
                 dark = round(size * (0.2 if ask.step % 9 < 5 else 0.7))
                 reports = ask.mechanism.randomize([1] * dark + [0] * (size - dark), Random(seed=seed))
                 ids = Random(seed=seed).bytes(16 * size)
-                batch = Batch(collection.name, 1, window.name, ids, reports.to_bare())
-                one.ingest([Frame(collection.collection_id, batch=batch)])
+                batch = Batch(collection.name, 1, open_ask.name, ids, reports.to_bare())
+                collector.ingest([Frame(collection.collection_id, batch=batch)])
     assert waited > 1, "no step waited for the late: nothing was tried"
 
 
 def test_the_board_may_be_read_while_it_changes():
-    one = collector(exact_collection(), ManualClock(1000.0))
-    (window,) = open_now(one)
+    collector = start_collector(exact_collection(), ManualClock(1000.0))
+    (open_ask,) = open_now(collector)
 
     class Restless:
         """A window that opens another while it is looked at."""
 
-        name, final, closes = window.name, False, 2000.0
+        name, final, closes = open_ask.name, False, 2000.0
 
         @property
         def opens(self) -> float:
-            one.board.asks[window.key._replace(ask="e" * 32)] = window
+            collector.board.asks[open_ask.key._replace(ask="e" * 32)] = open_ask
             return 0.0
 
-    one.board.asks[window.key._replace(ask="f" * 32)] = Restless()  # type: ignore[assignment]
-    assert len(open_now(one)) == 2
+    collector.board.asks[open_ask.key._replace(ask="f" * 32)] = Restless()  # type: ignore[assignment]
+    assert len(open_now(collector)) == 2

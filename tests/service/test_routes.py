@@ -68,7 +68,7 @@ def test_asks_are_sealed_and_may_be_kept_until_they_close(web: Web):
     document = open_sealed(answer.json(), KEYS.public)
     assert (document["collection"], document["version"]) == ("themes", 2)
     assert (document["step"], document["closes"]) == (10, 1100)
-    asks = {one["question"]: Ask.from_spec(one["ask"]) for one in document["asks"]}
+    asks = {entry["question"]: Ask.from_spec(entry["ask"]) for entry in document["asks"]}
     assert asks == {"old": web.ask("old"), "popular": web.ask("popular")}
     assert answer.headers["cache-control"] == "public, max-age=100"
     web.clock.advance(30.5)
@@ -101,8 +101,8 @@ def test_results_need_a_token(web: Web, path: str):
 
 
 def test_a_browser_may_give_the_token_as_a_password(web: Web):
-    given = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
-    answer = web.client.get("/v1/collections/themes/counts", headers={"Authorization": f"Basic {given}"})
+    credentials = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+    answer = web.client.get("/v1/collections/themes/counts", headers={"Authorization": f"Basic {credentials}"})
     assert answer.status_code == 200
 
 

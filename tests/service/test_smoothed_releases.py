@@ -21,10 +21,12 @@ RELEASE = Release(step=7, estimates={MAIN: SMOOTH, OWN: OF_STEP}, published=True
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_interval_is_the_estimates(level: float) -> None:
-    told = release_json(release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1), level=level)
+    shown = release_json(
+        release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=1), level=level
+    )
     low, high = SMOOTH.interval(level)
-    assert (told["low"], told["high"]) == (pytest.approx(low.tolist()), pytest.approx(high.tolist()))
-    own = told["estimates"]["own"]  # type: ignore[index, call-overload]
+    assert (shown["low"], shown["high"]) == (pytest.approx(low.tolist()), pytest.approx(high.tolist()))
+    own = shown["estimates"]["own"]  # type: ignore[index, call-overload]
     assert own["low"] == pytest.approx(OF_STEP.interval(level)[0].tolist())  # type: ignore[index, call-overload]
 
 
@@ -38,25 +40,25 @@ def test_the_page_shows_the_same_interval() -> None:
 
 def test_what_is_withheld_shows_no_number_at_all() -> None:
     row = release_row(RELEASE, collection="0" * 32, question="q", time=0.0, minimum_batch=50)
-    told = json.dumps(release_json(row))
+    text = json.dumps(release_json(row))
     assert row.withheld is not None
     for number in np.concatenate([SMOOTH.value, OF_STEP.value, OF_STEP.variance]):
-        assert f"{number}," not in told.replace("]", ",")
+        assert f"{number}," not in text.replace("]", ",")
 
 
 def test_an_interval_that_is_not_known_is_null() -> None:
     silent = Estimate([0.5, 0.5], [np.inf, np.inf], 40, bias="heuristic")
     release = Release(step=8, estimates={MAIN: silent}, published=False, spent=0.0, n=40.0)
-    told = release_json(release_row(release, collection="0" * 32, question="q", time=0.0, minimum_batch=1))
-    assert (told["value"], told["low"], told["high"]) == ([0.5, 0.5], [None, None], [None, None])
+    shown = release_json(release_row(release, collection="0" * 32, question="q", time=0.0, minimum_batch=1))
+    assert (shown["value"], shown["low"], shown["high"]) == ([0.5, 0.5], [None, None], [None, None])
 
 
 def test_what_is_withheld_names_nothing_that_was_found() -> None:
     place: Any = {"collection": "0" * 32, "question": "words", "time": 0.0, "minimum_batch": 20}
-    found = Estimate([0.5, 0.2], [0.01, 0.01], 10, labels=("hub", "bub"))
+    ranking = Estimate([0.5, 0.2], [0.01, 0.01], 10, labels=("hub", "bub"))
     rules = Estimate([0.4], [0.01], 10, labels=("hub -> bub",))
-    made = Release(step=0, estimates={"top": found, "Confidence": rules}, published=True, spent=1.0, n=10.0)
-    row = release_row(made, **place)
+    release = Release(step=0, estimates={"top": ranking, "Confidence": rules}, published=True, spent=1.0, n=10.0)
+    row = release_row(release, **place)
     assert "bub" not in json.dumps(release_json(row))
-    alone = release_row(replace(made, estimates={"top": replace(found, n=40), "Confidence": rules}), **place)
+    alone = release_row(replace(release, estimates={"top": replace(ranking, n=40), "Confidence": rules}), **place)
     assert "hub -> bub" not in json.dumps(release_json(alone))

@@ -36,12 +36,12 @@ STUDY = study_collection()
 BROKEN = "Error -5 while decompressing data: incomplete or truncated stream"
 
 
-def collector(store: Store, clock: ManualClock, collection: Collection = STUDY, **given: Any) -> Collector:
-    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), **given)
+def start_collector(store: Store, clock: ManualClock, collection: Collection = STUDY, **options: Any) -> Collector:
+    return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), **options)
 
 
-def told(one: Collector, collection: Collection = STUDY) -> list[ReleaseRow]:
-    return one.store.releases(collection.collection_id, "common", 0, 99, 99)
+def told(collector: Collector, collection: Collection = STUDY) -> list[ReleaseRow]:
+    return collector.store.releases(collection.collection_id, "common", 0, 99, 99)
 
 
 def stops(rows: list[ReleaseRow]) -> list[tuple[int, str | None]]:
@@ -65,34 +65,34 @@ def test_a_simulation_and_a_collector_release_the_same_numbers(tmp_path: Path):
     assert {"5", "9"} < set(release.estimate.labels)
     for archive in (None, Archive(tmp_path / "reports")):
         clock = ManualClock(START - 50.0)
-        one = collector(SqliteStore(":memory:"), clock, archive=archive)
-        assert not one.board.asks
+        collector = start_collector(SqliteStore(":memory:"), clock, archive=archive)
+        assert not collector.board.asks
         clock.advance(50)
-        run_whole(lambda one=one: one, clock)
-        (row,) = told(one)
+        run_whole(lambda collector=collector: collector, clock)
+        (row,) = told(collector)
         assert same_release(row, stored_as(STUDY, release))
         page = release_json(row)
         assert list(page["estimates"]) == ["shares", "tested", "candidates"]
         assert page["value"] == page["estimates"]["shares"]["value"]
-        assert one.store.running_studies(STUDY.collection_id) == []
+        assert collector.store.running_studies(STUDY.collection_id) == []
         clock.advance(ROUND * 9)
-        one.tick()
-        assert len(told(one)) == 1, "a study begins once"
-        assert not one.board.open(STUDY.collection_id, clock.now())
+        collector.tick()
+        assert len(told(collector)) == 1, "a study begins once"
+        assert not collector.board.open(STUDY.collection_id, clock.now())
 
 
 def test_what_is_published_says_run_round_and_part():
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock)
-    document = open_sealed(json.loads(one.asks["study"].body), KEYS.public)
+    collector = start_collector(SqliteStore(":memory:"), clock)
+    document = open_sealed(json.loads(collector.asks["study"].body), KEYS.public)
     assert document["format"] == 3
     assert [ask.pop("ask").get("kept") for ask in document["asks"]] == [None, True]
     name = {"question": "common", "run": 0, "step": 0, "round": 1, "closes": START + ROUND}
     assert document["asks"] == [{**name, "part": 0}, {**name, "part": 1}]
-    CROWD.send_all(one)
+    CROWD.send_all(collector)
     clock.advance(ROUND + LATENESS)
-    one.tick()
-    (opened,) = one.board.open(STUDY.collection_id, clock.now())
+    collector.tick()
+    (opened,) = collector.board.open(STUDY.collection_id, clock.now())
     assert isinstance(opened.ask.view, Among)
     assert str(opened.name) == "common:0:0:2:0"
 
@@ -102,202 +102,202 @@ def test_begun_again_before_everything_that_happens(archived: bool, reopen: Call
     (release,) = simulated(STUDY, CROWD)
     clock = ManualClock(float(START))
     archive = Archive(tmp_path / "reports") if archived else None
-    run_whole(lambda: collector(reopen(), clock, archive=archive), clock)
-    (row,) = told(one := collector(reopen(), clock, archive=archive))
+    run_whole(lambda: start_collector(reopen(), clock, archive=archive), clock)
+    (row,) = told(collector := start_collector(reopen(), clock, archive=archive))
     assert same_release(row, stored_as(STUDY, release))
-    assert one.store.running_studies(STUDY.collection_id) == []
+    assert collector.store.running_studies(STUDY.collection_id) == []
 
 
 def test_counts_are_replayed_without_the_reports():
     (release,) = simulated(STUDY, CROWD)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock)
-    CROWD.send_all(one)
+    collector = start_collector(store, clock)
+    CROWD.send_all(collector)
     clock.advance(ROUND + LATENESS)
-    one.tick()
+    collector.tick()
     ((n, candidates),) = store._read("SELECT n, candidates FROM candidate_counts")
     assert n > 100
     assert len(json.loads(candidates)) == 12
     store._write("DELETE FROM reports")
-    one = collector(store, clock)
+    collector = start_collector(store, clock)
     for _ in range(2):
-        CROWD.send_all(one)
+        CROWD.send_all(collector)
         clock.advance(ROUND)
-        one.tick()
-    assert same_release(told(one)[0], stored_as(STUDY, release))
+        collector.tick()
+    assert same_release(told(collector)[0], stored_as(STUDY, release))
 
 
 def test_a_count_that_is_not_reproduced_stops_everything():
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock)
-    CROWD.send_all(one)
+    collector = start_collector(store, clock)
+    CROWD.send_all(collector)
     clock.advance(ROUND + LATENESS)
-    one.tick()
+    collector.tick()
     store._write("UPDATE candidate_counts SET candidates = '[1, 2]'")
     with pytest.raises(ReplayMismatch, match="count 0"):
-        collector(store, clock)
+        start_collector(store, clock)
 
 
 @pytest.mark.parametrize("damage", ["DELETE FROM reports", "UPDATE reports SET data = x'00'"])
 def test_reports_that_are_gone_before_they_are_counted_stop_the_study(damage: str):
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock)
-    CROWD.send_all(one)
+    collector = start_collector(store, clock)
+    CROWD.send_all(collector)
     store._write(damage)
     clock.advance(ROUND + LATENESS)
-    one.tick()
-    ((run, why),) = stops(told(one))
+    collector.tick()
+    ((run, why),) = stops(told(collector))
     assert run == 0
     assert why in ("common counts 284 reports, of which 0 are there", "reports in the store cannot be read: " + BROKEN)
     assert store.running_studies(STUDY.collection_id) == []
     clock.advance(1)
-    assert not collector(store, clock).board.open(STUDY.collection_id, clock.now())
+    assert not start_collector(store, clock).board.open(STUDY.collection_id, clock.now())
 
 
 def test_more_rounds_than_signed_are_refused():
     short = study_collection(rounds=2)
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock, short)
+    collector = start_collector(SqliteStore(":memory:"), clock, short)
     for number in (1, 2):
-        assert CROWD.send_all(one) > 0
+        assert CROWD.send_all(collector) > 0
         clock.set(START + ROUND * number + LATENESS)
-        one.tick()
-    assert stops(told(one, short)) == [(0, "the protocol asks round 3, and 2 are signed")]
-    assert one.store.running_studies(short.collection_id) == []
-    assert not one.board.open(short.collection_id, clock.now())
+        collector.tick()
+    assert stops(told(collector, short)) == [(0, "the protocol asks round 3, and 2 are signed")]
+    assert collector.store.running_studies(short.collection_id) == []
+    assert not collector.board.open(short.collection_id, clock.now())
 
 
 @pytest.mark.parametrize("down", [1, 2, 3])
 def test_a_collector_that_was_down_over_a_round(down: int):
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
     if down > 1:
-        one = collector(store, clock)
-        CROWD.send_all(one)
+        collector = start_collector(store, clock)
+        CROWD.send_all(collector)
         for number in range(1, down - 1):
             clock.set(START + ROUND * number + LATENESS)
-            one.tick()
-            CROWD.send_all(one)
+            collector.tick()
+            CROWD.send_all(collector)
     clock.set(START + ROUND * down + LATENESS + 1)
-    one = collector(store, clock)
+    collector = start_collector(store, clock)
     why = "nobody was asked: the collector was not there in the first round"
     expected = why if down == 1 else f"nobody answered in round {down}"
-    assert stops(told(one)) == [(0, expected)]
+    assert stops(told(collector)) == [(0, expected)]
     for _ in range(3):
         clock.advance(ROUND)
-        one = collector(store, clock)
-        one.tick()
-    assert stops(told(one)) == [(0, expected)], "it never begins anew"
-    page = release_json(told(one)[0])
+        collector = start_collector(store, clock)
+        collector.tick()
+    assert stops(told(collector)) == [(0, expected)], "it never begins anew"
+    page = release_json(told(collector)[0])
     assert (page["stopped"], page["withheld"], page["value"]) == (expected, None, [])
 
 
 def test_runs_by_a_schedule_that_leaves_no_pause():
     often = study_collection(every=3 * ROUND)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock, often)
+    collector = start_collector(store, clock, often)
     for number in range(9):
         if number % 3 == 0 and number:  # while the run before waits for the late
             assert {era.first for era in store.running_studies(often.collection_id)} == {number // 3 - 1, number // 3}
-            one = collector(store, clock, often)
-        assert {opened.name.run for opened in one.board.open(often.collection_id, clock.now())} == {number // 3}
-        assert CROWD.send_all(one) > 0
+            collector = start_collector(store, clock, often)
+        assert {opened.name.run for opened in collector.board.open(often.collection_id, clock.now())} == {number // 3}
+        assert CROWD.send_all(collector) > 0
         late = LATENESS if number % 3 < 2 else 0
         clock.set(START + ROUND * (number + 1) + late)
-        one.tick()
+        collector.tick()
     clock.advance(LATENESS)
-    one.tick()
+    collector.tick()
     (release,) = simulated(often, CROWD)
-    rows = told(one, often)
+    rows = told(collector, often)
     assert [row.step for row in rows] == [0, 1, 2]
     assert all(same_release(row, stored_as(often, release, run=row.step)) for row in rows)
 
 
 def test_a_newer_version_stops_a_run_and_never_asks_it_again():
     often, store, clock = study_collection(every=4 * ROUND), SqliteStore(":memory:"), ManualClock(float(START))
-    one = collector(store, clock, often)
-    CROWD.send_all(one)
+    collector = start_collector(store, clock, often)
+    CROWD.send_all(collector)
     clock.advance(ROUND + LATENESS)
-    one.tick()
+    collector.tick()
     newer = replace(often, version=2)
-    one = collector(store, clock, newer)
-    assert stops(told(one, often)) == [(0, "a newer version of the collection is served")]
-    assert told(one, newer) == []
-    assert not one.board.open(newer.collection_id, clock.now())
-    assert one.tick() == START + 4 * ROUND
+    collector = start_collector(store, clock, newer)
+    assert stops(told(collector, often)) == [(0, "a newer version of the collection is served")]
+    assert told(collector, newer) == []
+    assert not collector.board.open(newer.collection_id, clock.now())
+    assert collector.tick() == START + 4 * ROUND
     clock.advance(3 * ROUND)
-    one.tick()
-    assert {opened.name.run for opened in one.board.open(newer.collection_id, clock.now())} == {1}
+    collector.tick()
+    assert {opened.name.run for opened in collector.board.open(newer.collection_id, clock.now())} == {1}
 
 
 def test_other_arithmetic_stops_a_run(monkeypatch: pytest.MonkeyPatch):
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    CROWD.send_all(collector(store, clock))
+    CROWD.send_all(start_collector(store, clock))
     monkeypatch.setattr(CommonQuestion, "arithmetic", 2)
-    one = collector(store, clock)
-    assert stops(told(one)) == [(0, "arithmetic 2, and it was begun with 1")]
-    assert not one.board.open(STUDY.collection_id, clock.now())
+    collector = start_collector(store, clock)
+    assert stops(told(collector)) == [(0, "arithmetic 2, and it was begun with 1")]
+    assert not collector.board.open(STUDY.collection_id, clock.now())
 
 
 def test_time_that_goes_back_stops_a_run_that_has_not_come():
     often = study_collection(every=4 * ROUND)
     clock, store = ManualClock(START + 40.0 * ROUND), SqliteStore(":memory:")
-    one = collector(store, clock, often)
-    assert {opened.name.run for opened in one.board.asks.values()} == {10}
+    collector = start_collector(store, clock, often)
+    assert {opened.name.run for opened in collector.board.asks.values()} == {10}
     clock.set(float(START))
-    one.tick()
-    assert stops(told(one, often)) == [(10, "time went back")]
-    assert {opened.name.run for opened in one.board.open(often.collection_id, clock.now())} == {0}
-    assert one.releases("study", "common", first=0, last=99, most=9) == [], "none of a run yet to come"
+    collector.tick()
+    assert stops(told(collector, often)) == [(10, "time went back")]
+    assert {opened.name.run for opened in collector.board.open(often.collection_id, clock.now())} == {0}
+    assert collector.releases("study", "common", first=0, last=99, most=9) == [], "none of a run yet to come"
     clock.advance(40 * ROUND)
-    one.tick()
-    assert not one.board.open(often.collection_id, clock.now()), "what was asked is not asked again"
+    collector.tick()
+    assert not collector.board.open(often.collection_id, clock.now()), "what was asked is not asked again"
 
 
 def test_what_is_kept_of_a_run_is_deleted_in_time(tmp_path: Path):
     clock, store, archive = ManualClock(float(START)), SqliteStore(":memory:"), Archive(tmp_path / "reports")
-    one = collector(store, clock, archive=archive)
-    run_whole(lambda: one, clock)
+    collector = start_collector(store, clock, archive=archive)
+    run_whole(lambda: collector, clock)
     assert len(list(archive.folder.iterdir())) == 1
     clock.advance(86400 + 3600)
-    one.tick()
+    collector.tick()
     clock.advance(3700)
-    one = collector(store, clock, archive=archive)
+    collector = start_collector(store, clock, archive=archive)
     assert list(archive.folder.iterdir()) == []
     for table in ("asks", "sketches", "candidate_counts", "reports", "id_pages"):
         assert store._read(f"SELECT COUNT(*) FROM {table}") == [(0,)], table
-    assert len(told(one)) == 1, "what was published stays"
-    assert not one.board.open(STUDY.collection_id, clock.now())
+    assert len(told(collector)) == 1, "what was published stays"
+    assert not collector.board.open(STUDY.collection_id, clock.now())
 
 
 def test_few_reports_are_withheld_estimate_by_estimate():
     crowd = Crowd(90)
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock, replace(STUDY, minimum_batch=22))
+    collector = start_collector(SqliteStore(":memory:"), clock, replace(STUDY, minimum_batch=22))
     for number in (1, 2, 3):
-        crowd.send_all(one)
+        crowd.send_all(collector)
         clock.set(START + ROUND * number + LATENESS)
-        one.tick()
-    (row,) = one.store.releases(next(iter(one.collections.values())).collection_id, "common", 0, 0, 9)
+        collector.tick()
+    (row,) = collector.store.releases(next(iter(collector.collections.values())).collection_id, "common", 0, 0, 9)
     page = release_json(row)
     sizes = {name: (estimate["n"], estimate["withheld"] is None) for name, estimate in page["estimates"].items()}
-    assert all(seen == (n >= 22) for n, seen in sizes.values())
-    assert len({seen for _, seen in sizes.values()}) == 2
+    assert all(shown == (n >= 22) for n, shown in sizes.values())
+    assert len({shown for _, shown in sizes.values()}) == 2
 
 
 def test_pages_and_the_api_show_studies_and_why_they_stopped():
     both = study_collection(every=4 * ROUND, stream=True, step=4 * ROUND)
     clock = ManualClock(float(START))
-    one = collector(SqliteStore(":memory:"), clock, both)
+    collector = start_collector(SqliteStore(":memory:"), clock, both)
     for number in (1, 2, 3):
-        CROWD.send_all(one)
+        CROWD.send_all(collector)
         clock.set(START + ROUND * number + LATENESS)
-        one.tick()
+        collector.tick()
     clock.set(START + 6.5 * ROUND)  # the next run's first round was missed
-    one.tick()
-    service = Service(one)
+    collector.tick()
+    service = Service(collector)
     with running(create_app(service, Tokens([TOKEN]), routes=dashboard(None)(service))) as client:
-        found = client.get("/v1/collections/study/questions/common/releases", headers=AUTHORIZED).json()["releases"]
-        assert [(page["step"], page["number"], bool(page["stopped"])) for page in found] == [
+        releases = client.get("/v1/collections/study/questions/common/releases", headers=AUTHORIZED).json()["releases"]
+        assert [(page["step"], page["number"], bool(page["stopped"])) for page in releases] == [
             (0, 0, False),
             (1, 0, True),
         ]

@@ -40,10 +40,10 @@ def test_everyone_answers_once_and_what_is_released_is_what_the_protocol_says_of
     assert answered == [1] * DEVICES, "everyone is on one arc"
     assert server.collector.counts()[study.collection_id, "accepted"] == DEVICES
     (row,) = server.store.releases(study.collection_id, "common", 0, 99, 99)
-    told = json.loads(row.payload)
-    assert told.get("stopped") is None
-    said = retold(study, server.store)
-    assert said.estimate.value.tolist() == told["value"]
-    assert list(said.estimate.labels or ()) == told["labels"]
-    assert said.n == DEVICES
+    stored_release = json.loads(row.payload)
+    assert stored_release.get("stopped") is None
+    release = retold(study, server.store)
+    assert release.estimate.value.tolist() == stored_release["value"]
+    assert list(release.estimate.labels or ()) == stored_release["labels"]
+    assert release.n == DEVICES
     assert study.terms["common"].limit == units_of(3.0)

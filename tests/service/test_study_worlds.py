@@ -43,7 +43,7 @@ class World:
         self.accepted = 0
         self.finals: dict[str, bytes] = {}
         self.ended: set[tuple[str, str, int]] = set()
-        self.one = self._begun()
+        self.collector = self._begun()
 
     def _begun(self) -> Collector:
         return Collector([COLLECTION], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1))
@@ -56,14 +56,14 @@ class World:
         else:
             try:
                 if what == "send":
-                    self.accepted += CROWD.send_all(self.one)
+                    self.accepted += CROWD.send_all(self.collector)
                 elif what == "tick":
-                    self.one.tick()
+                    self.collector.tick()
                 else:
-                    self.one = self._begun()
+                    self.collector = self._begun()
             except Crash:
                 self.store.fuse = None
-                self.one = self._begun()
+                self.collector = self._begun()
         self.store.fuse = self.store.fuse if what == "crash" else None
         self.look()
 
@@ -90,32 +90,32 @@ class World:
     def _replayed(self, era: EraRow) -> None:
         """The protocol, told what is stored by nobody but this test, says what is stored."""
         study = era.question == "common"
-        talk = Conversation(COLLECTION.protocol(era.question, first=era.first))
+        conversation = Conversation(COLLECTION.protocol(era.question, first=era.first))
         rounds = [list(group) for _, group in groupby(self.store.asks(era), lambda row: (row.step, row.round))]
         counts, number, step = 0, 0, era.first
-        while (said := talk.message) is not None:
-            if isinstance(said, Release):
+        while (message := conversation.message) is not None:
+            if isinstance(message, Release):
                 row = self.store.release(ID, era.question, step, number)
                 if row is None:
                     return
-                if study and "stopped" in json.loads(row.payload) and said.stopped is None:
+                if study and "stopped" in json.loads(row.payload) and message.stopped is None:
                     return  # the collector stopped it
-                assert same_release(row, _row(said, era, step, number)), "a release that is not the protocol's"
+                assert same_release(row, _row(message, era, step, number)), "a release that is not the protocol's"
                 number, counts, step = (number + 1, counts, step) if study else (0, 0, step + 1)
-                talk.listen()
-            elif isinstance(said, Count):
+                conversation.listen()
+            elif isinstance(message, Count):
                 known = self.store.counted(era, step)
                 if len(known) <= counts:
                     return
-                assert json.loads(known[counts].candidates) == list(said.candidates)
-                talk.reply_count(read_count(known[counts]))
+                assert json.loads(known[counts].candidates) == list(message.candidates)
+                conversation.reply_count(read_count(known[counts]))
                 counts += 1
             else:
                 if not rounds or not all(row.final for row in rounds[0]):
                     return
                 rows = rounds.pop(0)
-                assert [row.part for row in rows] == list(range(len(talk.asks)))
-                talk.reply_all([Sketch.from_bytes(row.sketch) for row in rows])
+                assert [row.part for row in rows] == list(range(len(conversation.asks)))
+                conversation.reply_all([Sketch.from_bytes(row.sketch) for row in rows])
         assert study
         assert not rounds
 
@@ -123,16 +123,16 @@ class World:
 def _row(release: Release, era: EraRow, step: int, number: int):
     from dataclasses import replace
 
-    given = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
-    return release_row(replace(release, step=step), **given)
+    fields = {"collection": ID, "question": era.question, "time": 0.0, "minimum_batch": 20, "number": number}
+    return release_row(replace(release, step=step), **fields)
 
 
 def world(acts: list[tuple[str, int]]) -> World:
-    made = World()
+    run_world = World()
     for what, number in acts:
-        made.do(what, number)
-    made.reckon()
-    return made
+        run_world.do(what, number)
+    run_world.reckon()
+    return run_world
 
 
 ACTS = st.lists(st.one_of(WAITS, CRASHES, OTHERS, OTHERS), min_size=5, max_size=40)
@@ -156,13 +156,13 @@ def test_a_world_in_which_all_goes_well_has_all_of_it():
     acts = [("wait", 20), ("tick", 0)]
     for _ in range(12):
         acts += [("send", 0), ("wait", ROUND + 10 if len(acts) < 4 else ROUND), ("tick", 0), ("restart", 0)]
-    made = world(acts)
-    runs = made.store._read("SELECT step, withheld FROM releases WHERE question = 'common' ORDER BY step")
+    run_world = world(acts)
+    runs = run_world.store._read("SELECT step, withheld FROM releases WHERE question = 'common' ORDER BY step")
     assert [step for step, _ in runs] == [0, 1, 2]
-    steps = made.store._read("SELECT step FROM releases WHERE question = 'tested' ORDER BY step")
+    steps = run_world.store._read("SELECT step FROM releases WHERE question = 'tested' ORDER BY step")
     assert len(steps) >= 2
-    assert made.store._read("SELECT COUNT(*) FROM candidate_counts")[0][0] >= 5
-    assert {part for (part,) in made.store._read("SELECT DISTINCT part FROM asks")} == {0, 1}
+    assert run_world.store._read("SELECT COUNT(*) FROM candidate_counts")[0][0] >= 5
+    assert {part for (part,) in run_world.store._read("SELECT DISTINCT part FROM asks")} == {0, 1}
 
 
 def test_it_finds_sketches_that_are_taken_for_each_other(monkeypatch: pytest.MonkeyPatch):

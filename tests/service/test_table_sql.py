@@ -111,15 +111,15 @@ def records(step: int) -> dict[str, Any]:
     return {"age": age, "state": state, "load": load, "spent": spent}
 
 
-def fill(one: Collector, step: int) -> None:
-    rng, held = Random(seed=step), records(step)
+def fill(collector: Collector, step: int) -> None:
+    rng, values = Random(seed=step), records(step)
     places = rng.uint32(N)
-    for window in one.board.open(PEOPLE.collection_id, one.clock.now()):
-        inside = window.ask.cohort.holds(places)
-        seen = window.ask.view.look({name: column[inside] for name, column in held.items()}, rng)
-        reports = window.ask.mechanism.randomize(seen, rng)
-        batch = Batch("people", 1, window.name, rng.bytes(16 * len(reports)), reports.to_bare())
-        assert one.ingest([Frame(PEOPLE.collection_id, batch=batch)])[0].accepted == len(reports)
+    for open_ask in collector.board.open(PEOPLE.collection_id, collector.clock.now()):
+        inside = open_ask.ask.cohort.holds(places)
+        seen = open_ask.ask.view.look({name: column[inside] for name, column in values.items()}, rng)
+        reports = open_ask.ask.mechanism.randomize(seen, rng)
+        batch = Batch("people", 1, open_ask.name, rng.bytes(16 * len(reports)), reports.to_bare())
+        assert collector.ingest([Frame(PEOPLE.collection_id, batch=batch)])[0].accepted == len(reports)
 
 
 def filled_collector(folder: Path, clock: ManualClock) -> Collector:
@@ -135,7 +135,7 @@ def filled_collector(folder: Path, clock: ManualClock) -> Collector:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     collector = filled_collector(tmp_path_factory.mktemp("table") / "reports", ManualClock(STEPS[0] * HOUR))
     service, tokens = Service(collector), Tokens([TOKEN])
     routes = dashboard(tokens)(service)
@@ -145,8 +145,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     collector.store.close()
 
 
-def sql(asked: Any, text: str, path: str = PATH, **more: Any) -> Any:
-    response = asked.post(path, content=json.dumps({"sql": text, **more}), headers=AUTHORIZED)
+def sql(api: Any, text: str, path: str = PATH, **more: Any) -> Any:
+    response = api.post(path, content=json.dumps({"sql": text, **more}), headers=AUTHORIZED)
     assert response.status_code == 200, response.text
     return response.json()
 
@@ -156,47 +156,47 @@ def holds(cell: dict[str, Any], truth: float) -> bool:
     return bool(cell["low"] <= truth <= cell["high"])
 
 
-def test_counts_of_boxes_are_near_the_truth(asked: Any) -> None:
-    held = records(8)
+def test_counts_of_boxes_are_near_the_truth(api: Any) -> None:
+    values = records(8)
     conditions = {
         "TRUE": np.ones(N, dtype=bool),
-        "age BETWEEN 20 AND 39": (held["age"] >= 20) & (held["age"] <= 39),
-        "age >= 30 AND state = 'south'": (held["age"] >= 30) & (held["state"] == 1),
-        "state IN ('north', 'west') AND load < 4": np.isin(held["state"], [0, 2]) & (held["load"] < 4),
-        "state IS NULL": held["state"] == 3,
-        "NOT (age < 25 OR state = 'north')": (held["age"] >= 25) & np.isin(held["state"], [1, 2]),
+        "age BETWEEN 20 AND 39": (values["age"] >= 20) & (values["age"] <= 39),
+        "age >= 30 AND state = 'south'": (values["age"] >= 30) & (values["state"] == 1),
+        "state IN ('north', 'west') AND load < 4": np.isin(values["state"], [0, 2]) & (values["load"] < 4),
+        "state IS NULL": values["state"] == 3,
+        "NOT (age < 25 OR state = 'north')": (values["age"] >= 25) & np.isin(values["state"], [1, 2]),
     }
     for condition, inside in conditions.items():
-        told = sql(asked, f"SELECT COUNT(*) AS n FROM people WHERE {condition}", level=0.9999)
-        assert told["n"] == N
-        ((cell,),) = told["rows"]
+        answer = sql(api, f"SELECT COUNT(*) AS n FROM people WHERE {condition}", level=0.9999)
+        assert answer["n"] == N
+        ((cell,),) = answer["rows"]
         assert holds(cell, int(inside.sum())), (condition, cell, int(inside.sum()))
         if condition != "TRUE":
             assert cell["high"] - cell["low"] < 0.9 * N  # it says something
 
 
-def test_measures_that_are_sent_as_they_are_can_be_summed(asked: Any) -> None:
-    path, held = PATH.replace("questions/people", "questions/shop"), records(8)
-    known = ~np.isnan(held["spent"])
-    south = (held["state"] == 1) & known
+def test_measures_that_are_sent_as_they_are_can_be_summed(api: Any) -> None:
+    path, values = PATH.replace("questions/people", "questions/shop"), records(8)
+    known = ~np.isnan(values["spent"])
+    south = (values["state"] == 1) & known
     query = "SELECT SUM(spent) AS s, AVG(spent) AS a, COUNT(*) AS n FROM shop"
     condition = "state = 'south' AND spent IS NOT NULL"
-    ((total, mean, count),) = sql(asked, f"{query} WHERE {condition}", path, level=0.9999)["rows"]
-    assert holds(total, float(held["spent"][south].sum()))
-    assert holds(mean, float(held["spent"][south].mean()))
+    ((total, mean, count),) = sql(api, f"{query} WHERE {condition}", path, level=0.9999)["rows"]
+    assert holds(total, float(values["spent"][south].sum()))
+    assert holds(mean, float(values["spent"][south].mean()))
     assert holds(count, int(south.sum()))
-    assert mean["low"] > float(held["spent"][known].mean()) - 2.0
-    ((everyone,),) = sql(asked, "SELECT SUM(spent) AS s FROM shop", path)["rows"]
-    assert everyone["value"] == pytest.approx(float(held["spent"][known].sum()))  # public: exact
-    young = sql(asked, "SELECT COUNT(*) AS n FROM shop WHERE spent > 10 AND age < 40", path, level=0.9999)
-    assert holds(young["rows"][0][0], int(((held["spent"] > 10) & (held["age"] < 40)).sum()))
+    assert mean["low"] > float(values["spent"][known].mean()) - 2.0
+    ((everyone,),) = sql(api, "SELECT SUM(spent) AS s FROM shop", path)["rows"]
+    assert everyone["value"] == pytest.approx(float(values["spent"][known].sum()))  # public: exact
+    young = sql(api, "SELECT COUNT(*) AS n FROM shop WHERE spent > 10 AND age < 40", path, level=0.9999)
+    assert holds(young["rows"][0][0], int(((values["spent"] > 10) & (values["age"] < 40)).sum()))
 
 
 def test_devices_send_numbers_as_they_are_only_with_a_reason() -> None:
-    said = promise(PEOPLE)
-    assert "The value of spent is sent as it is, without protection." in said
-    assert "Except for the values that are named under shop, the device sends only randomised reports" in said
-    assert "Several reports of shop can be linked to one device by its values of spent." in said
+    words = promise(PEOPLE)
+    assert "The value of spent is sent as it is, without protection." in words
+    assert "Except for the values that are named under shop, the device sends only randomised reports" in words
+    assert "Several reports of shop can be linked to one device by its values of spent." in words
     assert any("sent as it is: nothing protects it" in finding.text for finding in check(PEOPLE))
     with pytest.raises(UnsafeCollection, match="sent_as_it_is"):
         load_collection(TEXT[: TEXT.index("[override]")])
@@ -206,21 +206,21 @@ def test_devices_send_numbers_as_they_are_only_with_a_reason() -> None:
         open_on_device(document, KEYS.public)
 
 
-def test_steps_are_a_public_column_and_can_be_asked_together(asked: Any) -> None:
-    told = sql(
-        asked, "SELECT step, COUNT(*) AS n FROM people WHERE age < 20 GROUP BY step", level=0.9999, **{"from": 7}
+def test_steps_are_a_public_column_and_can_be_asked_together(api: Any) -> None:
+    answer = sql(
+        api, "SELECT step, COUNT(*) AS n FROM people WHERE age < 20 GROUP BY step", level=0.9999, **{"from": 7}
     )
-    assert told["n"] == 2 * N
-    assert [row[0] for row in told["rows"]] == [7, 8]
-    for step, cell in told["rows"]:
+    assert answer["n"] == 2 * N
+    assert [row[0] for row in answer["rows"]] == [7, 8]
+    for step, cell in answer["rows"]:
         assert holds(cell, int((records(step)["age"] < 20).sum()))
-    one = sql(asked, "SELECT COUNT(*) FROM people", **{"from": 7, "to": 7})
-    assert one["n"] == N
+    single_step = sql(api, "SELECT COUNT(*) FROM people", **{"from": 7, "to": 7})
+    assert single_step["n"] == N
 
 
-def test_what_cannot_be_answered_is_a_problem_that_says_why(asked: Any) -> None:
+def test_what_cannot_be_answered_is_a_problem_that_says_why(api: Any) -> None:
     def refused(body: Any, headers: Any = AUTHORIZED) -> tuple[int, str, str]:
-        response = asked.post(PATH, content=body if isinstance(body, bytes) else json.dumps(body), headers=headers)
+        response = api.post(PATH, content=body if isinstance(body, bytes) else json.dumps(body), headers=headers)
         return response.status_code, problem(response), response.json().get("detail", "")
 
     assert refused({"sql": "SELECT COUNT(*) FROM people"}, {})[:2] == (401, "no_token")
@@ -234,11 +234,11 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(asked: Any) -> None:
     assert refused({"sql": "SELECT 1", "levle": 1})[:2] == (400, "invalid_parameter")
     assert refused({"sql": "x" * 20_000})[:2] == (413, "too_large")
     assert refused({"sql": "SELECT COUNT(*) FROM people", "from": 70})[:2] == (409, "withheld")
-    nothing = asked.post(PATH.replace("questions/people", "questions/gone"), content="{}", headers=AUTHORIZED)
+    nothing = api.post(PATH.replace("questions/people", "questions/gone"), content="{}", headers=AUTHORIZED)
     assert nothing.status_code == 404
 
 
-def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(asked: Any) -> None:
+def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(api: Any) -> None:
     """`minimum_batch` is 20: public conditions and keys do not get below it."""
     assert "A statistic is published only if it is made from at least 20 reports" in promise(PEOPLE)
     path, spent = PATH.replace("questions/people", "questions/shop"), records(8)["spent"]
@@ -249,25 +249,25 @@ def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(asked: Any
             "SELECT SUM(spent) FROM shop WHERE spent <= {}",
         ):
             body = json.dumps({"sql": query.format(float(border))})
-            response = asked.post(path, content=body, headers=AUTHORIZED)
+            response = api.post(path, content=body, headers=AUTHORIZED)
             assert response.status_code == status, response.text
     hidden = f"spent <= {float(chosen[0])}"
     condition = f"({hidden} AND age < 40) OR (spent < 0 AND age < 9)"
-    response = asked.post(
+    response = api.post(
         path, content=json.dumps({"sql": f"SELECT COUNT(*) FROM shop WHERE {condition}"}), headers=AUTHORIZED
     )
     assert response.status_code == 422
     assert "at least 20 are needed" in response.json()["detail"]
-    groups = sql(asked, f"SELECT {hidden} AS low, COUNT(*) FROM shop WHERE spent > 0 AND age < 9 GROUP BY 1", path)
+    groups = sql(api, f"SELECT {hidden} AS low, COUNT(*) FROM shop WHERE spent > 0 AND age < 9 GROUP BY 1", path)
     assert [row[0] for row in groups["rows"]] == [False]
     assert "1 groups of fewer than 20 people are left out" in groups["notes"]
 
 
-def test_connect_asks_a_collector_as_it_asks_a_store(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_asks_a_collector_as_it_asks_a_store(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The network is left out: what would go over it is handed to the application."""
 
     def post(_table: RemoteTable, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
-        response = asked.post(PATH, content=body, headers=headers)
+        response = api.post(PATH, content=body, headers=headers)
         return response.status_code, response.json()
 
     monkeypatch.setattr(RemoteTable, "_post", post)
@@ -279,11 +279,11 @@ def test_connect_asks_a_collector_as_it_asks_a_store(asked: Any, monkeypatch: py
         table.sql("SELECT COUNT(*) FROM people WHERE agee > 3")
 
 
-def test_one_query_at_a_time(asked: Any) -> None:
-    tables = asked.service.tables
+def test_one_query_at_a_time(api: Any) -> None:
+    tables = api.service.tables
     tables._free.acquire()
     try:
-        response = asked.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
+        response = api.post(PATH, content=json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers=AUTHORIZED)
         assert (response.status_code, problem(response)) == (503, "query_busy")
     finally:
         tables._free.release()
@@ -305,13 +305,13 @@ SLOW = {
 
 
 @pytest.mark.parametrize(("question", "query"), SLOW.values(), ids=SLOW)
-def test_a_slow_query_is_stopped_and_the_next_one_answered(asked: Any, question: str, query: str) -> None:
+def test_a_slow_query_is_stopped_and_the_next_one_answered(api: Any, question: str, query: str) -> None:
     """Without a time limit these queries take a minute and more than ten seconds."""
-    tables = asked.service.tables
+    tables = api.service.tables
 
     def post(text: str) -> Any:
         path = PATH.replace("questions/people", f"questions/{question}")
-        return asked.post(path, content=json.dumps({"sql": text, "from": 7}), headers=AUTHORIZED)
+        return api.post(path, content=json.dumps({"sql": text, "from": 7}), headers=AUTHORIZED)
 
     assert post(f"SELECT COUNT(*) FROM {question} WHERE age < 5").status_code == 200  # everything is compiled
     tables._seconds = 0.5
@@ -325,7 +325,7 @@ def test_a_slow_query_is_stopped_and_the_next_one_answered(asked: Any, question:
         tables._seconds = 30.0
 
 
-def test_the_next_query_may_follow_at_once(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_query_may_follow_at_once(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that follows an answer is never refused as busy, however late callbacks of the first one's future run."""
     add = Future.add_done_callback
 
@@ -334,7 +334,7 @@ def test_the_next_query_may_follow_at_once(asked: Any, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Future, "add_done_callback", add_slow)
     for _ in range(2):
-        asked.service.tables.answer("people", "people", "SELECT COUNT(*) FROM people")
+        api.service.tables.answer("people", "people", "SELECT COUNT(*) FROM people")
 
 
 def test_reports_leave_memory_when_their_step_expires(tmp_path: Path) -> None:
@@ -375,35 +375,35 @@ def test_reports_that_expire_while_they_are_read_do_not_stay(tmp_path: Path, mon
     collector.store.close()
 
 
-def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(asked: Any) -> None:
-    page = asked.get("/results/people/people", headers=AUTHORIZED).text
+def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(api: Any) -> None:
+    page = api.get("/results/people/people", headers=AUTHORIZED).text
     assert 'SELECT COUNT(*) FROM "people"' in page
     assert "0 to 59" in page
     assert "north, south, west" in page  # what a condition can name
     query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
-    told = asked.get(query.format(""), headers=AUTHORIZED).text
-    assert "north" in told
-    assert "How it was answered" in told
-    assert "data-feed" not in told
-    sheet = asked.get(query.format("/answer.csv"), headers=AUTHORIZED)
+    answer = api.get(query.format(""), headers=AUTHORIZED).text
+    assert "north" in answer
+    assert "How it was answered" in answer
+    assert "data-feed" not in answer
+    sheet = api.get(query.format("/answer.csv"), headers=AUTHORIZED)
     assert sheet.headers["content-disposition"] == 'attachment; filename="people.csv"'
     assert sheet.text.splitlines()[0] == "state,n,n_low,n_high"
     assert len(sheet.text.splitlines()) == 5
-    wrong = asked.get("/results/people/people?sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
+    wrong = api.get("/results/people/people?sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
     assert 'role="alert"' in wrong
     assert "<b>" not in wrong.split('role="alert"')[1][:200]
-    assert asked.get(query.format("/answer.csv")).status_code == 401
+    assert api.get(query.format("/answer.csv")).status_code == 401
 
 
-def test_a_release_has_the_shares_of_every_column(asked: Any) -> None:
-    told = asked.get("/v1/collections/people/questions/people/releases/latest?level=0.9999", headers=AUTHORIZED).json()
-    held = records(8)
-    assert list(told["estimates"]) == ["estimate", "state", "load"]
-    shares = told["estimates"]["state"]
+def test_a_release_has_the_shares_of_every_column(api: Any) -> None:
+    answer = api.get("/v1/collections/people/questions/people/releases/latest?level=0.9999", headers=AUTHORIZED).json()
+    values = records(8)
+    assert list(answer["estimates"]) == ["estimate", "state", "load"]
+    shares = answer["estimates"]["state"]
     assert shares["labels"] == ["north", "south", "west", "(none)"]
     for place, (low, high) in enumerate(zip(shares["low"], shares["high"], strict=True)):
-        assert low <= float(np.mean(held["state"] == place)) <= high
-    assert told["labels"][0] == "0"
+        assert low <= float(np.mean(values["state"] == place)) <= high
+    assert answer["labels"][0] == "0"
 
 
 def test_levels_as_devices_run_them_are_those_of_the_table() -> None:
@@ -424,9 +424,9 @@ def test_levels_as_devices_run_them_are_those_of_the_table() -> None:
 
 def test_it_is_checked_planned_and_promised() -> None:
     assert read_collection(PEOPLE.spec()) == PEOPLE
-    said = promise(PEOPLE)
-    assert "It covers age, state and load together" in said
-    assert "The server keeps the single reports of people and shop" in said
+    words = promise(PEOPLE)
+    assert "It covers age, state and load together" in words
+    assert "The server keeps the single reports of people and shop" in words
     assert any("SQL can ask about them" in finding.text for finding in check(PEOPLE))
     row, _ = forecast(PEOPLE)
     assert row.kind == "table of age, state and load"
@@ -460,10 +460,10 @@ def test_a_categorical_column_of_two_has_no_order() -> None:
     assert question.terms(where).parts == 3
 
 
-def test_a_collector_without_sql_says_so(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_without_sql_says_so(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`test_a_collector_installed_without_sql` looks at a real one."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    response = asked.post(PATH, content=json.dumps({"sql": "SELECT 1", "from": 7, "to": 7}), headers=AUTHORIZED)
+    response = api.post(PATH, content=json.dumps({"sql": "SELECT 1", "from": 7, "to": 7}), headers=AUTHORIZED)
     assert (response.status_code, problem(response)) == (501, "no_sql")
 
 
@@ -478,10 +478,10 @@ def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {served.token}"}
         connection.request("POST", PATH, json.dumps({"sql": "SELECT COUNT(*) FROM people"}), headers)
         response = connection.getresponse()
-        told = json.loads(response.read())
+        answer = json.loads(response.read())
         connection.close()
-        assert (response.status, told["type"]) == (501, "urn:hubbub:problem:no_sql"), told
-        assert "hubbub[sql]" in told["detail"]
+        assert (response.status, answer["type"]) == (501, "urn:hubbub:problem:no_sql"), answer
+        assert "hubbub[sql]" in answer["detail"]
         assert served.get("/results/people/people", token=True)[0] == 200
     finally:
         served.close()

@@ -92,7 +92,7 @@ def stream(method: str) -> Collection:
     return load_collection(STREAM.replace("METHOD", method))
 
 
-def collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
+def start_collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:
     return Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
 
 
@@ -103,13 +103,13 @@ def values_of(ask: Ask) -> list[int]:
     return [1] * dark + [0] * (size - dark)
 
 
-def crowd(one: Collector, collection: Collection, window: OpenAsk) -> Sketch:
+def crowd(collector: Collector, collection: Collection, open_ask: OpenAsk) -> Sketch:
     """Everyone who is asked answers; the same to the same ask."""
-    ask, seed = window.ask, int(window.ask.ask_id[:12], 16)
+    ask, seed = open_ask.ask, int(open_ask.ask.ask_id[:12], 16)
     reports = ask.mechanism.randomize(values_of(ask), Random(seed=seed))
     ids = Random(seed=seed).bytes(16 * len(reports))
-    batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
-    (receipt,) = one.ingest([Frame(collection.collection_id, batch=batch)])
+    batch = Batch(collection.name, collection.version, open_ask.name, ids, reports.to_bare())
+    (receipt,) = collector.ingest([Frame(collection.collection_id, batch=batch)])
     assert receipt.accepted == len(reports)
     return ask.mechanism.accumulate(reports)
 
@@ -123,7 +123,7 @@ def all_asks(store: SqliteStore) -> list[Ask]:
 def all_releases(store: SqliteStore, question: str = "trend") -> list[dict[str, Any]]:
     """Every release of every version, by step."""
     ids = [row.id for row in store.collections()]
-    rows = [row for each in ids for row in store.releases(each, question, 0, 1 << 40, 10_000)]
+    rows = [row for version_id in ids for row in store.releases(version_id, question, 0, 1 << 40, 10_000)]
     return [release_json(row) for row in sorted(rows, key=lambda row: row.step)]
 
 
@@ -138,21 +138,21 @@ def test_a_stream_says_with_many_versions_what_it_says_with_one(method: str):
             version = 1 + tick // 15
             title, least = f"Version {version}", 19 + version
             collection = replace(stream(method), version=version, title=title, minimum_batch=least)
-            one = collector(collection, clock, store)
+            collector = start_collector(collection, clock, store)
         else:
-            one.tick()
-        for window in one.board.open(collection.collection_id, clock.now()):
-            if window.ask.ask_id not in answered:
-                answered[window.ask.ask_id] = crowd(one, collection, window)
+            collector.tick()
+        for open_ask in collector.board.open(collection.collection_id, clock.now()):
+            if open_ask.ask.ask_id not in answered:
+                answered[open_ask.ask.ask_id] = crowd(collector, collection, open_ask)
     assert len(store.collections()) == 4
-    told = all_releases(store)
-    assert [release["step"] for release in told] == list(range(10, 10 + len(told)))
-    assert len(told) >= steps - 1
+    releases = all_releases(store)
+    assert [release["step"] for release in releases] == list(range(10, 10 + len(releases)))
+    assert len(releases) >= steps - 1
 
     def answer(ask: Ask) -> Sketch:
         return answered[replace(ask, step=ask.step + 9).ask_id]
 
-    for release, row in zip(converse(collection.protocol("trend"), answer, steps=len(told)), told, strict=True):
+    for release, row in zip(converse(collection.protocol("trend"), answer, steps=len(releases)), releases, strict=True):
         assert row["published"] == release.published
         if row["withheld"] is None:
             assert np.allclose(row["value"], release.estimate.value, rtol=0, atol=1e-12)
@@ -170,13 +170,13 @@ def test_no_window_is_asked_for_more_than_was_promised_whenever_versions_come(me
         version += newer
         if newer or turn % 7 == 0:
             collection = replace(stream(method), version=version)
-            one = collector(collection, clock, store)
+            collector = start_collector(collection, clock, store)
         else:
-            one.tick()
-        for window in one.board.open(collection.collection_id, clock.now()):
-            if window.key not in answered and draw.random() < 0.7:
-                answered.add(window.key)
-                crowd(one, collection, window)
+            collector.tick()
+        for open_ask in collector.board.open(collection.collection_id, clock.now()):
+            if open_ask.key not in answered and draw.random() < 0.7:
+                answered.add(open_ask.key)
+                crowd(collector, collection, open_ask)
     assert version > 8
     asks, places = all_asks(store), np.arange(64) * (CIRCLE // 64) + 12345
     for last in range(10 + W, max(ask.step for ask in asks)):
@@ -191,7 +191,7 @@ def test_a_population_stream_keeps_its_place_on_the_circle():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     for step in range(10, 16):
         clock.set(100.0 * step + 20)
-        collector(replace(stream("LPU"), version=1 + (step > 12)), clock, store)
+        start_collector(replace(stream("LPU"), version=1 + (step > 12)), clock, store)
     arcs = [ask.cohort for ask in all_asks(store)]
     # Version 2 began in the middle of step 13, which version 1 had not asked.
     assert [ask.step for ask in all_asks(store)] == [10, 11, 12, 13, 14, 15]
@@ -201,12 +201,12 @@ def test_a_population_stream_keeps_its_place_on_the_circle():
 def test_what_is_open_is_closed_with_what_it_has(caplog: pytest.LogCaptureFixture):
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first = stream("LBU")
-    one = collector(first, clock, store)
-    (window,) = one.board.open(first.collection_id, clock.now())
-    crowd(one, first, window)
+    collector = start_collector(first, clock, store)
+    (open_ask,) = collector.board.open(first.collection_id, clock.now())
+    crowd(collector, first, open_ask)
     clock.set(1050.0)
     with caplog.at_level(logging.INFO, logger="hubbub"):
-        two = collector(second := replace(first, version=2), clock, store)
+        two = start_collector(second := replace(first, version=2), clock, store)
     (said,) = [record for record in caplog.records if record.getMessage() == "version goes on"]
     assert said.fields == {"collection": "streams", "question": "trend", "earlier": 1, "version": 2, "step": 11}
     (release,) = store.releases(first.collection_id, "trend", 0, 99, 9)
@@ -215,9 +215,9 @@ def test_what_is_open_is_closed_with_what_it_has(caplog: pytest.LogCaptureFixtur
     assert two.board.open(second.collection_id, clock.now()) == []  # step 10 was asked: what is left of it is silent
     clock.set(1100.0)
     two.tick()
-    assert [window.ask.step for window in two.board.open(second.collection_id, clock.now())] == [11]
-    again = collector(second, clock, store)  # and a restart goes on from there
-    assert [window.ask.step for window in again.board.open(second.collection_id, clock.now())] == [11]
+    assert [open_ask.ask.step for open_ask in two.board.open(second.collection_id, clock.now())] == [11]
+    again = start_collector(second, clock, store)  # and a restart goes on from there
+    assert [open_ask.ask.step for open_ask in again.board.open(second.collection_id, clock.now())] == [11]
     clock.set(1310.0)
     again.tick()
     assert [row.step for row in store.releases(second.collection_id, "trend", 0, 99, 9)] == [11, 12]
@@ -232,26 +232,26 @@ def test_devices_of_a_stream_of_changes_need_not_enrol_again():
     for step in range(16, 24):
         clock.set(collection.opens(step))
         collection = replace(collection, version=1 + (step >= 19), title=f"At {step >= 19}")
-        one = collector(collection, clock, store)
-        (window,) = one.board.open(collection.collection_id, clock.now())
-        symbols = window.ask.mechanism
+        collector = start_collector(collection, clock, store)
+        (open_ask,) = collector.board.open(collection.collection_id, clock.now())
+        symbols = open_ask.ask.mechanism
         assert isinstance(symbols, ChangeStream)
         new = np.full(n, step == 16)
         states = symbols.enroll(n, rng) if step == 16 else states
         states, *spoke = symbols.step(states, step, np.full(n, int(step >= 20)), rng, new)
         reports, _ = symbols.with_enrolment(states, *spoke, new)
         ids = rng.bytes(16 * len(reports))
-        batch = Batch(collection.name, collection.version, window.name, ids, reports.to_bare())
-        assert one.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
+        batch = Batch(collection.name, collection.version, open_ask.name, ids, reports.to_bare())
+        assert collector.ingest([Frame(collection.collection_id, batch=batch)])[0].accepted == len(reports)
         clock.set(collection.opens(step + 1) - 1.0)
-        one.tick()
+        collector.tick()
     clock.set(collection.opens(24) + 50.0)
-    collector(collection, clock, store)
-    told = all_releases(store)
-    assert [row["step"] for row in told] == list(range(16, 24))
-    assert {round(row["population"]) for row in told} == {round(told[0]["population"])}
-    assert told[0]["population"] > 0.9 * n
-    assert all(row["lost"]["came"] == row["lost"]["due"] for row in told)
+    start_collector(collection, clock, store)
+    releases = all_releases(store)
+    assert [row["step"] for row in releases] == list(range(16, 24))
+    assert {round(row["population"]) for row in releases} == {round(releases[0]["population"])}
+    assert releases[0]["population"] > 0.9 * n
+    assert all(row["lost"]["came"] == row["lost"]["due"] for row in releases)
 
 
 @pytest.mark.parametrize(
@@ -268,14 +268,14 @@ def test_a_question_that_is_changed_begins_anew_where_nothing_was_asked(
 ):
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first = stream("LBU")
-    collector(first, clock, store)
+    start_collector(first, clock, store)
     clock.set(1120.0)
     changed = replace(first.questions["trend"], **change)
-    collector(replace(first, version=2, questions={"trend": changed}), clock, store)
+    start_collector(replace(first, version=2, questions={"trend": changed}), clock, store)
     (said,) = [record for record in caplog.records if record.getMessage() == "new era"]
     assert (said.fields["first"], said.fields["why"]) == (11, f"version 1 asked it with {why}")
     if back:
-        collector(replace(first, version=3), clock, store)  # as it was, but not as it last was: step 11 is asked
+        start_collector(replace(first, version=3), clock, store)  # as it was, but not as it last was: step 11 is asked
         assert [record.fields["first"] for record in caplog.records if record.getMessage() == "new era"] == [11, 12]
 
 
@@ -284,16 +284,16 @@ def test_another_domain_or_grid_begins_anew(caplog: pytest.LogCaptureFixture):
 
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first = stream("LBU")
-    collector(first, clock, store)
+    start_collector(first, clock, store)
     fields = {**first.fields, "theme": Categorical(["light", "dark", "grey"])}
-    collector(second := replace(first, version=2, fields=fields), clock, store)
+    start_collector(second := replace(first, version=2, fields=fields), clock, store)
     # Steps of 105 seconds: it is in step 10 of them; 10 and 11 were asked for already, of another time.
     clock.set(1120.0)
-    collector(second, clock, store)
+    start_collector(second, clock, store)
     clock.set(1050.0)
-    collector(replace(second, version=3, step_seconds=105), clock, store)
-    said = [(record.fields["first"], record.fields["why"]) for record in caplog.records]
-    assert said == [
+    start_collector(replace(second, version=3, step_seconds=105), clock, store)
+    logged = [(record.fields["first"], record.fields["why"]) for record in caplog.records]
+    assert logged == [
         (11, "version 1 asked it with another domain of the field"),
         (12, "version 2 asked it with another grid of steps"),
     ]
@@ -303,13 +303,13 @@ def test_a_version_that_left_a_question_out_does_not_end_it(caplog: pytest.LogCa
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
     first = stream("LPU")
     other = {"other": replace(first.questions["trend"], field="colour")}
-    collector(first, clock, store)
+    start_collector(first, clock, store)
     clock.set(1120.0)
-    collector(first, clock, store)
-    collector(replace(first, version=2, questions=other), clock, store)
+    start_collector(first, clock, store)
+    start_collector(replace(first, version=2, questions=other), clock, store)
     clock.set(1350.0)
     with caplog.at_level(logging.INFO, logger="hubbub"):
-        collector(replace(first, version=3, questions={**first.questions, **other}), clock, store)
+        start_collector(replace(first, version=3, questions={**first.questions, **other}), clock, store)
     went = {
         record.fields["question"]: record.fields["earlier"] for record in caplog.records if "earlier" in record.fields
     }
@@ -321,6 +321,6 @@ def test_a_version_that_left_a_question_out_does_not_end_it(caplog: pytest.LogCa
 
 def test_an_older_version_is_not_served_again():
     store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    collector(replace(stream("LBU"), version=2), clock, store)
+    start_collector(replace(stream("LBU"), version=2), clock, store)
     with pytest.raises(InvalidValue, match="a change is a new version"):
-        collector(stream("LBU"), clock, store)
+        start_collector(stream("LBU"), clock, store)

@@ -52,15 +52,15 @@ def test_spoilt_reports_are_refused_by_both_readers(mechanism: Mechanism):
         tried.append(bytes(data))
     read, good = ReportOpener(mechanism).open_each(tried)
     expected = [slow(mechanism, data) for data in tried]
-    for one, accepted in zip(expected, good, strict=True):
-        assert (one is not None) or not accepted  # it accepts nothing that the slow reader refuses
-    kept = [one for one, accepted in zip(expected, good, strict=True) if accepted]
-    assert all(read[row : row + 1] == one for row, one in enumerate(kept))
-    for one, data, accepted in zip(expected, tried, good, strict=True):
-        if one is not None and one.to_bare() == data:
+    for report, accepted in zip(expected, good, strict=True):
+        assert (report is not None) or not accepted  # it accepts nothing that the slow reader refuses
+    accepted_reports = [report for report, accepted in zip(expected, good, strict=True) if accepted]
+    assert all(read[row : row + 1] == report for row, report in enumerate(accepted_reports))
+    for report, data, accepted in zip(expected, tried, good, strict=True):
+        if report is not None and report.to_bare() == data:
             assert accepted  # nor does it refuse what is spelt as clients spell it
-    for one in kept:
-        mechanism.accumulate(one)  # and all of it can be counted
+    for report in accepted_reports:
+        mechanism.accumulate(report)  # and all of it can be counted
 
 
 @all_mechanisms
@@ -69,7 +69,7 @@ def test_one_bad_report_does_not_cost_its_neighbours(mechanism: Mechanism):
     good = [reports[row : row + 1].to_bare() for row in range(3)]
     other = bytearray(good[1])
     other[-1] ^= 255
-    read, kept = ReportOpener(mechanism).open_each([good[0], bytes(other), b"", good[2]])
+    read, readable = ReportOpener(mechanism).open_each([good[0], bytes(other), b"", good[2]])
     allowed = slow(mechanism, bytes(other)) is not None
-    assert kept.tolist() == [True, allowed, False, True]
+    assert readable.tolist() == [True, allowed, False, True]
     assert read[:1] == reports[:1]

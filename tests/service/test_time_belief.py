@@ -40,9 +40,9 @@ class Machine:
 
 def after(belief: Belief | None, machine: Machine) -> Belief:
     # Through JSON: whatever is believed can be stored and goes on from there.
-    made = believe(belief, machine.read(), hold=HOLD, tolerance=TOLERANCE)
-    again = msgspec.json.decode(msgspec.json.encode(made), type=Belief)
-    assert again == made
+    belief_after = believe(belief, machine.read(), hold=HOLD, tolerance=TOLERANCE)
+    again = msgspec.json.decode(msgspec.json.encode(belief_after), type=Belief)
+    assert again == belief_after
     return again
 
 
@@ -149,9 +149,9 @@ def test_corrections_are_followed():
 
 
 def test_jumps_are_remembered_for_a_day():
-    kept, old = Jump(100.0, 50.0, False), Jump(10.0, 50.0, False)
-    belief = Belief(0.0, 0.0, 0.0, "a", lived=MEMORY + 50.0, jumps=(old, kept))
-    assert believe(belief, ClockReading(0.0, 0.0, "a"), hold=HOLD, tolerance=TOLERANCE).jumps == (kept,)
+    recent, old = Jump(100.0, 50.0, False), Jump(10.0, 50.0, False)
+    belief = Belief(0.0, 0.0, 0.0, "a", lived=MEMORY + 50.0, jumps=(old, recent))
+    assert believe(belief, ClockReading(0.0, 0.0, "a"), hold=HOLD, tolerance=TOLERANCE).jumps == (recent,)
 
 
 EVENT = st.one_of(
@@ -218,8 +218,8 @@ def test_nothing_is_deleted_by_a_time_that_is_wrong_for_less_than_a_day(events: 
 def test_a_reading_never_makes_trusted_time_from_nothing():
     belief = Belief(1000.0, 1000.0, 50.0, "a")
     for wall in (-1e12, 0.0, 1e12):
-        made = believe(belief, ClockReading(wall, 51.0, "a"), hold=HOLD, tolerance=TOLERANCE)
-        assert made.trusted == 1001.0
-        assert replace(made, doubt=None, wall=0.0) == replace(
+        belief_after = believe(belief, ClockReading(wall, 51.0, "a"), hold=HOLD, tolerance=TOLERANCE)
+        assert belief_after.trusted == 1001.0
+        assert replace(belief_after, doubt=None, wall=0.0) == replace(
             belief, trusted=1001.0, since_boot=51.0, lived=1.0, wall=0.0
         )

@@ -72,18 +72,18 @@ def stored(collection: Collection, release: Release) -> ReleaseRow:
 def collected(collection: Collection, crowd: Crowd, archive: Archive | None = None) -> Collector:
     """A collector, after the round; it is begun anew from its store before the search."""
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
-    made.tick()
-    assert crowd.send_all(made) == len(crowd.values)
+    collector = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+    collector.tick()
+    assert crowd.send_all(collector) == len(crowd.values)
     clock.set(float(START + ROUND))
-    made.tick()
-    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
+    collector.tick()
+    collector = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1), archive=archive)
     clock.set(float(START + ROUND + LATENESS))
     end = time.monotonic() + HANGS
-    while not made.store.releases(collection.collection_id, "words", 0, 99, 99) and time.monotonic() < end:
-        made.tick()  # a long search is made beside
+    while not collector.store.releases(collection.collection_id, "words", 0, 99, 99) and time.monotonic() < end:
+        collector.tick()  # a long search is made beside
         time.sleep(0.001)
-    return made
+    return collector
 
 
 def told(made: Collector, collection: Collection) -> ReleaseRow:
@@ -122,19 +122,19 @@ def test_a_long_search_holds_up_nobody_and_gives_the_same(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(rounds, "AT_ONCE", 1)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    made = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
-    assert crowd.send_all(made) == len(crowd.values)
+    collector = Collector([collection], store, clock=clock, keys=KEYS, rng=Random(seed=1))
+    assert crowd.send_all(collector) == len(crowd.values)
     monkeypatch.setattr(PrefixSearch, "among", slowly)
     clock.set(float(START + ROUND + LATENESS))
     now = clock.now()
-    assert made.tick() == now + LOOK
+    assert collector.tick() == now + LOOK
     assert began.wait(HANGS)
-    assert made.tick() == now + LOOK, "it is under way, and nothing else waits for it"
+    assert collector.tick() == now + LOOK, "it is under way, and nothing else waits for it"
     assert not store.releases(collection.collection_id, "words", 0, 99, 99)
     ready.set()
     end = time.monotonic() + HANGS
     while not (rows := store.releases(collection.collection_id, "words", 0, 99, 99)) and time.monotonic() < end:
-        made.tick()
+        collector.tick()
         time.sleep(0.001)
     assert rows[0].payload == stored(collection, release).payload
 

@@ -62,9 +62,9 @@ def happen(collector: Collector, *numbers: int) -> None:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
+    new_receiver = Receiver()
+    yield new_receiver
+    new_receiver.close()
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_each_event_is_delivered_once_and_in_order(receiver: Receiver, begin: Be
     happen(collector, 2, 3)
     wait_for(lambda: len(receiver.taken) == 3)
     assert [delivery.id for delivery in receiver.taken] == ["themes:1:41", "themes:2:42", "themes:3:43"]
-    told = json.loads(receiver.taken[1].body)
-    assert (told["type"], told["id"]) == ("alarm.cleared", "themes:2:42")
-    assert AlarmEvent.from_json(told["data"]) == event(2)
+    payload = json.loads(receiver.taken[1].body)
+    assert (payload["type"], payload["id"]) == ("alarm.cleared", "themes:2:42")
+    assert AlarmEvent.from_json(payload["data"]) == event(2)
     assert receiver.taken[0].path == "/alarms?from=tests"
     wait_for(lambda: sender.status("themes") == {"webhook": "pager", "taken": 3, "waiting": 0, "failing": None})
     collector.tick()
@@ -165,8 +165,8 @@ def test_what_is_not_taken_is_tried_again(
     failed = [record for record in caplog.records if record.message == "webhook failed"]
     assert failed[0].fields["reason"] == said  # type: ignore[attr-defined]
     assert receiver.url not in caplog.text
-    told = {sample.name: sample.value for sample in samples(metrics_text(service))}
-    assert (told["hubbub_webhook_failing"], told["hubbub_webhook_waiting"]) == (1, 2)
+    metrics = {sample.name: sample.value for sample in samples(metrics_text(service))}
+    assert (metrics["hubbub_webhook_failing"], metrics["hubbub_webhook_waiting"]) == (1, 2)
     receiver.answers = 200
     receiver.release.set()
     wait_for(lambda: sender.counts["delivered"] == 2)
@@ -311,7 +311,7 @@ def test_through_death_and_a_slow_receiver(tmp_path: Path, receiver: Receiver):
     try:
         served.answer("themes", "popular", [1] * 200)  # all dark: the alarm is raised
         first = wait_for(lambda: receiver.deliveries)[0]
-        assert [told["waiting"] for told in served.read("/v1/collections/themes/alarms")["webhooks"]] == [1]
+        assert [status["waiting"] for status in served.read("/v1/collections/themes/alarms")["webhooks"]] == [1]
         assert wait_for(lambda: [line for line in served.log if "webhook failed" in line])
         served.kill()
         assert receiver.taken == []
@@ -330,8 +330,8 @@ def test_through_death_and_a_slow_receiver(tmp_path: Path, receiver: Receiver):
         # An orderly end: what was taken is not delivered again.
         assert served.stop() == 0
         served = ServedCollector(tmp_path, THEMES, "--webhooks", "webhooks.toml")
-        told = wait_for(lambda: served.read("/v1/collections/themes/alarms")["webhooks"])
-        assert told == [{"webhook": "pager", "taken": 1, "waiting": 0, "failing": None}]
+        status = wait_for(lambda: served.read("/v1/collections/themes/alarms")["webhooks"])
+        assert status == [{"webhook": "pager", "taken": 1, "waiting": 0, "failing": None}]
         assert len(receiver.taken) == 1
         text = served.get("/metrics", port=served.metrics)[1].decode()
         assert 'hubbub_alarm_raised{alarm="dark",category="",collection="themes",question="popular"} 1.0' in text

@@ -165,8 +165,8 @@ def test_a_store_that_fails_ends_everything_and_acknowledges_nothing():
         await asyncio.sleep(0.05)
         assert [type(error) for error in working.failures] == [StoreFailed]
         assert not working.service.ready
-        (window,) = working.collector.board.asks.values()
-        assert window.sketch.n == 1
+        (ask,) = working.collector.board.asks.values()
+        assert ask.sketch.n == 1
 
     scenario(act)
 
@@ -190,14 +190,14 @@ def test_stopping_counts_what_waits_and_takes_no_more():
 def test_listeners_hear_of_asks_and_counts():
     async def act(working: Working) -> None:
         listening = working.service.hub.listen("exact")
-        heard = [await anext(listening)]
+        events = [await anext(listening)]
         await working.submit(1)
-        heard.append(await asyncio.wait_for(anext(listening), 10))
-        assert heard[1] == b'event: counts\ndata: {"accepted":1}\n\n'
+        events.append(await asyncio.wait_for(anext(listening), 10))
+        assert events[1] == b'event: counts\ndata: {"accepted":1}\n\n'
         assert isinstance(working.collector.clock, ManualClock)
         working.collector.clock.set(1110.0)
-        told = {await asyncio.wait_for(anext(listening), 10) for _ in range(2)}
-        assert told == {
+        messages = {await asyncio.wait_for(anext(listening), 10) for _ in range(2)}
+        assert messages == {
             b'event: ask\ndata: {"question":"all","step":11}\n\n',
             b'event: release\ndata: {"question":"all","step":10}\n\n',
         }

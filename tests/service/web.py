@@ -71,9 +71,9 @@ class Web:
 
     def ask(self, question: str = "popular") -> Ask:
         now = self.clock.now()
-        for window in self.collector.board.open(self.collection.collection_id, now):
-            if window.question == question:
-                return window.ask
+        for open_ask in self.collector.board.open(self.collection.collection_id, now):
+            if open_ask.question == question:
+                return open_ask.ask
         raise AssertionError(question)
 
     def entry(self, value: int = 1, ask: Ask | None = None) -> Entry:
@@ -91,8 +91,8 @@ class Web:
         return encode_upload(self.collection.name, self.collection.version, list(entries), self.collection.frame_bytes)
 
     def post(self, kind: str, body: Any, **headers: str) -> Any:
-        given = {"Content-Type": kind, **headers} if kind else headers
-        return self.client.post("/v1/reports", content=body, headers=given)
+        all_headers = {"Content-Type": kind, **headers} if kind else headers
+        return self.client.post("/v1/reports", content=body, headers=all_headers)
 
     def wait_until(self, now: float) -> None:
         """Move the clock, and wait for the writer to have noticed."""
@@ -113,10 +113,10 @@ class Web:
     def state(self) -> Any:
         """All that a bad client must not change."""
         store = self.collector.store
-        windows = self.collector.board.asks
+        open_asks = self.collector.board.asks
         return (
-            {key: (window.sketch.to_bytes(), len(window.ids), window.final) for key, window in windows.items()},
-            {key: list(store.id_pages(key)) for key in windows},
+            {key: (ask.sketch.to_bytes(), len(ask.ids), ask.final) for key, ask in open_asks.items()},
+            {key: list(store.id_pages(key)) for key in open_asks},
             sorted(store.asks_with_ids()),
         )
 

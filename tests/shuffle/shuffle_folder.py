@@ -8,7 +8,7 @@ from hubbub import Random
 from hubbub.shuffle.local_parties import prepare_parties
 
 
-def prepare(folder: Path, reports: np.ndarray, *, seconds: int = 30, attempts: int = 1, **given: int) -> list[Path]:
+def prepare(folder: Path, reports: np.ndarray, *, seconds: int = 30, attempts: int = 1, **settings: int) -> list[Path]:
     """The configurations of all parties, the server's last."""
-    settings = {"bits": 2048, "processes": 1, **given}
+    settings = {"bits": 2048, "processes": 1, **settings}
     return prepare_parties(folder, reports, seconds=seconds, attempts=attempts, rng=Random(seed=1), **settings)

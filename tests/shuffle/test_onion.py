@@ -20,8 +20,8 @@ def through(onions, keys, *, fakes=0, change=None):
     route = [key.public for key in keys]
     for place, key in enumerate(keys[:-1]):
         rng = Random(seed=place)
-        made = [rng.uint64(1).tobytes() for _ in range(fakes)]
-        turn = shuffle_onions(onions, key, BATCH, place=place, rest=route[place + 1 :], fakes=made, least=1, rng=rng)
+        drawn = [rng.uint64(1).tobytes() for _ in range(fakes)]
+        turn = shuffle_onions(onions, key, BATCH, place=place, rest=route[place + 1 :], fakes=drawn, least=1, rng=rng)
         onions = turn.inside if change is None or place != 1 else change(turn.inside)
     return peel(onions, keys[-1], BATCH, place=len(keys) - 1)
 

@@ -96,9 +96,9 @@ def test_a_reason_is_told_to_all(ends, lost):
     error = ShuffleAborted("batch", "3 reports", "more")
     error.lost = lost
     ends[0].abort(error)
-    with pytest.raises(ShuffleAborted, match="it stopped: batch: got '3 reports'") as told:
+    with pytest.raises(ShuffleAborted, match="it stopped: batch: got '3 reports'") as raised:
         ends[1].receive(0, "hello")
-    assert told.value.lost == lost
+    assert raised.value.lost == lost
 
 
 def test_certificates_are_checked(tmp_path):

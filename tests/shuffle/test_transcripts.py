@@ -66,9 +66,9 @@ def test_shufflers_together_read_nothing_and_hold_no_key(key):
     # In two worlds whose reports differ, shares drawn from the same stream: all that is said in the clear is the same.
     worlds = []
     for reports in (np.uint64([5, 6]), np.uint64([900, 2**63])):
-        said = whole_run(reports, key).network.transcript
-        worlds.append({(a, b, topic): body for a, b, topic, body in said if body[:1] == b"p"})
-        assert not any(key.p.to_bytes(128, "big") in body for *_, body in said)
+        transcript = whole_run(reports, key).network.transcript
+        worlds.append({(a, b, topic): body for a, b, topic, body in transcript if body[:1] == b"p"})
+        assert not any(key.p.to_bytes(128, "big") in body for *_, body in transcript)
     assert worlds[0] == worlds[1]
     assert len(worlds[0]) >= 10
 
@@ -104,9 +104,9 @@ def test_numbers_seen_before_a_hidden_round_do_not_come_back(key):
             key.decrypt(key.public.from_bytes(body[1:])) if body[:1] == b"e" else np.frombuffer(body, "<u8", offset=1)
         )
 
-    said = run.network.transcript
-    gave = [numbers(body) for sender, _, topic, body in said if sender == 2 and topic == "0.hide"]
-    got = [numbers(body) for _, to, topic, body in said if to == 2 and topic == "0.reshare"]
+    transcript = run.network.transcript
+    gave = [numbers(body) for sender, _, topic, body in transcript if sender == 2 and topic == "0.hide"]
+    got = [numbers(body) for _, to, topic, body in transcript if to == 2 and topic == "0.reshare"]
     before = {int(number) for row in [*gave, sum(gave)] for number in row}
     after = {int(number) for row in [*got, sum(got)] for number in row}
     assert len(before) == len(after) == 15

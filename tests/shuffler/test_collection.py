@@ -85,12 +85,12 @@ def test_exactly_once_at_the_first_hop(world: ShuffleWorld) -> None:
     entries = world.entries(values())
     world.send(entries)
     again = world.send(entries[:3])
-    assert [told["duplicates"] for told in again] == [1, 1, 1]
+    assert [receipt["duplicates"] for receipt in again] == [1, 1, 1]
     other = world.entries(["light"])[0]
     import msgspec
 
-    (told,) = world.send([msgspec.structs.replace(other, report_id=entries[0].report_id)])
-    assert told["rejected"][0]["reason"] == "replay"
+    (receipt,) = world.send([msgspec.structs.replace(other, report_id=entries[0].report_id)])
+    assert receipt["rejected"][0]["reason"] == "replay"
     world.close()
     assert world.send(entries[:1])[0]["duplicates"] == 1  # a retry after the close is known, too
     (late,) = world.send([msgspec.structs.replace(other, report_id=b"l" * 16)])
@@ -114,9 +114,9 @@ def test_nobody_keeps_when_or_in_which_order_reports_came(world: ShuffleWorld) -
     """The first shuffler keeps reports by their random ids; what the collector gets says nothing of ids."""
     entries = world.entries(values())
     world.send(entries)
-    kept = world.stores[0].onions(world.stores[0].batches()[0].name)
+    onions = world.stores[0].onions(world.stores[0].batches()[0].name)
     by_id = [entry.report for entry in sorted(entries, key=lambda entry: entry.report_id)]
-    assert kept == by_id
+    assert onions == by_id
     world.close()
     posted = [body for who, method, path, body in world.seen if path == "/v1/shuffled" and who == "collector"]
     assert len(posted) == 1
@@ -155,13 +155,13 @@ def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld
     world.send(world.entries(values()))
     world.close()
     reader = ServiceReader(Service(world.collector))
-    told = reader.shuffled("survey")["questions"]["popular"]
-    assert told["batches"][0]["people"] == PEOPLE
-    assert [each["who"] for each in told["latest"]][-1] == "the collector and all shufflers"
-    alone, but_one, others, but_others, everyone = (each["epsilon"] for each in told["latest"])
+    page = reader.shuffled("survey")["questions"]["popular"]
+    assert page["batches"][0]["people"] == PEOPLE
+    assert [row["who"] for row in page["latest"]][-1] == "the collector and all shufflers"
+    alone, but_one, others, but_others, everyone = (row["epsilon"] for row in page["latest"])
     assert alone < but_one < but_others < everyone == 2.0
     assert alone < others < everyone
-    assert all(now["epsilon"] <= least["epsilon"] for now, least in zip(told["latest"], told["smallest"], strict=True))
+    assert all(now["epsilon"] <= least["epsilon"] for now, least in zip(page["latest"], page["smallest"], strict=True))
     page = str(privacy_page(reader, world.collection))
     assert "Who must work together to see what" in page
     assert "pass 2 shufflers" in page

@@ -90,7 +90,7 @@ class HopProcess:
 
     def take(self, kind: str, body: bytes) -> Receipt:
         accepted, duplicates, rejected = self.call("take", [kind, body.hex()])
-        return Receipt(accepted, duplicates, [tuple(each) for each in rejected])
+        return Receipt(accepted, duplicates, [tuple(row) for row in rejected])
 
     def receive(self, body: bytes) -> Any:
         return self.call("receive", body.hex())
@@ -127,7 +127,7 @@ def live(folder: Path, number: int, dies_at: int) -> HopProcess:
                 break
             except Unreachable:
                 continue
-        entries = world.entries(["dark" if each % 4 else "light" for each in range(PEOPLE)])
+        entries = world.entries(["dark" if person % 4 else "light" for person in range(PEOPLE)])
         for entry in entries:
             while world.send([entry])[0]["status"] != 200:  # as devices do: the same bytes until they are acknowledged
                 pass
@@ -143,8 +143,8 @@ def live(folder: Path, number: int, dies_at: int) -> HopProcess:
     finally:
         hop.end()
         world.store.close()
-        for each in world.stores:
-            each.close()
+        for store in world.stores:
+            store.close()
 
 
 def moments(folder: Path, number: int) -> range:

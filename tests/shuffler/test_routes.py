@@ -65,8 +65,8 @@ def test_an_upload_is_taken_once_and_any_page_may_send(web: Web) -> None:
     frame = encode_upload("survey", 1, [entry], web.world.size)
     assert web.post(frame) == (200, {"accepted": 1, "duplicates": 0, "rejected": []})
     assert web.post(frame) == (200, {"accepted": 0, "duplicates": 1, "rejected": []})
-    asked = web.first.request("OPTIONS", "/v1/reports", headers={"Origin": "https://page.example"})
-    assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, "*")
+    preflight = web.first.request("OPTIONS", "/v1/reports", headers={"Origin": "https://page.example"})
+    assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
     assert web.first.get("/healthz").json() == {"alive": True}
     status = web.first.get("/v1/status").json()
     assert (status["collection"], status["counts"], status["batches"]) == ("survey", {}, [])

@@ -23,8 +23,8 @@ def test_every_format_is_read(tmp_path: Path, folder: Path) -> None:
     shutil.copy(folder / "shuffler.db", tmp_path)
     expected = json.loads((folder / "expected.json").read_text())
     store = ShufflerStore(tmp_path / "shuffler.db")
-    found = [[row.name, row.state, row.note, (store.outgoing(row.name) or b"").hex()] for row in store.batches()]
-    assert found == expected["batches"]
+    rows = [[row.name, row.state, row.note, (store.outgoing(row.name) or b"").hex()] for row in store.batches()]
+    assert rows == expected["batches"]
     assert [onion.hex() for onion in store.onions(NAME)] == expected["onions"]
     assert store.counts() == expected["counts"]
     store.close()
@@ -54,12 +54,12 @@ def test_nothing_is_left_of_reports_that_were_handed_on(tmp_path: Path) -> None:
         store.begin(NAME, 1, ANSWER, 28800.0)
         store.add(NAME, b"i" * 16, onion)
 
-    def found() -> bool:
+    def rows() -> bool:
         return any(b"nobody should find" in file.read_bytes() for file in tmp_path.iterdir())
 
-    assert found()
+    assert rows()
     store.end(NAME, "handed", "")
-    assert not found()
+    assert not rows()
     assert store.known(NAME, b"i" * 16) is not None  # a retry is still known
     store.forget([NAME])
     assert store.known(NAME, b"i" * 16) is None

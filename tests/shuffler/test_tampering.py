@@ -298,8 +298,8 @@ def test_hostile_uploads_cost_nobody_else_anything() -> None:
     wrong = msgspec.structs.replace(good[0], report_id=b"d" * 16, report=bytes(len(good[0].report)))
     unasked = msgspec.structs.replace(good[0], report_id=b"e" * 16, round=2)
     early = msgspec.structs.replace(good[0], report_id=b"f" * 16, step=world.answer_name.step + 1)
-    told = world.send([cut, short, twin, wrong, unasked, early])
-    reasons = [each["rejected"][0]["reason"] if each["rejected"] else None for each in told]
+    receipts = world.send([cut, short, twin, wrong, unasked, early])
+    reasons = [receipt["rejected"][0]["reason"] if receipt["rejected"] else None for receipt in receipts]
     assert reasons == ["malformed", "malformed", None, None, "unknown_ask", "too_early"]
     assert world.post(b"hostile")["status"] == 400
     world.close()

@@ -67,8 +67,8 @@ def test_top_words_of_shuffled_reports() -> None:
     opened = world.collector.board.open(world.collection.collection_id, world.clock.now())
     assert len(opened) > 1
     for ask in opened:
-        held = np.flatnonzero(ask.ask.cohort.holds(places))
-        codes = [[world.collection.encode("word", str(words[at]))] for at in held]
+        inside = np.flatnonzero(ask.ask.cohort.holds(places))
+        codes = [[world.collection.encode("word", str(words[at]))] for at in inside]
         reports = [ask.ask.mechanism.randomize(ask.ask.view(code), rng).to_bare() for code in codes]
         ids = [rng.bytes(16) for _ in reports]
         pairs = list(zip(ids, reports, strict=True))

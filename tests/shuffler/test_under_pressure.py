@@ -109,7 +109,7 @@ def test_a_clock_that_goes_back_begins_no_batch_again() -> None:
     (body,) = [body for who, _, path, body in world.seen if who == world.urls[1] and path == "/v1/shuffled"]
     assert body is not None
     world.clock.set(7 * HOUR + 120.0)
-    assert [told["rejected"][0]["reason"] for told in world.send(entries[:25])] == ["late"] * 25
+    assert [receipt["rejected"][0]["reason"] for receipt in world.send(entries[:25])] == ["late"] * 25
     world.clock.set(8 * HOUR + 120.0)
     assert world.to(world.urls[1]).request("POST", "/v1/shuffled", {}, body).status == 410
     world.clock.set(9 * HOUR + 60.0)
@@ -207,7 +207,7 @@ def test_the_status_tells_nothing_of_a_batch_that_gathers() -> None:
     assert world.hops[0].status() == before
     world.close()
     after: Any = world.hops[0].status()
-    assert (after["counts"]["accepted"], [each["state"] for each in after["batches"]]) == (30, ["handed"])
+    assert (after["counts"]["accepted"], [row["state"] for row in after["batches"]]) == (30, ["handed"])
 
 
 def test_an_ask_of_a_tiny_arc_is_refused_by_shufflers() -> None:

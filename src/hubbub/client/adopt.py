@@ -84,4 +84,4 @@ def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None
     if offered.version < version:
         raise ClientRefusal("version", f"{offered.version} is older than {version}")
     if offered.version == version and collection_id and offered.collection_id != collection_id:
-        raise ClientRefusal("version", f"{version} is not what it was")
+        raise ClientRefusal("version", f"another document has the number {version}")

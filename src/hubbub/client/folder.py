@@ -18,7 +18,7 @@ FILE = "client.sqlite"
 MARKER = "client.json"
 """A file that shows, after the database was lost, that there was one."""
 
-_ADVICE = "nothing is answered; `hubbub client recover` begins anew, with all that may have been spent counted as spent"
+_ADVICE = "nothing is answered; `hubbub client recover` makes a new one, in which everything counts as spent"
 
 
 def claim(folder: Path) -> None:

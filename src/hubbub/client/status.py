@@ -160,7 +160,7 @@ def _memos_in(stored: StoredState | None) -> int | None:
 
     try:
         return memos_in(stored.state)
-    except DecodeError:  # the ask that needs the state is refused and counted; what was spent can be told all the same
+    except DecodeError:  # the ask that needs the state is refused and counted; the rest of the status is known
         return None
 
 

@@ -1,1 +1,1 @@
-"""What everything shares: randomness, hashing, specs, reports, sketches, estimates. No algorithms."""
+"""The types that everything shares: random numbers, hashes, specs, domains, reports, sketches, estimates."""

@@ -1,1 +1,1 @@
-"""What is spent, exactly (audit), and what it buys (plan)."""
+"""Audits of what a mechanism spends, ledgers of what a device has spent, plans of the error that an epsilon gives."""

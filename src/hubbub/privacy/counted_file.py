@@ -92,7 +92,7 @@ class CountedFile:
         if counted is None and number == 0:
             self.mark(0)  # before the first change, so that a process that stops right after it leaves both files
         if counted is None and number:
-            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be told"
+            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be detected"
             raise InvalidValue("state", str(self.path), allowed)
         if counted is not None and counted > number:
             age = f"older (after {number})" if number else "new"

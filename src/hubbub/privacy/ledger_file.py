@@ -162,7 +162,7 @@ class LedgerFile:
     def _agree(self, present: Mapping[str, Json], format: Format) -> None:
         names = {name for (name,) in self.run("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not names:
-            raise LedgerUnavailable(f"{self._path}: empty; a {self._kind} that was lost does not begin anew by itself")
+            raise LedgerUnavailable(f"{self._path}: empty; a {self._kind} that was lost is not replaced by a new one")
         if "terms" not in names:
             raise LedgerUnavailable(f"{self._path}: not a {self._kind}")
         terms = self._terms()

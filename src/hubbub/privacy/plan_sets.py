@@ -33,7 +33,7 @@ class SetRow:
     shift
         How far forged reports can move the share of an item that nobody holds.
     picked, why
-        Whether it is the one to use, and how much more the others err.
+        Whether this mechanism is picked, and how much larger the error of the others is.
     """
 
     mechanism: str

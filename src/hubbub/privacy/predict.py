@@ -44,7 +44,7 @@ class Prediction:
     bias
         "none", or "heuristic": such an oracle is listed, and never picked.
     picked, why
-        Whether it is the one to use, and why or why not.
+        Whether this oracle is picked, and why or why not.
     """
 
     mechanism: str
@@ -159,5 +159,5 @@ def _without_formula(request: PlanRequest, epsilon: float) -> Iterator[Predictio
                 bytes=mechanism.report_bytes,
                 effective_epsilon=mechanism.effective_epsilon,
                 bias=kind.bias,
-                why="its error has no formula: values share parts of a report, and are told apart by regression",
+                why="its error has no formula: values share parts of a report, and are separated by regression",
             )

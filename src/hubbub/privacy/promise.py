@@ -1,4 +1,4 @@
-"""Promises: limits on what a device spends in any so many consecutive steps, each with a grid of its own."""
+"""Promises: limits on what a device spends in any window of consecutive steps, each on a grid of its own."""
 
 from __future__ import annotations
 

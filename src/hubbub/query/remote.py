@@ -68,8 +68,8 @@ class RemoteTable:
         if token is not None and (not token.isascii() or not token.isprintable()):
             raise InvalidValue("token", "one with other signs", "printable ASCII")
         base = (root if marker else parts.path).rstrip("/")
-        within, asked = (quote(name, safe="") for name in (collection, question))
-        self.path = f"{base}/v1/collections/{within}/questions/{asked}/sql"
+        collection_name, question_name = (quote(name, safe="") for name in (collection, question))
+        self.path = f"{base}/v1/collections/{collection_name}/questions/{question_name}/sql"
         self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
         self._token, self._timeout = token, timeout
 

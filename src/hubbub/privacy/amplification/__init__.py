@@ -1,1 +1,1 @@
-"""Amplification by shuffling: what a local epsilon is worth once nobody knows whose report is whose."""
+"""Amplification by shuffling: the central guarantee of reports that cannot be linked to their senders."""

@@ -18,7 +18,7 @@ from hubbub.privacy.amplification.smallest import smallest_epsilon
 
 MOST_REPORTS = 10**12
 MOST_AMPLIFIED = 25.0
-"""The largest local epsilon of which numerical bounds are computed: beyond it, floats have too few digits for them."""
+"""The largest local epsilon with numerical bounds: above it, floats have too few digits for them."""
 
 
 @dataclass(frozen=True)
