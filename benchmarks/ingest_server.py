@@ -71,7 +71,7 @@ def empty() -> int:
     import uvicorn
 
     from hubbub.service.guard import Guard
-    from hubbub.service.server import _config, _loop_factory
+    from hubbub.service.server import loop_factory, server_config
 
     listening = bind("127.0.0.1", 0)
     body = b'{"accepted":1000,"duplicates":0,"rejected":[]}'
@@ -89,8 +89,8 @@ def empty() -> int:
         await send({"type": "http.response.body", "body": body})
 
     print(json.dumps({"port": listening.getsockname()[1], "token": ""}), flush=True)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(uvicorn.Server(_config(app, Guard())).serve(sockets=[listening]))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(uvicorn.Server(server_config(app, Guard())).serve(sockets=[listening]))
     return 0
 
 

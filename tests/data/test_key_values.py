@@ -15,8 +15,14 @@ LABELS = ["Alien", "Big", "Crash"]
 
 
 def made(**changes: Any) -> KeyValues:
-    given: dict[str, Any] = {"person": [0, 0, 2], "key": [0, 2, 2], "value": [1.0, -0.5, 0.5], "labels": LABELS, "n": 4}
-    return KeyValues(**{**given, **changes})
+    columns: dict[str, Any] = {
+        "person": [0, 0, 2],
+        "key": [0, 2, 2],
+        "value": [1.0, -0.5, 0.5],
+        "labels": LABELS,
+        "n": 4,
+    }
+    return KeyValues(**{**columns, **changes})
 
 
 def test_what_it_holds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,3 +186,12 @@ def test_an_ask_that_keeps_reports_says_so_and_others_are_as_they_were() -> None
     assert keeping.ask_id != ask.ask_id
     with pytest.raises(InvalidValue, match="kept"):
         Ask.from_spec({**ask.spec(), "kept": False})
+
+
+@pytest.mark.parametrize("message", [None, "hello", 5, (), ["hello"], [None]], ids=repr)
+def test_what_is_no_message_is_refused(message: Any) -> None:
+    def protocol() -> Any:
+        yield message
+
+    with pytest.raises(OutOfOrder, match="not an ask, a count or a release"):
+        Conversation(protocol())

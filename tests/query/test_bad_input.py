@@ -10,6 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
+from hubbub.query import groups
 from hubbub.query.build import build_table
 from hubbub.query.connect import connect
 from hubbub.query.engine import QueryEngine
@@ -94,6 +95,17 @@ def test_what_aliases_stand_for_is_limited() -> None:
     counts = "+".join(["COUNT(*)"] * 150)
     with pytest.raises(QueryError, match="the aliases stand for too long a query"):
         make_engine().sql(f"SELECT {counts} AS n FROM people WHERE age < 3 HAVING n IN ({', '.join(['n'] * 90)})")
+
+
+def test_parts_of_groups_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three strata of public conditions, each divided into the nine values of a private key."""
+    condition = "(os = 'ios' AND age < 3) OR (os = 'web' AND age > 4) OR age = 4"
+    query = f"SELECT age, COUNT(*) FROM people WHERE {condition} GROUP BY age"
+    monkeypatch.setattr(groups, "MOST_PARTS", 27)
+    assert len(make_engine().sql(query).rows) == 9
+    monkeypatch.setattr(groups, "MOST_PARTS", 26)
+    with pytest.raises(QueryError, match="too many combinations of groups and public conditions"):
+        make_engine().sql(query)
 
 
 def test_intermediate_results_are_limited_in_memory_and_none_goes_to_the_disk(

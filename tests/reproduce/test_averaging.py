@@ -41,9 +41,9 @@ def test_a_memory_that_is_redrawn_every_day_is_noticed() -> None:
 
     class Forgetful(hb.BasicRappor):
         def step(self, states: Any, step: int, values: Any, rng: hb.Random, paid: Any) -> Any:
-            kept, _, speaks = super().step(states, step, values, rng, paid)
+            next_states, _, speaks = super().step(states, step, values, rng, paid)
             everyone = np.ones(len(states), dtype=bool)
-            return kept, super().step(self.enroll(len(states), rng), step, values, rng, everyone)[1], speaks
+            return next_states, super().step(self.enroll(len(states), rng), step, values, rng, everyone)[1], speaks
 
     forgetful = averaging_attack(Forgetful(epsilon=3.0, domain=8), people=24, days=(365,), rng=hb.Random(seed=1))
     assert forgetful.memoised[-1] > forgetful.permanent + 0.2

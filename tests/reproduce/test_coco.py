@@ -32,8 +32,8 @@ def test_the_names_are_in_the_order_of_the_text():
     "name", [name if name == "coco-figure-4" else pytest.param(name, marks=pytest.mark.papers) for name in NAMES]
 )
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
-    told: list[tuple[int, int, str]] = []
-    result = reproduce(name, repeats=1, scale=0.001, progress=lambda *step: told.append(step))
+    progress_calls: list[tuple[int, int, str]] = []
+    result = reproduce(name, repeats=1, scale=0.001, progress=lambda *step: progress_calls.append(step))
     assert result.figure is not None
     assert all(panel.get_xlabel() and panel.get_ylabel() for panel in result.figure.axes)
     assert all(isinstance(cell.ours, float) and cell.row and cell.column for cell in result.cells)
@@ -41,8 +41,8 @@ def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
     table, image = result.save(tmp_path)
     assert len(table.read_text(encoding="utf-8").splitlines()) == len(result.cells) + 1
     assert image.read_bytes().startswith(b"\x89PNG")
-    assert [done for done, _, _ in told] == list(range(len(told)))
-    assert not told or told[-1][0] == told[-1][1]
+    assert [done for done, _, _ in progress_calls] == list(range(len(progress_calls)))
+    assert not progress_calls or progress_calls[-1][0] == progress_calls[-1][1]
 
 
 def test_figure_4_has_the_rates_of_the_formulas():
@@ -76,9 +76,9 @@ def measured_to_exact() -> dict[str, float]:
 @pytest.mark.papers
 def test_figure_5_measures_the_exact_errors():
     # 32 values of t with 40 collections of 128 positions each: a standard error of 0.4%, so that 3% is seven of them.
-    found = measured_to_exact()
-    assert len(found) == 6
-    assert all(0.97 < value < 1.03 for value in found.values()), found
+    ratios = measured_to_exact()
+    assert len(ratios) == 6
+    assert all(0.97 < value < 1.03 for value in ratios.values()), ratios
 
 
 @pytest.mark.papers
@@ -90,8 +90,8 @@ def test_figure_5_would_show_errors_that_are_off(monkeypatch: pytest.MonkeyPatch
         return replace(estimate, value=1.03 * estimate.value)  # 6% more squared error
 
     monkeypatch.setattr(hb.CoCo, "estimate", stretched)
-    found = measured_to_exact()
-    assert all((0.97 < value < 1.03) == statement.startswith("Collision") for statement, value in found.items())
+    ratios = measured_to_exact()
+    assert all((0.97 < value < 1.03) == statement.startswith("Collision") for statement, value in ratios.items())
 
 
 def test_figure_5_has_the_reference_numbers():
@@ -125,21 +125,21 @@ def test_errors_on_paper(name: str):
     place, epsilon = Place(4000, 64, 4), 2.0
     runs = sweep(Context(8, hb.Random(seed=1)), {place: (name,)}, (epsilon,))
     # The mean of 8 x 64 sizes of normal errors: a standard error of 3.3%. Five of them.
-    found = average(runs, (place, epsilon, name), "mean_tve")
-    assert found == pytest.approx(expected_tve(name, epsilon, place), rel=0.17)
+    error = average(runs, (place, epsilon, name), "mean_tve")
+    assert error == pytest.approx(expected_tve(name, epsilon, place), rel=0.17)
     # The largest of 64: a deviation of 15%, 8 of them 5.5%.
-    found = average(runs, (place, epsilon, name), "mean_mae")
-    assert found == pytest.approx(expected_mae(name, epsilon, place), rel=0.27)
+    error = average(runs, (place, epsilon, name), "mean_mae")
+    assert error == pytest.approx(expected_mae(name, epsilon, place), rel=0.27)
 
 
 def test_the_largest_of_two_normal_errors_on_paper():
     # Of two, the mean of the larger size is 2/sqrt(pi) deviations, of one it is sqrt(2/pi).
-    one, two = (
+    first, second = (
         expected_mae("ExSub", 1.0, Place(1000, d, 1)) / (expected_tve("ExSub", 1.0, Place(1000, d, 1)) / d)
         for d in (1, 2)
     )
-    assert one == pytest.approx(1.0, rel=1e-4)
-    assert two == pytest.approx(math.sqrt(2), rel=1e-4)
+    assert first == pytest.approx(1.0, rel=1e-4)
+    assert second == pytest.approx(math.sqrt(2), rel=1e-4)
 
 
 def test_made_possible_is_never_worse_by_much_and_often_better():
@@ -171,7 +171,7 @@ def test_real_data_is_called_other_data_and_says_what_clipping_costs():
 @pytest.mark.parametrize("methods", [figures_6_to_11.METHODS, figures_12_to_16.METHODS, real.METHODS])
 def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     looks = [look(method) for method in methods]
-    assert len({one["color"] for one in looks}) == len({one["marker"] for one in looks}) == len(methods)
+    assert len({look["color"] for look in looks}) == len({look["marker"] for look in looks}) == len(methods)
 
 
 def test_methods_there_are_none_of():

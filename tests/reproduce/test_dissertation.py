@@ -73,16 +73,16 @@ def test_deployed_integers_are_close_to_the_paper(name: str, epsilon: float):
 
 @pytest.mark.parametrize("name", [FIGURES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in FIGURES[1:])])
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
-    told: list[tuple[int, int, str]] = []
-    result = reproduce(name, repeats=1, scale=0.002, progress=lambda *step: told.append(step))
+    progress_calls: list[tuple[int, int, str]] = []
+    result = reproduce(name, repeats=1, scale=0.002, progress=lambda *step: progress_calls.append(step))
     assert result.figure is not None
     assert all(panel.get_xlabel() and panel.get_ylabel() for panel in result.figure.axes)
     assert all(isinstance(cell.ours, float) and cell.row and cell.column for cell in result.cells)
     table, image = result.save(tmp_path)
     assert len(table.read_text(encoding="utf-8").splitlines()) == len(result.cells) + 1
     assert image.read_bytes().startswith(b"\x89PNG")
-    assert [done for done, _, _ in told] == list(range(len(told)))
-    assert not told or told[-1][0] == told[-1][1]
+    assert [done for done, _, _ in progress_calls] == list(range(len(progress_calls)))
+    assert not progress_calls or progress_calls[-1][0] == progress_calls[-1][1]
 
 
 @pytest.mark.papers
@@ -111,9 +111,9 @@ def measured_to_paper() -> dict[str, float]:
 def test_figure_3_2_measures_the_variance_on_paper():
     # Over twelve seeds these seven numbers had means of 0.995 to 1.001 and deviations of 0.009 to 0.018, so that 0.1 is
     # five deviations: one of the seven misses with probability below 5e-6.
-    found = measured_to_paper()
-    assert len(found) == len(ORACLES)
-    assert all(0.9 < value < 1.1 for value in found.values()), found
+    ratios = measured_to_paper()
+    assert len(ratios) == len(ORACLES)
+    assert all(0.9 < value < 1.1 for value in ratios.values()), ratios
 
 
 @pytest.mark.papers

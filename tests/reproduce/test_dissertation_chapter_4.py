@@ -58,8 +58,8 @@ def test_the_exponential_population_is_the_papers() -> None:
 
 def test_populations() -> None:
     context = Context(repeats=1, rng=Random(seed=1), scale=0.001)
-    made = {name: make(context, Random(seed=1)) for name, make in DATA.items()}
-    sizes = {name: (people.n, people.bits) for name, people in made.items()}
+    populations = {name: make(context, Random(seed=1)) for name, make in DATA.items()}
+    sizes = {name: (people.n, people.bits) for name, people in populations.items()}
     exact = {"Exponential": (1000, 64), "URL": (1200, 160), "Query": (500, 48)}
     assert sizes == {**exact, "Names": (1000, 64), "Short names": (3637, 48)}
     short = coded(context, "Query", Random(seed=1))
@@ -93,8 +93,8 @@ def test_drawn_and_real_reports_find_as_much() -> None:
         people = BitPopulation.of(ranks * 61, 16)
         found = METHODS["PEM"](people, k=8, epsilon=1.0, query_limit=1 << 10, rng=rng)
         drawn.append(score(found, people, 8).hits)
-        held = people.values[people.people]
-        values = find_top(held, bits=16, k=8, epsilon=1.0, query_limit=1 << 10, rng=rng).values
+        values_of_people = people.values[people.people]
+        values = find_top(values_of_people, bits=16, k=8, epsilon=1.0, query_limit=1 << 10, rng=rng).values
         real.append(len({int(value) for value in values} & set(people.ranked(8))))
     assert pem_lengths(16, 8, 1 << 10) == (8, 12, 16)
     error = math.sqrt((np.var(drawn) + np.var(real)) / 12)
@@ -110,8 +110,8 @@ def test_intervals_hold_the_truth_given_that_they_are_told() -> None:
     for run in range(40):
         rng = Random(seed=run)
         people = exponential(Context(repeats=1, rng=rng, scale=0.05), rng)
-        held = people.values[people.people] >> np.uint64(40)
-        found = find_top(held, bits=24, k=16, epsilon=2.0, query_limit=1 << 14, rng=rng)
-        covering = covered(found, BitPopulation.of(held, 24))
+        values_of_people = people.values[people.people] >> np.uint64(40)
+        found = find_top(values_of_people, bits=24, k=16, epsilon=2.0, query_limit=1 << 14, rng=rng)
+        covering = covered(found, BitPopulation.of(values_of_people, 24))
         inside, total = inside + covering[0], total + covering[1]
     assert inside / total > 0.93

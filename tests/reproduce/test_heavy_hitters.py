@@ -67,9 +67,9 @@ def crowd(n: int = 200_000, bits: int = 24) -> BitPopulation:
 @pytest.mark.parametrize("name", METHODS)
 def test_what_stands_out_is_found(name: str) -> None:
     people = crowd(400_000 if name.startswith("TreeHist") else 100_000)
-    found = METHODS[name](people, k=4, epsilon=6.0, rng=Random(seed=3))
-    assert found.values[:3] == people.ranked(3)
-    assert np.abs(found.shares[:3] - [0.4, 0.3, 0.2]).max() < 0.05  # ten standard errors of the noisiest of them
+    result = METHODS[name](people, k=4, epsilon=6.0, rng=Random(seed=3))
+    assert result.values[:3] == people.ranked(3)
+    assert np.abs(result.shares[:3] - [0.4, 0.3, 0.2]).max() < 0.05  # ten standard errors of the noisiest of them
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "PEM"])  # PEM1 takes the same way
@@ -77,8 +77,8 @@ def test_strings_of_more_than_64_bits(name: str) -> None:
     people = crowd(400_000 if name.startswith("TreeHist") else 50_000, bits=72)
     assert people.values.dtype == object
     options = {"query_limit": 1 << 16} if isinstance(METHODS[name], partial) and name[:3] in ("SPM", "HAS") else {}
-    found = METHODS[name](people, k=2, epsilon=8.0, rng=Random(seed=1), **options)
-    assert found.values[:1] == people.ranked(1)
+    result = METHODS[name](people, k=2, epsilon=8.0, rng=Random(seed=1), **options)
+    assert result.values[:1] == people.ranked(1)
 
 
 @pytest.mark.parametrize("name", SPENT)
@@ -103,16 +103,16 @@ def test_drawn_supports_are_those_of_reports() -> None:
     """Of the same people, over 300 runs: means and variances of a held, a rare and an absent code, and of the best of
     1,024. A mean is within 5 standard errors (below 1e-5 in all), a variance within 40% (7 of its errors)."""
     codes, people = coded([7, 900]), np.repeat([0, 1], [900, 100])
-    asked = coded([7, 900, 12])
+    codes = coded([7, 900, 12])
     rows: dict[type[GroupAnswers], list[list[float]]] = {DrawnAnswers: [], ReportedAnswers: []}
-    for kind, seen in rows.items():
+    for kind, samples in rows.items():
         for run in range(300):
             answers = kind(codes, people, 1.0, Random(seed=run))
             best, supports = answers.best(Extensions.everything(10), 40)
-            held = dict(zip(best.tolist(), supports.tolist(), strict=True))
-            strangers = [support for code, support in held.items() if code not in (7, 900)]
-            each = answers.best_of_each(Extensions(np.arange(2), 9))
-            seen.append([*answers.support(asked), strangers[0], strangers[-1], int(each[0] == 7)])
+            support_of = dict(zip(best.tolist(), supports.tolist(), strict=True))
+            not_held = [support for code, support in support_of.items() if code not in (7, 900)]
+            best_of_each = answers.best_of_each(Extensions(np.arange(2), 9))
+            samples.append([*answers.support(codes), not_held[0], not_held[-1], int(best_of_each[0] == 7)])
     drawn, reported = (np.array(rows[kind]) for kind in rows)
     errors = np.sqrt((drawn.var(axis=0) + reported.var(axis=0)) / 300) + 1e-9
     assert (np.abs(drawn.mean(axis=0) - reported.mean(axis=0)) < 5 * errors).all()
@@ -133,8 +133,8 @@ def test_supporters_are_as_many_as_the_support() -> None:
 @pytest.mark.parametrize("name", ["SPM", "SPM, divided", "HASH", "HASH, divided", "PEM1"])
 def test_on_real_reports(name: str) -> None:
     people = crowd(30_000)
-    found = METHODS[name](people, k=4, epsilon=8.0, rng=Random(seed=2), make_answers=ReportedAnswers)
-    assert found.values[:2] == people.ranked(2)
+    result = METHODS[name](people, k=4, epsilon=8.0, rng=Random(seed=2), make_answers=ReportedAnswers)
+    assert result.values[:2] == people.ranked(2)
 
 
 def test_real_reports_are_of_64_bits() -> None:
@@ -155,8 +155,8 @@ def test_queries_stay_within_the_limit() -> None:
 def test_a_threshold() -> None:
     for name in ("PEM", "PEM1", "SPM, divided", "HASH, divided", "PrivTrie", "TreeHist"):
         people = crowd(400_000 if name == "TreeHist" else 100_000)
-        found = METHODS[name](people, k=8, epsilon=6.0, rng=Random(seed=1), threshold=0.25)
-        assert found.values == people.ranked(2), name
+        result = METHODS[name](people, k=8, epsilon=6.0, rng=Random(seed=1), threshold=0.25)
+        assert result.values == people.ranked(2), name
     assert METHODS["PEM"](crowd(), k=8, epsilon=6.0, rng=Random(seed=1), threshold=0.9).values == []
 
 

@@ -137,21 +137,23 @@ def test_adapting_finds_fast_events_that_sampling_misses():
 
 def test_one_stream_serves_every_method_and_setting():
     here = context(repeats=2)
-    made = []
+    runs_made = []
     source = binary(here, "Log", logistic(25), 500)
-    counted = type(source)(source.name, source.n, lambda run: (made.append(run), source.make(run))[1], source.question)
+    counted = type(source)(
+        source.name, source.n, lambda run: (runs_made.append(run), source.make(run))[1], source.question
+    )
     settings = [MethodSetting(1.0, 5), MethodSetting(2.0, 5)]
-    seen = []
+    truths = []
 
     def score(source, method, setting, run):
-        seen.append(run.truth)
+        truths.append(run.truth)
         return scores(source, method, setting, run)
 
     runs = sweep(here, [(counted, setting) for setting in settings], score=score)
-    assert made == [0, 1]
+    assert runs_made == [0, 1]
     assert set(runs) == {("Log", method, setting) for method in METHODS for setting in settings}
     assert all(rows.shape == (2, 4) for rows in runs.values())
-    assert all(np.array_equal(truth, seen[0]) for truth in seen)
+    assert all(np.array_equal(truth, truths[0]) for truth in truths)
 
 
 def test_runs_are_reproducible_and_differ():
@@ -204,12 +206,12 @@ def test_pairs_are_one_method_divided_two_ways():
 
 @pytest.mark.parametrize("name", [FIGURES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in FIGURES[1:])])
 def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
-    said = []
+    progress_calls = []
     sizes = {"steps": 12}
     if name == "ldp-ids-figure-10":  # a search takes two windows before there is anything to measure
         monkeypatch.setattr(ldp_ids.figure_10, "WINDOWS", (5, 10))
         sizes["real_steps"] = 42
-    here = context(scale=0.001, progress=lambda *parts: said.append(parts))
+    here = context(scale=0.001, progress=lambda *parts: progress_calls.append(parts))
     cells, figure = REPRODUCTIONS[name].function(here, **sizes)
     assert figure is not None
     figure.savefig(tmp_path / "figure.png", dpi=30)
@@ -223,7 +225,7 @@ def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
     assert len({cell.row for cell in claims}) == len(claims)
     assert all(cell.note.startswith(VERDICTS) for cell in claims)
     # The tracker says each step and the end; every step is one method over one stream.
-    assert said[-1][0] == said[-1][1] == len(said) - 1
+    assert progress_calls[-1][0] == progress_calls[-1][1] == len(progress_calls) - 1
     for cell in measured:
         real = cell.row.startswith(("Aircraft", "NYC taxi", "US flights", "latest flight", "flights of the hour"))
         assert ("other data" in cell.note) == real

@@ -39,9 +39,9 @@ def people(n: int, sizes: tuple[int, ...], seed: int) -> np.ndarray:
 def mean_errors(method: MarginalMethod, task: MarginalTask, runs: int) -> tuple[float, np.ndarray]:
     """The mean SSE of a method over runs, and how far the mean of its tables is from the truth, in standard errors."""
     truth = {query: true_table(task.records, query, task.sizes) for query in task.queries}
-    made = [method(task, Random(seed=f"run {run}")) for run in range(runs)]
-    errors = np.mean([squared_errors(answers, truth)[RAW] for answers in made])
-    flat = np.array([np.concatenate([(answers[q] - truth[q]).ravel() for q in truth]) for answers in made])
+    answers_of_runs = [method(task, Random(seed=f"run {run}")) for run in range(runs)]
+    errors = np.mean([squared_errors(answers, truth)[RAW] for answers in answers_of_runs])
+    flat = np.array([np.concatenate([(answers[q] - truth[q]).ravel() for q in truth]) for answers in answers_of_runs])
     return float(errors), flat.mean(axis=0) / (flat.std(axis=0) / np.sqrt(runs))
 
 
@@ -50,14 +50,14 @@ def mean_errors(method: MarginalMethod, task: MarginalTask, runs: int) -> tuple[
 )
 def test_rivals_are_unbiased_and_err_as_their_formulas_say(method: MarginalMethod, unknown: int) -> None:
     task = MarginalTask(people(20_000, (2,) * 6, 1), (2,) * 6, 0.5, 2, [(0, 1), (2, 5), (3, 4)])
-    error, off = mean_errors(method, task, 60)
+    error, bias = mean_errors(method, task, 60)
     e = np.exp(0.5)
     # Eqs 6.1 to 6.3; GRR serves AM's 4 cells; FT's direct answers to parities have (E+1)^2/(E-1)^2 of them each, times
     # 3 of the 4 coefficients, that of nothing being known
-    each = {full_contingency: 4 * e, all_marginals: 2 + e, fourier: (e + 1) ** 2 * 0.75}[method] / (e - 1) ** 2
-    assert error == pytest.approx(unknown * each / 20_000, rel=0.25)
-    assert abs(off).max() < 4.5  # 12 cells: by chance in fewer than one of 10,000 seeds
-    assert np.mean(off**2) < 2.5
+    variance = {full_contingency: 4 * e, all_marginals: 2 + e, fourier: (e + 1) ** 2 * 0.75}[method] / (e - 1) ** 2
+    assert error == pytest.approx(unknown * variance / 20_000, rel=0.25)
+    assert abs(bias).max() < 4.5  # 12 cells: by chance in fewer than one of 10,000 seeds
+    assert np.mean(bias**2) < 2.5
 
 
 def test_calm_errs_less_than_every_rival_and_than_a_guess() -> None:

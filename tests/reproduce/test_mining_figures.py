@@ -43,11 +43,11 @@ def test_every_setting_is_measured_and_scored(context: Context, people: KnownSet
     runs = measure(context, "test", [people], methods, itemsets=False)
     assert set(runs) == {MiningSetting(people.name, "SVIM", *pair) for pair in SWEEP}
     # At epsilon 4 each of the three items is named ten standard errors above noise: nothing can be missed.
-    found = runs[MiningSetting(people.name, "SVIM", 4.0, FIXED_K)]
-    assert found[:, HITS].tolist() == [3.0, 3.0]
-    assert found[:, NCR].tolist() == [1.0, 1.0]
+    scores = runs[MiningSetting(people.name, "SVIM", 4.0, FIXED_K)]
+    assert scores[:, HITS].tolist() == [3.0, 3.0]
+    assert scores[:, NCR].tolist() == [1.0, 1.0]
     # The error is of counts among 2,000: a tenth of them at most.
-    assert (found[:, ERROR] < 200.0**2).all()
+    assert (scores[:, ERROR] < 200.0**2).all()
 
 
 def test_runs_that_found_nothing_have_no_error_and_spoil_none(context: Context, people: KnownSets):
@@ -58,13 +58,13 @@ def test_runs_that_found_nothing_have_no_error_and_spoil_none(context: Context, 
     }
     assert mean_score(runs, people.name, "SVSM", 2.0, 64, ERROR) == 200.0
     assert mean_score(runs, people.name, "SVSM with LDPMiner", 2.0, 64, ERROR) == 100.0
-    told = {(cell.row, cell.column): cell for cell in cells(context, [people], runs, (HITS, ERROR))}
-    lost = told["2,000 people, k = 64, eps = 2", "SVSM with LDPMiner: Var"]
+    table = {(cell.row, cell.column): cell for cell in cells(context, [people], runs, (HITS, ERROR))}
+    lost = table["2,000 people, k = 64, eps = 2", "SVSM with LDPMiner: Var"]
     assert (lost.ours, lost.paper) == (100.0, None)
     assert "1 of them found none" in lost.note
     assert "made up" in lost.note
-    assert "median 200" in told["2,000 people, k = 64, eps = 2", "SVSM: Var"].note
-    assert told["2,000 people, k = 64, eps = 2", "SVSM with LDPMiner: found"].ours == 4.0
+    assert "median 200" in table["2,000 people, k = 64, eps = 2", "SVSM: Var"].note
+    assert table["2,000 people, k = 64, eps = 2", "SVSM with LDPMiner: found"].ours == 4.0
     assert len(draw([people], runs, (NCR, ERROR)).axes) == 4
 
 

@@ -88,8 +88,8 @@ def test_ldp_miner_as_published_asks_everyone_twice_with_half_of_the_budget(peop
 @pytest.mark.parametrize("itemsets", [False, True])
 def test_svim_as_deployed_is_the_protocol_that_is_deployed(itemsets: bool, people: ItemSets):
     def deployed() -> Generator[Message, Reply, Shares]:
-        found = yield from mine(DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
-        return dict(zip(found.sets, found.estimate.value.tolist(), strict=True))
+        mined = yield from mine(DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
+        return dict(zip(mined.sets, mined.estimate.value.tolist(), strict=True))
 
     rung = mine_by(DEPLOYED, DOMAIN, epsilon=3.0, k=8, itemsets=itemsets)
     assert found_by(rung, people, Random(seed=3)) == found_by(deployed(), people, Random(seed=3))

@@ -40,8 +40,8 @@ def values(result: Result) -> dict[str, float]:
 
 
 def test_a_reproduction_has_its_record(toy: str):
-    found = REPRODUCTIONS[toy]
-    assert (found.name, found.title, found.repeats, found.needs) == ("toy-1", "A toy", 4, ("emoji",))
+    record = REPRODUCTIONS[toy]
+    assert (record.name, record.title, record.repeats, record.needs) == ("toy-1", "A toy", 4, ("emoji",))
 
 
 def test_repeats_and_scale_reach_the_function(toy: str):
@@ -58,9 +58,36 @@ def test_a_seed_gives_the_same_numbers_and_another_others(toy: str):
 
 
 def test_progress_is_told_from_nothing_done_to_all_done(toy: str):
-    told: list[tuple[int, int, str]] = []
-    reproduce(toy, progress=lambda *step: told.append(step))
-    assert told == [(0, 3, "0"), (1, 3, "1"), (2, 3, "2"), (3, 3, "done")]
+    progress_calls: list[tuple[int, int, str]] = []
+    reproduce(toy, progress=lambda *step: progress_calls.append(step))
+    assert progress_calls == [(0, 3, "0"), (1, 3, "1"), (2, 3, "2"), (3, 3, "done")]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_setting_is_run_as_often_as_asked_and_its_scores_are_kept_in_order(threads: int):
+    calls: list[tuple[int, int, str]] = []
+    context = Context(repeats=2, rng=Random(seed=1), progress=lambda *step: calls.append(step))
+    scores = context.measure(
+        ["a", "b"], lambda name, run: {name: [run, 1.0], f"{name} twice": 2 * run}, str.upper, threads=threads
+    )
+    assert {key: rows.tolist() for key, rows in scores.items()} == {
+        "a": [[0.0, 1.0], [1.0, 1.0]],
+        "a twice": [0.0, 2.0],
+        "b": [[0.0, 1.0], [1.0, 1.0]],
+        "b twice": [0.0, 2.0],
+    }
+    assert [label for _, _, label in calls] == ["A, run 1", "A, run 2", "B, run 1", "B, run 2", "done"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_run_ends_the_measurement(threads: int):
+    def run_step(step: int) -> dict[str, float]:
+        if step == 1:
+            raise ValueError("step 1")
+        return {"score": 1.0}
+
+    with pytest.raises(ValueError, match="step 1"):
+        Context(repeats=1, rng=Random(seed=1)).gather(range(50), run_step, str, threads=threads)
 
 
 def test_an_unknown_name_is_answered_with_the_closest():

@@ -55,11 +55,11 @@ def test_the_tables_have_the_papers_numbers_in_their_places():
 )
 def test_the_theory_has_the_reference_numbers(name, epsilon, place, reference):
     # Collision's buckets are searched, and not the paper's: never more error than the reference, at most 3% less.
-    found = theory("TVE", name, epsilon, place)
+    error = theory("TVE", name, epsilon, place)
     if name == "ExSub":
-        assert found == pytest.approx(reference, rel=1e-3)
+        assert error == pytest.approx(reference, rel=1e-3)
     else:
-        assert 0.97 * reference < found < 1.0005 * reference
+        assert 0.97 * reference < error < 1.0005 * reference
 
 
 @pytest.mark.parametrize("name", [TABLES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in TABLES[1:])])
@@ -100,8 +100,8 @@ def test_a_scaled_down_table_is_measured_against_errors_of_so_many():
 
 @pytest.mark.parametrize("name", [FIGURES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in FIGURES[1:])])
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
-    told: list[tuple[int, int, str]] = []
-    result = reproduce(name, repeats=1, scale=0.01, progress=lambda *step: told.append(step))
+    progress_calls: list[tuple[int, int, str]] = []
+    result = reproduce(name, repeats=1, scale=0.01, progress=lambda *step: progress_calls.append(step))
     assert result.figure is not None
     assert all(panel.get_xlabel() and panel.get_ylabel() for panel in result.figure.axes)
     assert all(math.isfinite(cell.ours) and cell.row and cell.column for cell in result.cells)
@@ -109,7 +109,7 @@ def test_every_figure_runs_and_saves(name: str, tmp_path: Path):
     table, image = result.save(tmp_path)
     assert len(table.read_text(encoding="utf-8").splitlines()) == len(result.cells) + 1
     assert image.read_bytes().startswith(b"\x89PNG")
-    assert [done for done, _, _ in told] == list(range(len(told)))
+    assert [done for done, _, _ in progress_calls] == list(range(len(progress_calls)))
 
 
 def test_figure_1_finds_the_printed_m_too_small():
@@ -146,15 +146,15 @@ def test_first_moves_are_the_first():
 @pytest.mark.parametrize("methods", [offline.METHODS, stock.METHODS])
 def test_methods_of_one_legend_look_different(methods: tuple[str, ...]):
     looks = [look(method) for method in methods]
-    assert len({one["color"] for one in looks}) == len({one["marker"] for one in looks}) == len(methods)
+    assert len({look["color"] for look in looks}) == len({look["marker"] for look in looks}) == len(methods)
 
 
 @pytest.mark.papers
 def test_errors_of_stock_moves_are_those_on_paper():
     # ExSub at eps = 3: 32 means with the variance of the mechanism; ten runs' TVE has a standard error of 4%.
     cells = reproduce("sao2-figure-6", repeats=10, scale=0.05).cells
-    found = next(c.ours for c in cells if c.column == "ExSub" and c.row == "resampled to 5,000, eps = 3: TVE")
+    tve = next(c.ours for c in cells if c.column == "ExSub" and c.row == "resampled to 5,000, eps = 3: TVE")
     people = first_moves(stock_moves(5000, hb.Random(seed=1).child("stock moves")), stock.S).people
     held, missing = hb.ExSub(epsilon=3.0, dimension=32, sparsity=6).variances("mean")
-    each = people.frequencies() * held + (1 - people.frequencies()) * missing
-    assert found == pytest.approx(np.sqrt(2 / np.pi * each / 5000).sum(), rel=0.2)
+    variances = people.frequencies() * held + (1 - people.frequencies()) * missing
+    assert tve == pytest.approx(np.sqrt(2 / np.pi * variances / 5000).sum(), rel=0.2)

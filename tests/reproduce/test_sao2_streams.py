@@ -74,8 +74,8 @@ def test_table_3_agrees_with_its_theory() -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_runs_and_saves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(destinations, "EPSILONS", (1.0,))
-    told: list[tuple[int, int, str]] = []
-    result = reproduce(name, repeats=1, scale=0.02, progress=lambda *step: told.append(step))
+    progress_calls: list[tuple[int, int, str]] = []
+    result = reproduce(name, repeats=1, scale=0.02, progress=lambda *step: progress_calls.append(step))
     assert result.figure is not None
     assert all(panel.get_xlabel() and panel.get_ylabel() for panel in result.figure.axes)
     assert all(math.isfinite(cell.ours) and cell.row and cell.column for cell in result.cells)
@@ -83,7 +83,7 @@ def test_every_figure_runs_and_saves(name: str, tmp_path: Path, monkeypatch: pyt
     table, image = result.save(tmp_path)
     assert len(table.read_text(encoding="utf-8").splitlines()) == len(result.cells) + 1
     assert image.read_bytes().startswith(b"\x89PNG")
-    assert [done for done, _, _ in told] == list(range(len(told)))
+    assert [done for done, _, _ in progress_calls] == list(range(len(progress_calls)))
     numbers = [cell for cell in result.cells if cell.column != "claim"]
     if name != "sao2-figure-10":
         assert all(destinations.NOT_TRAJECTORY in cell.note for cell in numbers)
@@ -113,9 +113,9 @@ def test_the_theory_of_sums(pooled: bool) -> None:
     """12 entries of 40 runs: a standard error of about 3% for sums, and four of them; half the people would be 41%."""
     stream = toggling(3000, 8, 12, 6, hb.Random(seed=1))
     plan = Sao2(epsilon=1.0, dimension=12, steps=8, changes=6, pooled=pooled)
-    found = np.mean([scores(run_plan(plan, stream, hb.Random(seed=seed)), 7) for seed in range(40)], axis=0)
+    errors = np.mean([scores(run_plan(plan, stream, hb.Random(seed=seed)), 7) for seed in range(40)], axis=0)
     for at, queries in ((0, "mean"), (2, "prefix"), (4, "range")):
-        assert found[at] / expected_tve(plan, queries, 3000, 7) == pytest.approx(1.0, abs=0.12)
+        assert errors[at] / expected_tve(plan, queries, 3000, 7) == pytest.approx(1.0, abs=0.12)
 
 
 def test_toggling_streams_have_so_many_changes() -> None:
@@ -131,15 +131,15 @@ def test_scores_against_sums_one_by_one() -> None:
         as_printed("DDRM", epsilon=2.0, dimension=2, steps=8, changes=3),
     ):
         run = run_plan(plan, stream, rng)
-        found = scores(run, last=8)
+        measured = scores(run, last=8)
         ranges = [(first, last) for first in range(1, 9) for last in range(first, 9)]
         true = np.concatenate([np.zeros((1, 2)), np.cumsum(run.truth, axis=0)])
         errors = [run.answers.range(first, last).value - true[last] + true[first - 1] for first, last in ranges]
         sums, prefixes = np.abs(errors), np.abs(errors[:8])
-        assert (found.mean_tve, found.mean_mae) == pytest.approx((run.tve, run.mae))
-        assert (found.prefix_tve, found.prefix_mae) == pytest.approx((prefixes.sum(), prefixes.max()))
-        assert (found.range_tve, found.range_mae) == pytest.approx((sums.sum(), sums.max()))
-        assert scores(run, last=7).mean_tve < found.mean_tve
+        assert (measured.mean_tve, measured.mean_mae) == pytest.approx((run.tve, run.mae))
+        assert (measured.prefix_tve, measured.prefix_mae) == pytest.approx((prefixes.sum(), prefixes.max()))
+        assert (measured.range_tve, measured.range_mae) == pytest.approx((sums.sum(), sums.max()))
+        assert scores(run, last=7).mean_tve < measured.mean_tve
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 1.0])
@@ -154,5 +154,5 @@ def test_a_tenth_pays_for_a_report_told_with_a_tenth(method: str, epsilon: float
 
 def test_methods_of_one_legend_look_different() -> None:
     looks = [look(method) for method in destinations.METHODS]
-    assert len({one["color"] for one in looks}) == len(looks)
-    assert len({one["marker"] for one in looks}) == len(looks)
+    assert len({look["color"] for look in looks}) == len(looks)
+    assert len({look["marker"] for look in looks}) == len(looks)

@@ -73,15 +73,15 @@ def test_formulas_of_the_chapter():
     assert printed_sh(threshold * 0.999, n, delta, domain).epsilon == pytest.approx(threshold * 0.999)
     assert printed_sh(1.2 * threshold, n, delta, domain).epsilon > 2
     assert room(threshold, n, delta) == pytest.approx(domain)
-    given = HistogramSetting(0.5, 1e-9, n, domain)
-    assert COMPARATORS["RAP_R"](given).oracle == COMPARATORS["RAP"](given._replace(epsilon=1.0)).oracle
+    setting = HistogramSetting(0.5, 1e-9, n, domain)
+    assert COMPARATORS["RAP_R"](setting).oracle == COMPARATORS["RAP"](setting._replace(epsilon=1.0)).oracle
     assert ByGuess().error(np.array([5, 5])) == 0
 
 
 @pytest.mark.parametrize("name", ["SH", pytest.param("SOLH", marks=pytest.mark.slow)])
 def test_numerical_bounds_improve_on_formulas(name):
-    given = HistogramSetting(0.5, 1e-6, 10_000, 5)
-    assert NUMERICAL[name](given).error(COUNTS) < COMPARATORS[name](given).error(COUNTS)
+    setting = HistogramSetting(0.5, 1e-6, 10_000, 5)
+    assert NUMERICAL[name](setting).error(COUNTS) < COMPARATORS[name](setting).error(COUNTS)
 
 
 def test_strings_are_found_and_lengths_checked():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -9,9 +11,13 @@ import study_world
 from study_world import LATENESS, ROUND, START, CommonQuestion, Crowd, study_collection
 from test_studies import start_collector, stops, told
 
+from hubbub import OLH, Estimate
 from hubbub.collection import ManualClock
 from hubbub.core.plugin_guard import guard
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.count import Count
 from hubbub.protocols.driver import Protocol
+from hubbub.protocols.release import Release
 from hubbub.service.collector import Collector
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
@@ -62,6 +68,47 @@ def test_a_study_that_raises_ends_once_and_says_why(
     monkeypatch.undo()
     collector = start_collector(store, clock, collection)
     assert not collector.board.open(collection.collection_id, clock.now()), "it never begins anew"
+
+
+ONE_NUMBER = {"estimate": Estimate([0.5], [0.1], 10)}
+NEVER_ASKED = Ask(mechanism=OLH(epsilon=3.0, domain=41), step=0, kept=True)
+REFUSED: dict[str, tuple[str, Callable[[list[Ask]], Iterable[Any]]]] = {
+    "nothing": ("the protocol sent a NoneType", lambda asks: [None]),
+    "a text": ("the protocol sent a str", lambda asks: ["hello"]),
+    "a tuple": ("the protocol sent a tuple", lambda asks: [tuple(asks)]),
+    "no ask": ("the protocol asks 0 parts", lambda asks: [[]]),
+    "the same part twice": ("parts whose arcs meet", lambda asks: [[asks[0], asks[0]]]),
+    "a count of what was never asked": ("an ask that was never asked", lambda asks: [asks, Count(NEVER_ASKED, (1,))]),
+    "another step": ("the protocol said step 3", lambda asks: [asks, release(3)]),
+    "releases without end": ("at most 1024 releases", lambda asks: (release(0) for _ in count())),
+}
+
+
+def release(step: int) -> Release:
+    return Release(step=step, estimates=ONE_NUMBER, published=True, spent=1.0, n=1.0)
+
+
+@pytest.mark.parametrize(("why", "messages"), REFUSED.values(), ids=REFUSED)
+def test_a_study_that_sends_what_it_may_not_ends_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, why: str, messages: Callable[[list[Ask]], Iterable[Any]]
+) -> None:
+    whole, collection = CommonQuestion.protocol, study_collection()
+
+    def protocol(*given: Any, **options: Any) -> Any:
+        for message in messages(next(whole(*given, **options))):  # type: ignore[arg-type]  # noqa: UP028 - no answers
+            yield message
+
+    monkeypatch.setattr(CommonQuestion, "protocol", protocol)
+    clock, store = ManualClock(float(START)), SqliteStore(":memory:")
+    collector = start_collector(store, clock, collection)
+    CROWD.send_all(collector)
+    clock.set(START + ROUND + LATENESS)
+    collector.tick()
+    (run, stopped) = stops(store.releases(collection.collection_id, "common", 0, 0, 2000))[-1]
+    assert run == 0
+    assert stopped is not None
+    assert why in stopped
+    assert not collector.board.open(collection.collection_id, clock.now())
 
 
 def stream_collector(store: SqliteStore, clock: ManualClock) -> Collector:

@@ -96,7 +96,7 @@ class Conversation:
         self._step: int | None = None
         self.round = 0
         self._message: Message | None = None
-        self._accept(next(protocol, None))
+        self._advance(None)
 
     @property
     def message(self) -> Message | None:
@@ -148,11 +148,16 @@ class Conversation:
         try:
             message = self._protocol.send(reply)
         except StopIteration:
-            message = None
-        self._accept(message)
+            self._message = None
+        else:
+            self._accept(message)
 
-    def _accept(self, message: Message | None) -> None:
+    def _accept(self, message: Message) -> None:
         """Make this the current message, and refuse what the protocol may not send."""
+        self._message = None
+        for part in message if isinstance(message, list) else [message]:
+            if not isinstance(part, Ask if isinstance(message, list) else Ask | Count | Release):
+                raise OutOfOrder(f"the protocol sent a {type(part).__name__}: not an ask, a count or a release")
         self._message = message
         for step in [message.step] if isinstance(message, Release) else [ask.step for ask in self.asks]:
             self._step = step if self._step is None else self._step

@@ -26,6 +26,9 @@ from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
 from hubbub.service.store.sql import Store
 
+MOST_RELEASES = 1 << 10
+"""The releases of a run of a study: one that never asked again would never let the others go on."""
+
 
 class ReplayMismatch(HubbubError, RuntimeError):
     """The protocol does not reproduce what is stored; the collector stops until an operator has looked."""
@@ -178,6 +181,8 @@ class QuestionRun:
             self._releases_made += 1
         else:
             self.number, self.counts_made = self.number + 1, 0
+        if self._releases_made > MOST_RELEASES:
+            raise ProtocolFailed(f"a run of a study has at most {MOST_RELEASES} releases")
         with self._protocol_errors():
             self._conversation.listen()
         self._read_message()

@@ -43,11 +43,11 @@ def figure_5(context: Context) -> Reproduced:
         for key in context.track(settings, lambda key: f"{key[0]}, t = {key[1]}")
     }
     figure, panels = canvas(1, 3, width=4.2)
-    for panel, (title, what) in zip(panels, ERRORS.items(), strict=True):
+    for panel, (title, field) in zip(panels, ERRORS.items(), strict=True):
         for name in KINDS:
             line = [_exact(_mechanism(name, t), title) for t in BUCKETS]
             panel.plot(BUCKETS, line, color="#555555", linewidth=1, zorder=1)
-            points = [runs[name, t][:, Errors._fields.index(what)].mean() for t in BUCKETS]
+            points = [runs[name, t][:, Errors._fields.index(field)].mean() for t in BUCKETS]
             panel.plot(BUCKETS, points, **{**look(name), "linestyle": "none"})
         finish(panel, "number of buckets t", "squared error", title)
     panels[0].plot([], [], color="#555555", linewidth=1, label="exact")
@@ -55,9 +55,9 @@ def figure_5(context: Context) -> Reproduced:
     made = f"{groups * GROUP:,} reports in {groups:,} collections of {GROUP}, times {GROUP} (the paper: 10,000 of one)"
     cells = []
     for name, t in settings:
-        for title, what in ERRORS.items():
+        for title, field in ERRORS.items():
             exact = _exact(_mechanism(name, t), title)
-            measured = float(runs[name, t][:, Errors._fields.index(what)].mean())
+            measured = float(runs[name, t][:, Errors._fields.index(field)].mean())
             remark = f"exactly {exact:.8g}, by Eqs 8 and 9; {made}"
             cells.append(Cell(f"t = {t}", f"{name} {title}", None, measured, remark))
     return cells + judged(_claims, runs) + [_exact_claim().cell()], figure
@@ -89,10 +89,10 @@ def _exact(mechanism: TernaryMechanism, title: str) -> float:
 
 def _claims(runs: RunScores[Key]) -> list[Claim]:
     claims = []
-    for title, what in ERRORS.items():
+    for title, field in ERRORS.items():
         for name in KINDS:
             ratios = [
-                runs[name, t][:, Errors._fields.index(what)].mean() / _exact(_mechanism(name, t), title)
+                runs[name, t][:, Errors._fields.index(field)].mean() / _exact(_mechanism(name, t), title)
                 for t in BUCKETS
             ]
             furthest = max(abs(quotient - 1) for quotient in ratios)

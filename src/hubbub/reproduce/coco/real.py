@@ -81,9 +81,9 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
     runs = _sweep(context, populations)
     figure, panels = canvas(len(populations), len(PANELS))
     for row, who in enumerate(populations):
-        for column, (metric, what) in enumerate(PANELS.items()):
+        for column, (metric, field) in enumerate(PANELS.items()):
             panel = panels[row * len(PANELS) + column]
-            heights = {method: [_mean(runs, (who.title, e, method), what) for e in EPSILONS] for method in METHODS}
+            heights = {method: [_mean(runs, (who.title, e, method), field) for e in EPSILONS] for method in METHODS}
             draw_lines(panel, EPSILONS, heights, look)
             finish(panel, "$\\epsilon$", metric, f"{who.title}, n = {len(who.people):,}", log="xy")
     legend_below(figure, panels)
@@ -92,11 +92,11 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
             f"{who.title}, eps = {epsilon:g}: {metric}",
             method,
             None,
-            _mean(runs, (who.title, epsilon, method), what),
+            _mean(runs, (who.title, epsilon, method), field),
             joined(who.note(), f"runs: {context.repeats}", KNOWN[method].note),
         )
         for who in populations
-        for metric, what in PANELS.items()
+        for metric, field in PANELS.items()
         for epsilon in EPSILONS
         for method in METHODS
     ]
@@ -114,8 +114,8 @@ def _sweep(context: Context, populations: Sequence[RealPeople]) -> Runs:
     return context.measure(settings, run_once, "{0[0].title}, eps = {0[1]:g}, {0[2]}".format)
 
 
-def _mean(runs: Runs, key: Key, what: str) -> float:
-    return float(runs[key][:, Errors._fields.index(what)].mean())
+def _mean(runs: Runs, key: Key, field: str) -> float:
+    return float(runs[key][:, Errors._fields.index(field)].mean())
 
 
 def _claims(runs: Runs, titles: Sequence[str]) -> list[Claim]:

@@ -29,7 +29,7 @@ class CocoStudy:
     ----------
     n, d, methods
         The setting.
-    what, metric
+    field, metric
         The field of `Errors`, and its name in the figure.
     beside
         The n and d of the figure with which it is compared.
@@ -38,18 +38,18 @@ class CocoStudy:
     n: int
     d: int
     methods: tuple[str, ...]
-    what: str
+    field: str
     metric: str
     beside: tuple[int, int] | None = None
 
     def error(self, runs: Runs, s: int, epsilon: float, method: str) -> float:
         """The mean error over the runs."""
-        return average(runs, (Place(self.n, self.d, s), epsilon, method), self.what)
+        return average(runs, (Place(self.n, self.d, s), epsilon, method), self.field)
 
     @property
     def plain(self) -> CocoStudy:
         """The same without post-processing."""
-        return replace(self, what=self.what.removesuffix("_possible"))
+        return replace(self, field=self.field.removesuffix("_possible"))
 
     def leads(self, runs: Runs, ours: str, others: Sequence[str], *, at: Sequence[float] = EPSILONS) -> list[float]:
         """The relative reduction of the best other method's error by `ours`, in every setting."""
@@ -68,12 +68,12 @@ class CocoStudy:
         steps = [math.log(self.error(runs, s, e, above) / self.error(runs, s, e, below)) for e in at]
         return math.exp(float(np.mean(steps)))
 
-    def growth(self, runs: Runs, method: str, what: str, *, at: Sequence[float] = EPSILONS) -> float:
+    def growth(self, runs: Runs, method: str, field: str, *, at: Sequence[float] = EPSILONS) -> float:
         """The factor by which an error grows from the figure beside to this one, geometric mean over the settings."""
         assert self.beside is not None
         steps = [
-            math.log(average(runs, (Place(self.n, self.d, s), e, method), what))
-            - math.log(average(runs, (Place(*self.beside, s), e, method), what))
+            math.log(average(runs, (Place(self.n, self.d, s), e, method), field))
+            - math.log(average(runs, (Place(*self.beside, s), e, method), field))
             for s in SPARSITIES
             for e in at
         ]
@@ -82,20 +82,20 @@ class CocoStudy:
     def growth_claims(self, runs: Runs, method: str, factor: str, size: float) -> list[Claim]:
         """Claims that the error grows by a factor: at all epsilons, at large ones, and without post-processing."""
         cases = [
-            (self.what, EPSILONS, "all eps"),
-            (self.what, LARGE, "eps of at least 0.8"),
-            (self.plain.what, EPSILONS, "without post-processing"),
+            (self.field, EPSILONS, "all eps"),
+            (self.field, LARGE, "eps of at least 0.8"),
+            (self.plain.field, EPSILONS, "without post-processing"),
         ]
         return [
             Claim(
                 f"{self.metric} of {method} grows by about {factor}, {words}",
-                self.growth(runs, method, what, at=at),
+                self.growth(runs, method, field, at=at),
                 paper=size,
                 above=0.8 * size,
                 below=1.25 * size,
                 note="the bounds are ours",
             )
-            for what, at, words in cases
+            for field, at, words in cases
         ]
 
 
@@ -114,7 +114,7 @@ def compare(
     for panel, s in zip(panels, SPARSITIES, strict=True):
         place = Place(study.n, study.d, s)
         title = str(place.scaled(context))
-        draw(panel, runs, place, EPSILONS, study.methods, study.what, title=title, y=study.metric)
+        draw(panel, runs, place, EPSILONS, study.methods, study.field, title=title, y=study.metric)
     legend_below(figure, panels)
     runs_note = f"mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
@@ -122,7 +122,7 @@ def compare(
             f"s = {s}, eps = {epsilon:g}: ln {study.metric}",
             method,
             None,
-            logs(runs, (Place(study.n, study.d, s), epsilon, method), study.what),
+            logs(runs, (Place(study.n, study.d, s), epsilon, method), study.field),
             joined(runs_note, METHODS[method].note),
         )
         for s in SPARSITIES

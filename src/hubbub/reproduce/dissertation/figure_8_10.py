@@ -34,11 +34,11 @@ Setting = tuple[str, str]  # population, method
 def figure_8_10(context: Context) -> Reproduced:
     """The squared error of the k truly most frequent values, which no method knows."""
     both = (zipf_population(context), emoji_population(context))
-    kept: dict[str, list[int]] = {people.name: [] for people in both}
+    values_kept: dict[str, list[int]] = {people.name: [] for people in both}
 
     def run_once(people: KnownPeople, run: int) -> dict[Setting, NDArray[np.float64]]:
         shares = full_domain(estimated(people, EPSILON, context.rng.child("figure 8.10", people.name, run)))
-        kept[people.name].append(int((shares["Base-Cut"] > 0).sum()))
+        values_kept[people.name].append(int((shares["Base-Cut"] > 0).sum()))
         top, truth = people.ranked[: TOP[-1]], people.truth
         return {
             (people.name, method): np.cumsum((shares[method][top] - truth[top]) ** 2) / np.arange(1, TOP[-1] + 1)
@@ -61,7 +61,7 @@ def figure_8_10(context: Context) -> Reproduced:
             float(np.mean(number)),
             "of them about 2 by chance",
         )
-        for name, number in kept.items()
+        for name, number in values_kept.items()
     ]
     return cells + judged(_claims, errors), draw_rows(TOP, rows, labels=("k", "MSE"))
 

@@ -27,19 +27,19 @@ PlanSetting = tuple[int, int, float]  # s, t, epsilon
 
 def calm_error(people: KnownRecords, marginals: tuple[Attributes, ...], epsilon: float, k: int, rng: Random) -> float:
     """The mean SSE of k-way marginals by CALM with these marginals; an attribute in none of them counts as uniform."""
-    asked = sorted(set().union(*marginals))
-    sizes = tuple(people.sizes[column] for column in asked)
-    calm = CALM(epsilon, sizes, tuple(tuple(asked.index(column) for column in view) for view in marginals))
-    synopsis = calm.estimate(calm.accumulate(calm.randomize(people.records[:, asked], rng.child("reports"))))
+    covered = sorted(set().union(*marginals))
+    sizes = tuple(people.sizes[column] for column in covered)
+    calm = CALM(epsilon, sizes, tuple(tuple(covered.index(column) for column in view) for view in marginals))
+    synopsis = calm.estimate(calm.accumulate(calm.randomize(people.records[:, covered], rng.child("reports"))))
     queries = some_queries(len(people.sizes), k, QUERIES, rng.child("queries"))
     truth = {query: true_table(people.records, query, people.sizes) for query in queries}
-    return squared_errors({query: _table(synopsis, query, asked, people.sizes) for query in queries}, truth)[0]
+    return squared_errors({query: _table(synopsis, query, covered, people.sizes) for query in queries}, truth)[0]
 
 
-def _table(synopsis: Synopsis, query: Attributes, asked: list[int], sizes: tuple[int, ...]) -> Floats:
-    known = [asked.index(column) for column in query if column in asked]
+def _table(synopsis: Synopsis, query: Attributes, covered: list[int], sizes: tuple[int, ...]) -> Floats:
+    known = [covered.index(column) for column in query if column in covered]
     table = synopsis.table(known) if known else np.ones(())
-    others = tuple(axis for axis, column in enumerate(query) if column not in asked)
+    others = tuple(axis for axis, column in enumerate(query) if column not in covered)
     shape = [sizes[column] for column in query]
     return np.broadcast_to(np.expand_dims(table, others), shape) / np.prod([shape[axis] for axis in others])
 

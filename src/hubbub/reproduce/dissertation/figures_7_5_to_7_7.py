@@ -76,12 +76,12 @@ def figure_7_7(context: Context) -> Reproduced:
 
 
 def _by_volume(
-    context: Context, figure: str, every: Sequence[tuple[int, ...]], methods: Sequence[str], least: float
+    context: Context, figure: str, all_sizes: Sequence[tuple[int, ...]], methods: Sequence[str], least: float
 ) -> Reproduced:
     points = [(2.0, float(MANY), volume) for volume in VOLUMES]
-    runs, cells = _measured(context, figure, every, methods, points)
-    drawing, panels = canvas(1, len(every))
-    for panel, sizes in zip(panels, every, strict=True):
+    runs, cells = _measured(context, figure, all_sizes, methods, points)
+    drawing, panels = canvas(1, len(all_sizes))
+    for panel, sizes in zip(panels, all_sizes, strict=True):
         name = _name(sizes)
         draw_methods(panel, VOLUMES, {m: [runs[name, m, 2.0, float(MANY), v] for v in VOLUMES] for m in methods})
         finish(panel, "volume", "MNAE", name, log="xy")
@@ -96,13 +96,13 @@ def _name(sizes: Sequence[int]) -> str:
 def _measured(
     context: Context,
     figure: str,
-    every: Sequence[tuple[int, ...]],
+    all_sizes: Sequence[tuple[int, ...]],
     methods: Sequence[str],
     points: Sequence[tuple[float, float, float]],
 ) -> tuple[dict[Point, NDArray[np.float64]], list[Cell]]:
     runs: dict[Point, NDArray[np.float64]] = {}
     cells = []
-    steps = [(sizes, point) for sizes in every for point in points]
+    steps = [(sizes, point) for sizes in all_sizes for point in points]
     for sizes, (epsilon, n, volume) in context.track(steps, lambda step: f"{_name(step[0])} {step[1]}"):
         people = census_people(context, sizes, n=int(n))
         errors: dict[str, list[float]] = {method: [] for method in methods}

@@ -82,23 +82,23 @@ def _url(context: Context, rng: Random) -> BitPopulation:
 
 
 def _query(context: Context, rng: Random) -> BitPopulation:
-    every = _words()
-    drawn = np.bincount(every.population(rng, context.size(500_000)), minlength=len(every))
-    return _written(every.labels, drawn, 6)
+    all_words = _words()
+    drawn = np.bincount(all_words.population(rng, context.size(500_000)), minlength=len(all_words))
+    return _written(all_words.labels, drawn, 6)
 
 
 def _names(context: Context, rng: Random) -> BitPopulation:
-    every = _births()
-    drawn = np.bincount(every.population(rng, context.size(1_000_000)), minlength=len(every))
-    return _written(every.labels, drawn, 8)
+    births = _births()
+    drawn = np.bincount(births.population(rng, context.size(1_000_000)), minlength=len(births))
+    return _written(births.labels, drawn, 8)
 
 
 def _short_names(context: Context, rng: Random) -> BitPopulation:
-    every = _births()
+    births = _births()
     if context.scale == 1.0:
-        return _written(every.labels, every.counts, 6)
-    drawn = np.bincount(every.population(rng, context.size(every.n)), minlength=len(every))
-    return _written(every.labels, drawn, 6)
+        return _written(births.labels, births.counts, 6)
+    drawn = np.bincount(births.population(rng, context.size(births.n)), minlength=len(births))
+    return _written(births.labels, drawn, 6)
 
 
 DATA: dict[str, Callable[[Context, Random], BitPopulation]] = {

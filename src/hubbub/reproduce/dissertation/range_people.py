@@ -86,11 +86,11 @@ def adult_people(context: Context, size: int) -> MeasuredPeople:
     return MeasuredPeople(codes, (Dimension.ordinal(size),), table["hours_per_week"][rows].astype(np.float64))
 
 
-def random_box(dimensions: Sequence[Dimension], asked: Sequence[int], volume: float, rng: Random) -> RangeQuery:
+def random_box(dimensions: Sequence[Dimension], columns: Sequence[int], volume: float, rng: Random) -> RangeQuery:
     """A random query of some columns: ranges of numbers, of this volume together, and one value of each word."""
     box: list[tuple[int, int] | None] = [None] * len(dimensions)
-    ordinal = [column for column in asked if dimensions[column].levels > 2]
-    for column in asked:
+    ordinal = [column for column in columns if dimensions[column].levels > 2]
+    for column in columns:
         dimension = dimensions[column]
         wide = max(1, round(dimension.size * volume ** (1 / len(ordinal)))) if column in ordinal else 1
         low = int(rng.below(dimension.size - wide + 1, 1)[0])

@@ -1,7 +1,7 @@
-"""Table 9.3: what sequential shuffling (SS) and PEOS cost a user, a shuffler and the server.
+"""Table 9.3: the costs of sequential shuffling (SS) and PEOS for a user, a shuffler and the server.
 
-PEOS is run by real programs, one process a party, over TLS on this machine. Costs grow with the number of reports, so
-that each is stated for the paper's million; seconds are CPU seconds of all processes of a party.
+PEOS is run by real programs, one process a party, over TLS on this machine. Costs grow with the number of reports and
+are stated for the paper's million. Seconds are CPU seconds of all processes of a party.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FRESH = "with fresh noise at every handing over, without which the server can fo
 
 
 class ShuffleCosts(NamedTuple):
-    """The rows of the table, of a million reports but for the user's.
+    """The rows of the table: costs of one report for the user, of a million reports for the others.
 
     Example:
         >>> ShuffleCosts(0.3, 200, 50.0, 200.0, 50.0, 100.0).user_bytes
@@ -73,29 +73,29 @@ def table_9_3(context: Context) -> tuple[list[Cell], None]:
 
 
 def sequential_costs(reports: NDArray[np.uint64], shufflers: int, rng: Random) -> ShuffleCosts:
-    """What onions cost, in one process; every layer is taken off."""
+    """The costs of onion encryption, in one process; every layer is removed."""
     keys = [OnionKey.generate() for _ in range(shufflers + 1)]
     route, times = [key.public for key in keys], MILLION / len(reports)
-    begun = time.process_time()
+    start = time.process_time()
     onions = [wrap(report.tobytes(), route, "table 9.3") for report in reports]
-    user = time.process_time() - begun
-    size, begun, sent = len(onions[0]), time.process_time(), 0
+    user = time.process_time() - start
+    size, start, sent = len(onions[0]), time.process_time(), 0
     for place, key in enumerate(keys[:-1]):
         rest = route[place + 1 :]
         turn = shuffle_onions(onions, key, "table 9.3", place=place, rest=rest, least=1, rng=rng.child(place))
         onions = turn.inside
         sent += sum(map(len, onions))
-    shuffled, received = (time.process_time() - begun) / shufflers, sum(map(len, onions))
-    begun = time.process_time()
-    came = peel(onions, keys[-1], "table 9.3", place=shufflers).inside
-    server = time.process_time() - begun
-    _check_same(reports, np.frombuffer(b"".join(came), dtype=np.uint64))
+    shuffled, received = (time.process_time() - start) / shufflers, sum(map(len, onions))
+    start = time.process_time()
+    received_reports = peel(onions, keys[-1], "table 9.3", place=shufflers).inside
+    server = time.process_time() - start
+    _check_same(reports, np.frombuffer(b"".join(received_reports), dtype=np.uint64))
     megabytes = (sent / shufflers * times / 1e6, received * times / 1e6)
     return ShuffleCosts(1000 * user / len(reports), size, shuffled * times, megabytes[0], server * times, megabytes[1])
 
 
 def oblivious_costs(reports: NDArray[np.uint64], shufflers: int, rng: Random) -> ShuffleCosts:
-    """What PEOS costs, in a process for every party."""
+    """The costs of PEOS, with a process for every party."""
     times = MILLION / len(reports)
     user, size = user_cost(shufflers, rng)
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +103,9 @@ def oblivious_costs(reports: NDArray[np.uint64], shufflers: int, rng: Random) ->
         outcomes = run_parties(configs)
         _check_same(reports, np.fromfile(Path(folder) / "reports.bin", dtype="<u8"))
     *others, server = outcomes
-    seconds, sent = (sum(float(each[name]) for each in others) / shufflers for name in ("cpu_seconds", "sent_bytes"))
+    seconds, sent = (
+        sum(float(outcome[name]) for outcome in others) / shufflers for name in ("cpu_seconds", "sent_bytes")
+    )
     return ShuffleCosts(
         1000 * user,
         size,
@@ -118,25 +120,25 @@ def user_cost(shufflers: int, rng: Random) -> tuple[float, float]:
     """The seconds that a report takes to divide and encrypt, and the bytes of its shares."""
     key = DGKPrivate.generate().public
     divide(rng.uint64(1), shufflers, key, rng)  # makes the tables of powers
-    begun = time.process_time()
+    start = time.process_time()
     divided = divide(rng.uint64(_SAMPLE), shufflers, key, rng)
-    seconds = (time.process_time() - begun) / _SAMPLE
+    seconds = (time.process_time() - start) / _SAMPLE
     return seconds, sum((len(part.to_bytes()) - 1) / _SAMPLE for part in divided)
 
 
 def run_parties(configs: Sequence[Path]) -> list[dict[str, Any]]:
-    """Run every party as a program of its own; what each says at its end."""
+    """Run every party as a program of its own; return the output of each."""
     programs = [
         subprocess.Popen([*_PROGRAM, str(config)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for config in configs
     ]
-    ended = [program.communicate() for program in programs]
-    for program, (_, error) in zip(programs, ended, strict=True):
+    outputs = [program.communicate() for program in programs]
+    for program, (_, error) in zip(programs, outputs, strict=True):
         if program.returncode:
             raise HubbubError(f"a party of the shuffle stopped: {error.strip()}")
-    return [json.loads(said) for said, _ in ended]
+    return [json.loads(output) for output, _ in outputs]
 
 
-def _check_same(sent: NDArray[np.uint64], came: NDArray[np.uint64]) -> None:
-    if not np.array_equal(np.sort(sent), np.sort(came)):
+def _check_same(sent: NDArray[np.uint64], received_reports: NDArray[np.uint64]) -> None:
+    if not np.array_equal(np.sort(sent), np.sort(received_reports)):
         raise HubbubError("what came out of the shuffle is not what was sent")

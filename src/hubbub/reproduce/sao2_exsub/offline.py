@@ -90,10 +90,10 @@ def _compare(
 ) -> Reproduced:
     runs = sweep(context, dict.fromkeys(places, METHODS), EPSILONS)
     figure, panels = canvas(len(metrics), len(places), width=3.7, height=3.1)
-    for row, (what, metric) in enumerate(metrics):
+    for row, (field, metric) in enumerate(metrics):
         for column, place in enumerate(places):
             panel = panels[row * len(places) + column]
-            draw(panel, runs, place, EPSILONS, METHODS, what, title=str(place.scaled(context)), y=metric)
+            draw(panel, runs, place, EPSILONS, METHODS, field, title=str(place.scaled(context)), y=metric)
     legend_below(figure, panels, columns=10)
     runs_note = f"{UNSTATED}; mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
@@ -101,10 +101,10 @@ def _compare(
             f"{place.scaled(context)}, eps = {epsilon:g}: ln {metric}",
             method,
             None,
-            logs(runs, (place, epsilon, method), what),
+            logs(runs, (place, epsilon, method), field),
             joined(runs_note, KNOWN[method].note),
         )
-        for what, metric in metrics
+        for field, metric in metrics
         for place in places
         for epsilon in EPSILONS
         for method in METHODS
@@ -112,26 +112,26 @@ def _compare(
     return cells + judged(claims_of, runs), figure
 
 
-def _leads(runs: Runs, places: Sequence[Place], others: Sequence[str], what: str) -> list[float]:
+def _leads(runs: Runs, places: Sequence[Place], others: Sequence[str], field: str) -> list[float]:
     """The relative reduction of the best other method's error by ExSub, in every setting."""
     return [
-        1 - average(runs, (place, e, "ExSub"), what) / min(average(runs, (place, e, other), what) for other in others)
+        1 - average(runs, (place, e, "ExSub"), field) / min(average(runs, (place, e, other), field) for other in others)
         for place in places
         for e in EPSILONS
     ]
 
 
-def _ratio(runs: Runs, place: Place, method: str, what: str) -> float:
+def _ratio(runs: Runs, place: Place, method: str, field: str) -> float:
     """The quotient of a method's error and ExSub's, geometric mean over epsilon."""
-    steps = [logs(runs, (place, e, method), what) - logs(runs, (place, e, "ExSub"), what) for e in EPSILONS]
+    steps = [logs(runs, (place, e, method), field) - logs(runs, (place, e, "ExSub"), field) for e in EPSILONS]
     return float(np.exp(np.mean(steps)))
 
 
 def _dominates(runs: Runs, places: Sequence[Place], metrics: Sequence[tuple[str, str]]) -> list[Claim]:
     claims = []
-    for what, metric in metrics:
+    for field, metric in metrics:
         everyone = [name for name in PAPER if name != "ExSub"]
-        leads = np.array(_leads(runs, places, everyone, what))
+        leads = np.array(_leads(runs, places, everyone, field))
         claims.append(
             Claim(
                 f"ExSub beats all others in every setting, {metric}, the share of settings",
@@ -141,7 +141,7 @@ def _dominates(runs: Runs, places: Sequence[Place], metrics: Sequence[tuple[str,
                 note=f"its lead over the best other: {leads.min():.0%} to {leads.max():.0%}; the bound is ours",
             )
         )
-        optimal = float(np.mean(_leads(runs, places, OPTIMAL, what)))
+        optimal = float(np.mean(_leads(runs, places, OPTIMAL, field)))
         statement = f"ExSub beats Collision and SUCCINCT by 10% to 30%, {metric}, mean over the settings"
         claims.append(Claim(statement, optimal, paper="10% to 30%", above=0.05, below=0.35, note="the bounds are ours"))
     return claims

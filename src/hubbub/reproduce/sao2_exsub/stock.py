@@ -66,7 +66,7 @@ def figure_12(context: Context) -> Reproduced:
     return _compare(context, "mean_mae", "MAE")
 
 
-def _compare(context: Context, what: str, metric: str) -> Reproduced:
+def _compare(context: Context, field: str, metric: str) -> Reproduced:
     many = context.size(RESAMPLED)
     windows = {
         "as it is": stock_moves(),
@@ -76,7 +76,7 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
     runs = _sweep(context, records)
     figure, panels = canvas(1, len(records))
     for panel, (who, record) in zip(panels, records.items(), strict=True):
-        errors = {method: [_mean(runs, (who, e, method), what) for e in EPSILONS] for method in METHODS}
+        errors = {method: [_mean(runs, (who, e, method), field) for e in EPSILONS] for method in METHODS}
         draw_lines(panel, EPSILONS, errors, look)
         finish(panel, "$\\epsilon$", metric, f"{len(record.people):,} windows of 5 stocks, {who}", log="xy")
     legend_below(figure, panels)
@@ -89,13 +89,13 @@ def _compare(context: Context, what: str, metric: str) -> Reproduced:
                 f"{who}, eps = {epsilon:g}: {metric}",
                 method,
                 None,
-                _mean(runs, (who, epsilon, method), what),
+                _mean(runs, (who, epsilon, method), field),
                 joined(label, cut, f"runs: {context.repeats}", KNOWN[method].note),
             )
             for epsilon in EPSILONS
             for method in METHODS
         ]
-    return cells + judged(lambda some: _claims(some, list(records), what, metric), runs), figure
+    return cells + judged(lambda some: _claims(some, list(records), field, metric), runs), figure
 
 
 def _sweep(context: Context, records: Mapping[str, CutWindows]) -> Runs:
@@ -110,15 +110,15 @@ def _sweep(context: Context, records: Mapping[str, CutWindows]) -> Runs:
     return context.measure(settings, run_once, "{0[0]}, eps = {0[1]:g}, {0[2]}".format)
 
 
-def _mean(runs: Runs, key: Key, what: str) -> float:
-    return float(runs[key][:, Errors._fields.index(what)].mean())
+def _mean(runs: Runs, key: Key, field: str) -> float:
+    return float(runs[key][:, Errors._fields.index(field)].mean())
 
 
-def _claims(runs: Runs, populations: Sequence[str], what: str, metric: str) -> list[Claim]:
+def _claims(runs: Runs, populations: Sequence[str], field: str, metric: str) -> list[Claim]:
     claims = []
     for who in populations:
         leads = [
-            1 - _mean(runs, (who, e, "ExSub"), what) / min(_mean(runs, (who, e, m), what) for m in METHODS[:-2])
+            1 - _mean(runs, (who, e, "ExSub"), field) / min(_mean(runs, (who, e, m), field) for m in METHODS[:-2])
             for e in EPSILONS
         ]
         statement = f"ExSub beats the best of the others by about 30%, {metric}, {who}"

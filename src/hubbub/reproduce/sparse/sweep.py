@@ -75,14 +75,14 @@ def sweep(
     return context.gather(steps, run_step, lambda s: f"{s[0]}, eps = {s[2]:g}, {s[3]}, run {s[1] + 1}", threads=THREADS)
 
 
-def average(runs: Runs, key: Key, what: str) -> float:
+def average(runs: Runs, key: Key, field: str) -> float:
     """The mean over the runs of one of the `Errors`, by name."""
-    return float(runs[key][:, Errors._fields.index(what)].mean())
+    return float(runs[key][:, Errors._fields.index(field)].mean())
 
 
-def logs(runs: Runs, key: Key, what: str) -> float:
+def logs(runs: Runs, key: Key, field: str) -> float:
     """The mean over the runs of the natural logarithm of one of the `Errors`, which is what the papers draw."""
-    return float(np.log(runs[key][:, Errors._fields.index(what)]).mean())
+    return float(np.log(runs[key][:, Errors._fields.index(field)]).mean())
 
 
 def expected_tve(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
@@ -127,12 +127,12 @@ def draw(
     place: Place,
     epsilons: Sequence[float],
     methods: Sequence[str],
-    what: str,
+    field: str,
     *,
     title: str,
     y: str,
 ) -> None:
     """A line for each method over epsilon; errors on a logarithmic axis."""
-    heights = {method: [math.exp(logs(runs, (place, e, method), what)) for e in epsilons] for method in methods}
+    heights = {method: [math.exp(logs(runs, (place, e, method), field)) for e in epsilons] for method in methods}
     draw_lines(panel, epsilons, heights, look)
     finish(panel, "$\\epsilon$", y, title, log="xy")
