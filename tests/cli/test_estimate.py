@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def test_json(answer: Callable[..., Any], towns: str) -> None:
 def test_a_seed_repeats_and_none_does_not(answer: Callable[..., Any], towns: str) -> None:
     command = ("estimate", towns, "--column", "town", "--epsilon", 1)
     assert answer(*command, "--seed", 5) == answer(*command, "--seed", 5)
-    assert answer(*command) != answer(*command)
+    # Two runs of so few people may agree by chance, about once in a thousand times; four do not.
+    assert len({json.dumps(answer(*command)) for _ in range(4)}) > 1
 
 
 @pytest.mark.parametrize("purpose", ["single", "frequent", "set"])

@@ -14,7 +14,7 @@ RUNS = 2000
 def _held(correlated: bool, wrong: float = 1.0) -> tuple[float, float]:
     """How often the intervals of confidence and lift hold the truth; `wrong` scales the variances that are told."""
     rng, over, under, other = np.random.default_rng(3), 0.03, 0.06, 0.2
-    error, held = 0.008, np.zeros(2)
+    error, holding = 0.008, np.zeros(2)
     both = rng.normal(size=(RUNS, 3))
     if correlated:
         both[:, 0] = -both[:, 1]  # the worst that there can be
@@ -26,14 +26,14 @@ def _held(correlated: bool, wrong: float = 1.0) -> tuple[float, float]:
         }
         rules = [rule for rule in association_rules(shares, [(1, 2, 3)]) if rule.given == (1, 2)]
         if not rules:  # the divisor may be nothing: nothing is said
-            held += 1
+            holding += 1
             continue
         (rule,) = rules
-        held += [
+        holding += [
             rule.confidence.low <= over / under <= rule.confidence.high,
             rule.lift.low <= over / under / other <= rule.lift.high,
         ]
-    confidence, lift = held / RUNS
+    confidence, lift = holding / RUNS
     return float(confidence), float(lift)
 
 

@@ -163,11 +163,11 @@ def test_other_fields_are_refused() -> None:
 def test_the_percentile_and_the_factor_are_those_of_the_text() -> None:
     counts = np.array([5, 40, 30, 20, 7, 0, 3])  # people with so many items
     lengths = LengthShares(counts / counts.sum())
-    held = counts * np.arange(7)
+    items = counts * np.arange(7)
     assert lengths.percentile() == 4  # 90 of the 100 who hold any hold at most 3, and 97 at most 4
     for length in range(1, 7):
         missed = sum(counts[more] * (more - length) for more in range(length + 1, 7))
-        assert lengths.update_factor(length)[0] == pytest.approx(held.sum() / (held.sum() - missed))  # Eq 5.4
+        assert lengths.update_factor(length)[0] == pytest.approx(items.sum() / (items.sum() - missed))  # Eq 5.4
 
 
 def test_lengths_that_chance_explains_count_as_none() -> None:
@@ -187,13 +187,13 @@ def test_longer_sets_than_there_can_be_are_noise() -> None:
 
 def _factors(truth: np.ndarray[Any, Any], published: bool) -> np.ndarray[Any, Any]:
     """Of 400 studies, the factor over the one that is right for the length that was found."""
-    rng, found = np.random.default_rng(2), []
+    rng, factors = np.random.default_rng(2), []
     for _ in range(400):
         estimate = Estimate(rng.normal(truth, 0.01), np.full(129, 1e-4), 1000)
         lengths = significant_lengths(estimate, 1e-4, published=published)
         length = lengths.percentile()
-        found.append(lengths.update_factor(length, rest=True)[0] / LengthShares(truth).update_factor(length)[0])
-    return np.array(found)
+        factors.append(lengths.update_factor(length, rest=True)[0] / LengthShares(truth).update_factor(length)[0])
+    return np.array(factors)
 
 
 def test_a_length_that_chance_raised_does_not_multiply_every_share() -> None:
@@ -212,12 +212,12 @@ def test_lengths_too_rare_to_be_seen_one_by_one_are_not_forgotten() -> None:
 
 def test_the_variance_of_the_factor_is_what_it_varies_by() -> None:
     """400 factors at a length: the deviation is estimated within a tenth, and what is told of each within a third."""
-    rng, found = np.random.default_rng(2), []
+    rng, factors = np.random.default_rng(2), []
     truth = np.concatenate([[0.3], 0.14 * 0.8 ** np.arange(128)])
     for _ in range(400):
         estimate = Estimate(rng.normal(truth, 0.004), np.full(129, 1.6e-5), 1000, noise=Noise(1.6e-5, 0.0))
-        found.append(significant_lengths(estimate, 1.6e-5).update_factor(6, rest=True))
-    factors, variances = np.array(found).T
+        factors.append(significant_lengths(estimate, 1.6e-5).update_factor(6, rest=True))
+    factors, variances = np.array(factors).T
     assert math.sqrt(np.median(variances)) == pytest.approx(factors.std(), rel=1 / 3)
 
 
@@ -236,9 +236,9 @@ def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tu
         estimate = Estimate(rng.normal(truth, 0.01), np.full(64, 1e-4), 1000)
         chosen = estimate.top(16)
         low, high = reach(estimate, chosen).interval()
-        held = (low <= truth[chosen]) & (truth[chosen] <= high)
-        shown.append(held.mean())
-        clear.append(held[low > 0].mean() if (low > 0).any() else 1.0)
+        holds = (low <= truth[chosen]) & (truth[chosen] <= high)
+        shown.append(holds.mean())
+        clear.append(holds[low > 0].mean() if (low > 0).any() else 1.0)
     return float(np.mean(shown)), float(np.mean(clear))
 
 

@@ -38,8 +38,8 @@ def chained_records(n: int, sizes: tuple[int, ...], rng: Random, keep: int = 60)
     for column, size in enumerate(sizes):
         fresh = rng.below(size, n)
         if column:
-            kept = rng.below(100, n) < keep
-            fresh = np.where(kept, rows[:, column - 1] % size, fresh)
+            copied = rng.below(100, n) < keep
+            fresh = np.where(copied, rows[:, column - 1] % size, fresh)
         rows[:, column] = fresh
     return rows
 
@@ -191,10 +191,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     synopses = [
         calm.estimate(calm.accumulate(calm.randomize(records, Random(seed=f"run {run}")))) for run in range(100)
     ]
-    covered, made = (0, 1), (0, 1, 3)
+    covered, reconstructed = (0, 1), (0, 1, 3)
     assert coverage(synopses, covered, true_table(records, covered, sizes)) > 0.84
-    assert coverage(synopses, made, true_table(records, made, sizes)) > 0.9
-    assert not synopses[0].covers(made)
+    assert coverage(synopses, reconstructed, true_table(records, reconstructed, sizes)) > 0.9
+    assert not synopses[0].covers(reconstructed)
     narrow = [np.sqrt(0.25) * synopsis._direct(covered).stderr for synopsis in synopses]
     truth = true_table(records, covered, sizes).ravel()
     inside = [abs(s._direct(covered).value - truth) < 1.645 * error for s, error in zip(synopses, narrow, strict=True)]
@@ -235,12 +235,12 @@ def test_the_measured_error_of_reconstruction_is_not_the_noise() -> None:
 
 def test_sketches_of_shards_merge_and_others_are_refused() -> None:
     calm = CALM(1.0, (2, 2), ((0,), (1,)))
-    one, other = (calm.accumulate(calm.randomize([[0, 1]] * 40, Random(seed=s))) for s in (1, 2))
-    assert (one + other).n == 80
-    whole = (one + other).sketches[0,].counts
-    assert (whole == one.sketches[0,].counts + other.sketches[0,].counts).all()
+    first, second = (calm.accumulate(calm.randomize([[0, 1]] * 40, Random(seed=s))) for s in (1, 2))
+    assert (first + second).n == 80
+    merged = (first + second).sketches[0,].counts
+    assert (merged == first.sketches[0,].counts + second.sketches[0,].counts).all()
     with pytest.raises(InvalidValue, match="sketches"):
-        _ = one + MarginalCounts({})
+        _ = first + MarginalCounts({})
 
 
 def test_synthetic_records_are_distributed_as_the_marginals() -> None:

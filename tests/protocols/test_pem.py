@@ -33,28 +33,28 @@ def exponential(n: int, bits: int, *, scale: float = 0.1, seed: int = 1) -> tupl
 
 def test_what_is_common_is_found_among_2_to_the_64_values():
     values, order = exponential(40_000, 64)
-    found = find_top(values, k=8, epsilon=4.0, bits=64, query_limit=1 << 13, rng=Random(seed=1))
-    assert len(found.plan.lengths) == 9
+    top = find_top(values, k=8, epsilon=4.0, bits=64, query_limit=1 << 13, rng=Random(seed=1))
+    assert len(top.plan.lengths) == 9
     # The first three and what stands after place 20 lie at least 7 standard errors apart from the eighth: below 1e-9.
-    assert set(order[:3]) <= set(found.values) <= set(order[:20])
-    low, high = found.estimate.interval(0.999)
-    truth = np.array([np.mean(values == value) for value in found.values])
+    assert set(order[:3]) <= set(top.values) <= set(order[:20])
+    low, high = top.estimate.interval(0.999)
+    truth = np.array([np.mean(values == value) for value in top.values])
     assert ((low <= truth) & (truth <= high)).all()
 
 
 def test_with_reports_that_say_nothing_it_is_not_found():
     values, order = exponential(40_000, 64)
-    found = find_top(values, k=8, epsilon=0.05, bits=64, query_limit=1 << 13, rng=Random(seed=1))
-    assert not set(found.values) & set(order[:8])
-    assert found.false_positives > 4
+    top = find_top(values, k=8, epsilon=0.05, bits=64, query_limit=1 << 13, rng=Random(seed=1))
+    assert not set(top.values) & set(order[:8])
+    assert top.false_positives > 4
 
 
 def test_texts_nobody_listed_twins_as_one_and_without_those_who_have_none():
     words = ["caf\u00e9"] * 3000 + ["cafe\u0301"] * 3000 + ["\u65e5\u672c"] * 4000 + [""] * 8000 + ["x" * 30] * 2000
-    found = find_top(words, k=2, epsilon=5.0, longest=9, query_limit=1 << 13, rng=Random(seed=2))
-    assert found.values == ["caf\u00e9", "\u65e5\u672c"]
-    assert found.estimate.value.round(1).tolist() == [0.3, 0.2]
-    absent = found.release.estimates[ABSENT]
+    top = find_top(words, k=2, epsilon=5.0, longest=9, query_limit=1 << 13, rng=Random(seed=2))
+    assert top.values == ["caf\u00e9", "\u65e5\u672c"]
+    assert top.estimate.value.round(1).tolist() == [0.3, 0.2]
+    absent = top.release.estimates[ABSENT]
     assert dict(zip(absent.names(), absent.value.round(1).tolist(), strict=True)) == {
         "(none)": 0.4,
         "(too long, or no text)": 0.1,
@@ -63,30 +63,28 @@ def test_texts_nobody_listed_twins_as_one_and_without_those_who_have_none():
 
 def test_branching_by_characters_asks_for_whole_ones():
     words = ["banana"] * 6000 + ["bandit"] * 3000
-    found = find_top(
-        words, k=2, epsilon=6.0, longest=6, branching="characters", query_limit=1 << 14, rng=Random(seed=1)
-    )
-    assert found.plan.lengths == (8, 16, 24, 32, 40, 48)
-    assert found.values == ["banana", "bandit"]
+    top = find_top(words, k=2, epsilon=6.0, longest=6, branching="characters", query_limit=1 << 14, rng=Random(seed=1))
+    assert top.plan.lengths == (8, 16, 24, 32, 40, 48)
+    assert top.values == ["banana", "bandit"]
 
 
 def test_a_threshold_keeps_only_what_reaches_it():
     values, order = exponential(40_000, 32)
-    found = find_top(values, k=20, epsilon=5.0, bits=32, threshold=0.04, query_limit=1 << 14, rng=Random(seed=1))
-    assert 5 <= len(found.values) < 20
-    assert set(found.values) <= set(order[:12])
+    top = find_top(values, k=20, epsilon=5.0, bits=32, threshold=0.04, query_limit=1 << 14, rng=Random(seed=1))
+    assert 5 <= len(top.values) < 20
+    assert set(top.values) <= set(order[:12])
     nothing = find_top(values, k=20, epsilon=5.0, bits=32, threshold=0.9, query_limit=1 << 14, rng=Random(seed=1))
     assert nothing.stopped == "no prefix of 12 bits was found that a share of 0.9 begins with"
 
 
 def test_more_values_wanted_than_there_are():
     plan = PrefixPlan(encoding=Integers(2, size=3), k=10, epsilon=5.0)
-    found = run_plan(plan, np.repeat([0, 1, 2, 3], [400, 300, 200, 100]), Random(seed=1))
-    assert found.values == [0, 1, 2]
-    search = found.release.estimates[SEARCH]
+    top = run_plan(plan, np.repeat([0, 1, 2, 3], [400, 300, 200, 100]), Random(seed=1))
+    assert top.values == [0, 1, 2]
+    search = top.release.estimates[SEARCH]
     assert dict(zip(search.names(), search.value.tolist(), strict=True))[WANTED] == 10  # of which there are three
-    assert found.release.estimates[ABSENT].value.round(1).tolist() == [0.1]
-    assert found.false_positives <= 10
+    assert top.release.estimates[ABSENT].value.round(1).tolist() == [0.1]
+    assert top.false_positives <= 10
 
 
 def converse_with(plan: PrefixPlan, answered: set[int]) -> Release:
@@ -119,12 +117,12 @@ def test_a_group_without_reports_and_a_round_without_devices_are_said():
 
 def test_candidates_in_blocks_are_the_candidates_at_once(monkeypatch: pytest.MonkeyPatch):
     values, _ = exponential(3000, 64)
-    whole = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
+    at_once = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
     monkeypatch.setattr(search_module, "BLOCK", 97)
     monkeypatch.setattr(search_module, "_REPORTS", 101)
-    blocks = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
-    assert blocks.values == whole.values
-    assert blocks.estimate.value.tolist() == whole.estimate.value.tolist()
+    in_blocks = find_top(values, k=5, epsilon=1.0, bits=64, query_limit=1 << 12, rng=Random(seed=3))
+    assert in_blocks.values == at_once.values
+    assert in_blocks.estimate.value.tolist() == at_once.estimate.value.tolist()
 
 
 @pytest.mark.parametrize(
@@ -214,6 +212,6 @@ def test_false_positives_are_those_of_the_exact_law_of_supports(n: int, share: f
 
 
 def test_of_very_few_people_all_that_is_found_is_chance():
-    found = find_top(["a", "b"] * 4, k=8, epsilon=2.0, longest=4, groups=2, query_limit=1 << 22, rng=Random(seed=5))
-    assert found.stopped is None
-    assert found.false_positives == 8
+    top = find_top(["a", "b"] * 4, k=8, epsilon=2.0, longest=4, groups=2, query_limit=1 << 22, rng=Random(seed=5))
+    assert top.stopped is None
+    assert top.false_positives == 8

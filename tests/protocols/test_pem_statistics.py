@@ -31,14 +31,14 @@ def measure(runs: int, n: int, *, epsilon: float = 2.0, k: int = 16) -> Measured
         rng = np.random.default_rng(run)
         names, shares = rng.integers(0, 1 << 32, 400), np.exp(-0.05 * np.arange(400))
         values = names[rng.choice(400, n, p=shares / shares.sum())]
-        found = find_top(values, k=k, epsilon=epsilon, bits=32, query_limit=1 << 12, rng=Random(seed=run))
-        estimate, truth = found.estimate, np.array([np.mean(values == value) for value in found.values])
+        top = find_top(values, k=k, epsilon=epsilon, bits=32, query_limit=1 << 12, rng=Random(seed=run))
+        estimate, truth = top.estimate, np.array([np.mean(values == value) for value in top.values])
         low, high = estimate.interval()
         centre, reach = estimate.centre, 1.96 * estimate.stderr
         assert centre is not None
         holds += ((low <= truth) & (truth <= high)).tolist()
         usual_holds += (np.abs(centre - truth) <= reach).tolist()
-        false, expected = false + int((truth == 0).sum()), expected + found.false_positives
+        false, expected = false + int((truth == 0).sum()), expected + top.false_positives
         errors += (estimate.value - truth)[truth > 0].tolist()
         raw += (centre - truth)[truth > 0].tolist()
     squares = [float(np.mean(np.square(column))) for column in (errors, raw)]
@@ -76,10 +76,10 @@ def test_all_groups_together_tell_a_share_better_than_the_last() -> None:
     own = np.arange(3)
     pooled, last = [], []
     for _ in range(400):
-        seen = [truth + error * rng.standard_normal(3) for _ in range(5)]
-        seen[0] = seen[0] + [0.0, 0.05, 0.3]  # others begin as two of the three do
-        pooled.append(pooled_shares([Level(shares, error**2, own) for shares in seen]) - truth)
-        last.append(seen[-1] - truth)
+        estimates = [truth + error * rng.standard_normal(3) for _ in range(5)]
+        estimates[0] = estimates[0] + [0.0, 0.05, 0.3]  # others begin as two of the three do
+        pooled.append(pooled_shares([Level(shares, error**2, own) for shares in estimates]) - truth)
+        last.append(estimates[-1] - truth)
     gain = np.mean(np.square(last), axis=0) / np.mean(np.square(pooled), axis=0)
     assert (gain > 2.5).all()
     assert (np.abs(np.mean(pooled, axis=0)) < 5 * error / 20).all()  # hardly biased: five standard errors of the last

@@ -56,12 +56,12 @@ def test_weights_are_those_of_constrained_least_squares() -> None:
         rows.append(partition.cell_of(leaves.starts)[None, :] == np.arange(len(partition))[:, None])
         variances += [noise.floor - noise.pair_floor] * len(partition)
     matrix, scaled = np.vstack(rows).astype(float), np.vstack(rows) / np.array(variances)[:, None]
-    wanted = leaves.covered((1, 11))
+    leaf_weights = leaves.covered((1, 11))
     inverse = np.linalg.inv(matrix.T @ scaled)
-    known = inverse.sum(axis=0) @ wanted / inverse.sum()
+    known = inverse.sum(axis=0) @ leaf_weights / inverse.sum()
     terms = grown.terms(((1, 11),))
     assert terms.known == pytest.approx(known)
-    expected = scaled @ inverse @ (wanted - known)
+    expected = scaled @ inverse @ (leaf_weights - known)
     assert np.allclose(np.concatenate([term.weights for term in terms.terms]), expected)
 
 
@@ -114,9 +114,9 @@ def test_the_error_over_whole_leaves_is_what_the_variance_says_in_a_few_runs(mon
     off = errors(120)
     assert abs(off.mean()) < 4 / np.sqrt(120)
     assert np.mean(off**2) == pytest.approx(1.0, abs=0.55)
-    whole = errors_of_sums.report_variance
+    real = errors_of_sums.report_variance
     monkeypatch.setattr(
-        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in whole(oracle, weights))
+        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in real(oracle, weights))
     )
     assert np.mean(errors(120) ** 2) > 1.55
 

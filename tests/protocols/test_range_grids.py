@@ -33,19 +33,19 @@ def people(n: int = N) -> np.ndarray:
 def boxes(dimensions: int, count: int, size: int = 64) -> list[list[tuple[int, int] | None]]:
     """Ranges of half of each of some dimensions."""
     generator = np.random.default_rng(dimensions)
-    found: list[list[tuple[int, int] | None]] = []
+    boxes: list[list[tuple[int, int] | None]] = []
     for _ in range(count):
         box: list[tuple[int, int] | None] = [None] * 4
         for column in generator.choice(4, dimensions, replace=False):
             low = int(generator.integers(0, size // 2 + 1))
             box[column] = (low, low + size // 2 - 1)
-        found.append(box)
-    return found
+        boxes.append(box)
+    return boxes
 
 
 def truth(records: np.ndarray, box: Any) -> int:
-    wanted = [(records[:, c] >= ends[0]) & (records[:, c] <= ends[1]) for c, ends in enumerate(box) if ends is not None]
-    return int(np.logical_and.reduce(wanted).sum())
+    inside = [(records[:, c] >= ends[0]) & (records[:, c] <= ends[1]) for c, ends in enumerate(box) if ends is not None]
+    return int(np.logical_and.reduce(inside).sum())
 
 
 def mean_error(table: Any, records: np.ndarray, queries: Any) -> float:

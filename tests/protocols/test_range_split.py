@@ -53,8 +53,8 @@ def test_the_error_is_what_the_variance_says() -> None:
 
 def test_wrong_rates_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: supports of which a fifth is lost."""
-    whole = split._supported
-    monkeypatch.setattr(split, "_supported", lambda *given: 0.8 * whole(*given))
+    real_supported = split._supported
+    monkeypatch.setattr(split, "_supported", lambda *given: 0.8 * real_supported(*given))
     off, _ = errors(120)
     assert abs(off.mean()) > 4 / np.sqrt(120)
 

@@ -39,8 +39,8 @@ def values_of(dimension: Dimension, cover: Any) -> np.ndarray:
     """What each value is multiplied with in all."""
     result = np.zeros(dimension.size)
     for level, (nodes, weights) in enumerate(cover):
-        every = np.bincount(nodes, weights, dimension.nodes(level))
-        result += every[np.arange(dimension.size) // dimension.widths[level]]
+        dense = np.bincount(nodes, weights, dimension.nodes(level))
+        result += dense[np.arange(dimension.size) // dimension.widths[level]]
     return result
 
 
@@ -48,9 +48,9 @@ def values_of(dimension: Dimension, cover: Any) -> np.ndarray:
 def test_every_cover_of_every_range_is_the_range(dimension: Dimension) -> None:
     for low in range(dimension.size):
         for high in range(low, dimension.size):
-            wanted = (np.arange(dimension.size) >= low) & (np.arange(dimension.size) <= high)
-            assert np.array_equal(values_of(dimension, dimension.decompose((low, high))), wanted)
-            assert np.allclose(values_of(dimension, least_squares(dimension, (low, high))), wanted, atol=1e-12)
+            selected = (np.arange(dimension.size) >= low) & (np.arange(dimension.size) <= high)
+            assert np.array_equal(values_of(dimension, dimension.decompose((low, high))), selected)
+            assert np.allclose(values_of(dimension, least_squares(dimension, (low, high))), selected, atol=1e-12)
             assert np.array_equal(
                 values_of(dimension, dimension.decompose(frozenset({low, high}))).nonzero()[0], np.unique([low, high])
             )
@@ -75,8 +75,8 @@ def test_the_weights_of_consistency_are_those_of_least_squares() -> None:
             for node in range(dimension.nodes(level))
         ]
     ).astype(float)
-    wanted = ((np.arange(13) >= 2) & (np.arange(13) <= 7)).astype(float)
-    expected = matrix @ np.linalg.solve(matrix.T @ matrix, wanted)
+    selected = ((np.arange(13) >= 2) & (np.arange(13) <= 7)).astype(float)
+    expected = matrix @ np.linalg.solve(matrix.T @ matrix, selected)
     assert np.allclose(np.concatenate([weights for _, weights in least_squares(dimension, (2, 7))]), expected)
 
 
@@ -126,8 +126,8 @@ def test_large_ranges_err_as_their_variances_say() -> None:
 @pytest.mark.parametrize("consistent", [False, True])
 def test_answers_are_exact_where_nothing_is_flipped(consistent: bool) -> None:
     records = people(PLANE)
-    whole = np.random.default_rng(2).integers(-5, 100, N)
-    table = RangeTable(HI(1000.0, PLANE), HI(1000.0, PLANE).randomize(records, Random(seed=1)), {"price": whole})
+    integers = np.random.default_rng(2).integers(-5, 100, N)
+    table = RangeTable(HI(1000.0, PLANE), HI(1000.0, PLANE).randomize(records, Random(seed=1)), {"price": integers})
     boxes: list[tuple[Selection, ...]] = [
         ((2, 9), None),
         ((0, 11), frozenset({0, 1, 3})),
@@ -136,7 +136,7 @@ def test_answers_are_exact_where_nothing_is_flipped(consistent: bool) -> None:
     ]
     for box in boxes:
         chosen = inside(PLANE, box, records)
-        for measure, truth in ((None, chosen.sum()), ("price", whole[chosen].sum())):
+        for measure, truth in ((None, chosen.sum()), ("price", integers[chosen].sum())):
             answer = table.answer(RangeQuery(box, measure), consistent=consistent)
             assert answer.value[0] == pytest.approx(truth, abs=1e-6)
             assert answer.variance[0] == pytest.approx(0.0, abs=1e-6)
@@ -197,9 +197,9 @@ def test_a_forgotten_factor_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> No
     """The planted bug: groups that are not scaled up to the population."""
     from hubbub.protocols.ranges import errors_of_sums
 
-    whole = errors_of_sums.report_variance
+    real = errors_of_sums.report_variance
     monkeypatch.setattr(
-        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in whole(oracle, weights))
+        errors_of_sums, "report_variance", lambda oracle, weights: tuple(x / 4 for x in real(oracle, weights))
     )
     off, coverage = errors(HIO(2.0, LINE), 120, True, False)
     assert np.mean(off**2) > 1.55

@@ -95,20 +95,20 @@ def test_a_study_that_sends_what_it_may_not_ends_and_says_why(
     whole, collection = CommonQuestion.protocol, study_collection()
 
     def protocol(*given: Any, **options: Any) -> Any:
-        for message in messages(next(whole(*given, **options))):  # type: ignore[arg-type]
+        for message in messages(next(whole(*given, **options))):  # type: ignore[arg-type]  # noqa: UP028 - no answers
             yield message
 
     monkeypatch.setattr(CommonQuestion, "protocol", protocol)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
-    one = collector(store, clock, collection)
-    CROWD.send_all(one)
+    collector = start_collector(store, clock, collection)
+    CROWD.send_all(collector)
     clock.set(START + ROUND + LATENESS)
-    one.tick()
+    collector.tick()
     (run, stopped) = stops(store.releases(collection.collection_id, "common", 0, 0, 2000))[-1]
     assert run == 0
     assert stopped is not None
     assert why in stopped
-    assert not one.board.open(collection.collection_id, clock.now())
+    assert not collector.board.open(collection.collection_id, clock.now())
 
 
 def stream_collector(store: SqliteStore, clock: ManualClock) -> Collector:

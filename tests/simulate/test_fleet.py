@@ -195,7 +195,7 @@ def test_a_stream_of_changes_is_the_same_whether_devices_answer_together_or_in_t
 
 def test_every_question_of_the_examples_runs_in_a_fleet_as_it_is_deployed() -> None:
     """Signed terms admit what is asked, ledgers pay for it, and the first release is near the truth."""
-    n, seen = 4000, set()
+    n, kinds = 4000, set()
     for path in sorted(EXAMPLES.glob("*.toml")):
         collection = load_collection(path)
         for name, question in collection.questions.items():
@@ -203,12 +203,12 @@ def test_every_question_of_the_examples_runs_in_a_fleet_as_it_is_deployed() -> N
             if stream is None:
                 continue
             release = next(run_question(collection, name, stream, hb.Random(seed=name), steps=1))
-            seen.add(type(question).kind)
+            kinds.add(type(question).kind)
             truth = stream.truth(1)
             estimate = release.estimate
             z = np.abs(estimate.value[: truth.size] - truth) / estimate.stderr[: truth.size]
             assert z.max() < 5, (path.name, name, z)  # about a hundred numbers: once in 10,000 seeds
-    assert seen >= {"histogram", "stream", "memo", "changes"}
+    assert kinds >= {"histogram", "stream", "memo", "changes"}
 
 
 def held(collection: object, name: str, n: int) -> Stream | None:

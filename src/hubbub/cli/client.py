@@ -22,7 +22,7 @@ _UNITS = ("event", "window", "user")
 
 @app.callback(invoke_without_command=True)
 def client(context: typer.Context) -> None:
-    """A device's client: what it spent, and what waits."""
+    """A device's client: what it has spent, and what waits to be sent."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -35,7 +35,7 @@ def itemsets(
     ] = None,
     person: Annotated[
         str | None,
-        typer.Option("--person", help="The column that says whose a row is.", show_default="a row is a person"),
+        typer.Option("--person", help="The column that names the person of a row.", show_default="a row is a person"),
     ] = None,
     separator: Annotated[
         str | None,

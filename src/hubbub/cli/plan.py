@@ -32,7 +32,7 @@ def plan(
         int | None, typer.Option("--sparsity", "-s", help="Sparse vectors of --domain entries: how many are not 0.")
     ] = None,
     sets: Annotated[
-        int | None, typer.Option("--sets", help="Sets of --domain items: how many of them one may hold.")
+        int | None, typer.Option("--sets", help="Sets of --domain items: how many a person may hold.")
     ] = None,
     held: Annotated[float | None, typer.Option("--held", help="Sets: how many items people hold on average.")] = None,
     of: Annotated[
@@ -46,7 +46,7 @@ def plan(
     most_bytes: Annotated[int | None, typer.Option("--most-bytes", help="The largest report acceptable.")] = None,
     forged: Annotated[float | None, typer.Option("--forged", help="The part of reports that may be forged.")] = None,
     most_shift: Annotated[
-        float | None, typer.Option("--most-shift", help="How far those may move a share at most: 0.05 is 5 points.")
+        float | None, typer.Option("--most-shift", help="How far forged reports may move a share: 0.05 is 5 points.")
     ] = None,
     central: Annotated[
         float | None,

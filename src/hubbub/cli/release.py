@@ -69,10 +69,10 @@ def release(
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Release a stream of numbers privately: by whoever has them, or with --local as their owners' devices would.
+    """Release a stream of numbers privately: by a curator who has them, or with --local by the devices that hold them.
 
-    Every value is protected by pure epsilon differential privacy, once and for all (not a person who is in the stream
-    several times). Without --state every run spends its epsilon anew on the same values.
+    Every single value is protected by pure epsilon differential privacy; a person with several values in the stream is
+    not. Without --state, every run spends its epsilon again on the same values.
     """
     from hubbub.cli import release_view as view
     from hubbub.cli.output import check_plot, emit, page, say

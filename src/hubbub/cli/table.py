@@ -40,12 +40,12 @@ def table(
     epsilon: Epsilon,
     public: Annotated[list[str] | None, typer.Option("--public", help="A public column.", show_default="none")] = None,
     method: Annotated[str, typer.Option("--method", "-m", help="HIO, HI, MG, SC or HDG.")] = "HIO",
-    name: Annotated[str, typer.Option("--name", help="What stands behind FROM.")] = "people",
+    name: Annotated[str, typer.Option("--name", help="The name of the table, after FROM.")] = "people",
     seed: FreshSeed = None,
 ) -> None:
     """Rehearse a private table: each record reports on its private columns as on a device.
 
-    The table holds the reports and the public columns, and nothing else of the private ones. Ask it with `hubbub sql`.
+    The table holds the public columns, and of the private ones only the reports. Query it with `hubbub sql`.
     """
     from hubbub.cli.names import named
     from hubbub.cli.output import progress, say

@@ -50,16 +50,22 @@ def watch(
     above: Annotated[
         float | None,
         typer.Option(
-            "--above", help="The alarm is on once surely above.", show_default="demo 0.11, file 3/4 of the way up"
+            "--above",
+            help="The alarm goes on once the number is surely above this.",
+            show_default="demo 0.11, file 3/4 of the way up",
         ),
     ] = None,
     below: Annotated[
         float | None,
-        typer.Option("--below", help="It is off once surely below.", show_default="demo 0.1, file as --above"),
+        typer.Option(
+            "--below",
+            help="The alarm goes off once the number is surely below this.",
+            show_default="demo 0.1, file as --above",
+        ),
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option("--every", metavar="1h", help="Rows have times, and a step is so long.", show_default=False),
+        typer.Option("--every", metavar="1h", help="Rows have times; a step is this long.", show_default=False),
     ] = None,
     step: Annotated[
         str | None,
@@ -89,10 +95,11 @@ def watch(
 ) -> None:
     """Watch a stream of private reports, with an alarm.
 
-    Live on a terminal; elsewhere, or with --json, a line of JSON a release.
+    On a terminal it is a live chart; elsewhere, or with --json, one line of JSON for each release.
 
-    Of a file, a device without a row in a step holds "none", and the truth is shown beside: these devices are
-    simulated. Of a collector, what it releases is shown as it comes; while it is away, it is asked again.
+    With a file, a device without a row in a step counts as "none", and the truth is shown beside the estimates, because
+    these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached, it is
+    asked again.
     """
     from hubbub.cli.names import named
     from hubbub.cli.output import check_plot, say

@@ -1,27 +1,22 @@
-"""Mechanisms whose reports support values, and the estimator of pure protocols: the share of people with each value."""
+"""The estimator of mechanisms whose reports support values: the share of people that hold each value."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.core.spec import spec_id
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.candidate_counts import CandidateCounts, DomainLike
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
@@ -29,8 +24,6 @@ if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.noise import Noise
 
 __all__ = ["DomainLike", "Moments", "SupportMechanism"]
-
-DomainLike: TypeAlias = Domain | int | Sequence[str]
 
 
 class Moments(NamedTuple):
@@ -43,8 +36,8 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SupportMechanism(Mechanism):
-    """A protocol whose reports each support some values: pure, if two rates say all (Definition 3.2.1).
+class SupportMechanism(CandidateCounts):
+    """A protocol whose reports each support some values; it is pure if two rates describe it (Definition 3.2.1).
 
     `p` is the chance that a report supports a value its sender holds, `q` that it supports any other. With C_i
     supports among n reports, the share of holders of i is estimated by (C_i/n - q)/(p - q), Eq 3.1, unbiased, with
@@ -52,57 +45,14 @@ class SupportMechanism(Mechanism):
     of them (`SetMechanism`).
     """
 
-    domain: DomainLike
     support_range: ClassVar[tuple[int, int]] = (0, 1)
     server_work: ClassVar[str] = "d operations"
     """The work of folding in one report, in words."""
-    takes_open: ClassVar[bool] = False
-    """Whether the domain may be open (`BitStrings`). A sketch then holds n alone: `support` counts candidates."""
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
         """The exact p and q of a pure protocol."""
         raise InvalidValue("rates", type(self).__name__, "a pure protocol")
-
-    @abstractmethod
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        """For each candidate, the number (or total weight) of reports that support it."""
-
-    def _support_sums(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
-    ) -> NDArray[np.int64]:
-        """The weight of the reports that support each candidate, then of all; for 2 powers, the same of squares."""
-        columns = [weights**power for power in range(1, powers + 1)]
-        return np.array([np.append(self._support(reports, candidates, row), row.sum()) for row in columns])
-
-    # -- the domain -------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _domain(self) -> Domain:
-        """The domain of what is counted."""
-        return as_domain("domain", self.domain)
-
-    @cached_property
-    def size(self) -> int:
-        """How many values there are."""
-        domain = self._domain
-        if isinstance(domain, BitStrings):
-            return 1 << domain.bits
-        assert domain.size is not None
-        return domain.size
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the values are too many to list: then only candidates are estimated, by `support`.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> OLH(epsilon=1.0, domain=9).is_open, OLH(epsilon=1.0, domain=BitStrings(64)).is_open
-            (False, True)
-        """
-        return self._domain.size is None
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
@@ -238,84 +188,6 @@ class SupportMechanism(Mechanism):
         estimate = Estimate(value, noise.variance(value), n, bias=self.bias, labels=labels, noise=noise)
         return self._confused(estimate, float(self.values_held))
 
-    # -- candidates and weights -------------------------------------------------------------------------------
-
-    def support(self, reports: Reports, candidates: Any, weights: ArrayLike | None = None) -> Sketch:
-        """Count supports of some candidates only, each report counting as its integer weight.
-
-        The sketch's id covers the candidates, so that sketches of different candidates do not merge. With weights
-        (fixed-point numbers), the counts have a row for weights and one for squared weights, each with its total last.
-        """
-        self.check(reports)
-        codes = self._codes(candidates)
-        if weights is None:
-            return Sketch(self._support_id(codes, False), len(reports), self._support(reports, codes, None))
-        return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
-
-    def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many reports support each code; codes may repeat. The fast form of `support` for millions of candidates.
-
-        Example:
-            >>> from hubbub import OLH, Random
-            >>> olh = OLH(epsilon=3.0, domain=BitStrings(64))
-            >>> reports = olh.randomize([2**63] * 1000, Random(seed=1))
-            >>> supports = olh.supports(reports, np.uint64([7, 2**63, 7]))
-            >>> bool(supports[1] > 2 * supports[0]), bool(supports[0] == supports[2])
-            (True, True)
-        """
-        self.check(reports)
-        return self._support(reports, codes, None)
-
-    def weighted_supports(self, reports: Reports, codes: NDArray[np.uint64], weights: ArrayLike) -> NDArray[np.int64]:
-        """The weight of the reports that support each code, then of all reports; in the second row, of squared weights.
-
-        Example:
-            >>> from hubbub import GRR, Random
-            >>> grr = GRR(epsilon=30.0, domain=3)
-            >>> grr.weighted_supports(grr.randomize([0, 1, 1], Random(seed=1)), np.uint64([1, 2]), [5, 2, 3]).tolist()
-            [[5, 0, 10], [13, 0, 38]]
-        """
-        self.check(reports)
-        return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
-
-    def support_sketch(self, candidates: Any, n: int, counts: ArrayLike) -> Sketch:
-        """The sketch that `support` returned for n reports, with or without weights, rebuilt from its counts."""
-        codes = self._codes(candidates)
-        array = np.asarray(counts, dtype=np.int64)
-        if array.shape not in ((codes.size,), (2, codes.size + 1)):
-            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
-        return Sketch(self._support_id(codes, array.ndim == 2), n, array)
-
-    def example_candidates(self, most: int) -> list[Any]:
-        """At most so many values of the domain, for checks.
-
-        Example:
-            >>> from hubbub import PSFO
-            >>> PSFO(epsilon=1.0, domain=["a", "b", "c"]).example_candidates(3)
-            ['a', 'b', 'c']
-        """
-        return self._domain.examples(most)
-
-    def places(self, candidates: Any) -> NDArray[np.int64]:
-        """Where candidates stand among the values of a domain that has a size.
-
-        Example:
-            >>> from hubbub import GRR
-            >>> GRR(epsilon=1.0, domain=["a", "b", "c"]).places(["c", "a"]).tolist()
-            [2, 0]
-        """
-        return self._codes(candidates).astype(np.int64)
-
-    def _codes(self, candidates: Any) -> NDArray[np.uint64]:
-        codes = self._domain.encode(candidates).astype(np.uint64)
-        if np.unique(codes).size < codes.size:
-            raise InvalidValue("candidates", candidates, "candidates that differ from each other")
-        return codes
-
-    def _support_id(self, codes: NDArray[np.uint64], weighted: bool) -> str:
-        digest = hashlib.sha256(codes.astype("<u8").tobytes()).hexdigest()
-        return spec_id({"support": self.spec_id, "candidates": digest, "weighted": weighted})
-
     def _weighted(self, sketch: Sketch, labels: tuple[str, ...]) -> Estimate:
         """The total weight of the holders of each candidate: Eq 3.1 with weights, unbiased."""
         from hubbub.core.estimate import Estimate
@@ -342,16 +214,6 @@ class SupportMechanism(Mechanism):
 
         listed = len(estimate) == self.values_counted
         return add_confusion(estimate, confusion=self.confusion, total=total, listed=listed, size=self.values_counted)
-
-
-def _weights(weights: ArrayLike, n: int) -> NDArray[np.int64]:
-    array = np.asarray(weights)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise InvalidValue("weights", array, f"{n} integers, one a report")
-    most = max(abs(int(array.min(initial=0))), int(array.max(initial=0)))
-    if most * most * max(n, 1) >= 1 << 63:
-        raise InvalidValue("weights", most, "weights whose squares sum to less than 2^63")
-    return array.astype(np.int64, copy=False)
 
 
 def unsigned(below: int) -> str:

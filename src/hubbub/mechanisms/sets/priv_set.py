@@ -191,8 +191,10 @@ class PrivSet(SetMechanism):
             met = (self._least_met + self._meets.place(draws[:, 0], rng)).astype(np.int32)
             counters = np.zeros((len(people), 5), dtype=np.int32)
             counters[:, 0], counters[:, 2], counters[:, 3], counters[:, 4] = met, self.m - met, self.held, self.size
-            each = np.ascontiguousarray(draws[:, 1:]).view("<u4")[:, : self.elements]
-            parts.append(self._pack(select(self._filled(people), each, counters, rng) != 0))  # signs are left out
+            per_element = np.ascontiguousarray(draws[:, 1:]).view("<u4")[:, : self.elements]
+            parts.append(
+                self._pack(select(self._filled(people), per_element, counters, rng) != 0)
+            )  # signs are left out
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     # -- probabilities and counts -----------------------------------------------------------------------------
@@ -215,8 +217,8 @@ class PrivSet(SetMechanism):
     def _cases(self, reports: Reports, values: Any) -> Cases:
         met = self._rows(reports).astype(np.int64) @ self._filled(self.encode(values)).T.astype(np.int64)
         scale = Fraction(math.perm(self.elements, self.held), math.comb(self.elements, self.m))
-        each = scale / self._meets.total
-        return [self.least * each, (1 << self.bits) * each], (met >= self.t).astype(np.int64)
+        unit = scale / self._meets.total
+        return [self.least * unit, (1 << self.bits) * unit], (met >= self.t).astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         if math.comb(self.elements, self.m) > _ENUMERABLE:

@@ -116,11 +116,11 @@ class SignedSets(TernaryMechanism):
     @cached_property
     def rates(self) -> Rates:
         d, s, m = self.positions, self.sparsity, self.m
-        each = Fraction(m, 2 * d) / self._mean_weight
+        unit = Fraction(m, 2 * d) / self._mean_weight
         return Rates(  # the sign at one position is fixed: the others decide whether the set is preferred
-            true=each * self._weight(d - 1, s - 1, m - 1, trues=1),
-            false=each * self._weight(d - 1, s, m - 1),
-            reverse=each * self._weight(d - 1, s - 1, m - 1, reverses=1),
+            true=unit * self._weight(d - 1, s - 1, m - 1, trues=1),
+            false=unit * self._weight(d - 1, s, m - 1),
+            reverse=unit * self._weight(d - 1, s - 1, m - 1, reverses=1),
         )
 
     def frequency_noise(self, n: int) -> Noise:
