@@ -92,13 +92,13 @@ def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float
                 ended = any(era.question == question and era.first < first for era in running)
                 yield Expiry(row.id, question, first, ended)
                 continue
-            era = store.era(row.id, question)
-            ended = era is not None and _needs(store, era, below)
-            yield Expiry(row.id, question, below, ended)
+            yield Expiry(row.id, question, below, is_needed(store, store.era(row.id, question), below))
 
 
-def _needs(store: Store, era: EraRow, below: int) -> bool:
-    """Whether a replay of the era would need what is about to be deleted."""
+def is_needed(store: Store, era: EraRow | None, below: int) -> bool:
+    """Whether a replay of the era needs anything of the steps below `below`."""
+    if era is None:
+        return False
     snapshots = store.snapshots(era)
     start = snapshots[-1].step if snapshots else era.first
     ask = next(store.asks(era, start), None)

@@ -114,11 +114,12 @@ class Rounds:
                     why = str(error)
                 if why is not None:
                     self._studies.lost.append((era, why))
-        self._served = frozenset(collection.collection_id for collection in collections)
+        self._served = {collection.collection_id: collection for collection in collections}
         self._swept: float | None = None
-        # Asks of earlier versions and eras are over. Asks of collections that are not served may go on later.
-        for key, final in store.asks_with_ids():
-            if key.collection in outdated | self._served and key not in self.board.asks:
+        # Asks of earlier versions and eras are over. Asks of collections that are not served, and of questions that
+        # were set aside, may go on later.
+        for key, final in store.asks_with_ids(without=self.failed):
+            if (key.collection in outdated or key.collection in self._served) and key not in self.board.asks:
                 self._loaded.finals += [] if final else [key]
                 self._id_deletion.add(key, store.count_id_pages(key))
 
@@ -190,8 +191,9 @@ class Rounds:
         """Delete what the retention says, once an hour, when no ids wait to be deleted."""
         if not self._id_deletion and (self._swept is None or not 0 <= now - self._swept < SWEEP):
             self._swept = now
-            schedules = self._studies.schedules
-            changes.expired += expired(self._store, self.board, self._runs, schedules, served=self._served, now=now)
+            set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in self.failed}
+            options: dict[str, Any] = {"set_aside": set_aside, "served": self._served, "now": now}
+            changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 
     def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """Do everything that is due for a run. Returns the run, or that of a new era; None if it was set aside.
