@@ -199,3 +199,31 @@ def test_an_open_ask_of_a_stream_that_fails_at_a_restart_still_counts_after_its_
     repaired = stream_collector(store, clock)
     assert set(repaired.board.asks) == open_asks, "closed too early"
     assert CROWD.send_all(repaired) == 600
+
+
+def test_a_stream_that_fails_when_a_new_version_takes_it_over_is_taken_over_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def second_version() -> Collector:
+        return start_collector(store, clock, study_collection(stream=True, start=50 * STEP, version=2))
+
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    stream(stream_collector(store, clock), clock, range(1, 2))
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    assert len(second_version().failed) == 1
+    monkeypatch.undo()
+    repaired = second_version()
+    assert repaired.failed == {}
+    (collection,) = repaired.collections.values()
+    era = store.era(collection.collection_id, "tested")
+    assert era is not None
+    assert era.first == 1, "the era of the first version"
+
+
+def test_a_stream_that_fails_when_the_clock_goes_back_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(9 * STEP + 1.0)
+    server = stream_collector(SqliteStore(":memory:"), clock)
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    clock.set(STEP + 1.0)
+    server.tick()
+    assert len(server.failed) == 1

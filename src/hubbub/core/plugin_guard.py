@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import isfunction, isgenerator
 from typing import Any
 
@@ -16,9 +16,9 @@ class PluginFailed(HubbubError, RuntimeError):
 
 
 def guard(cls: type) -> None:
-    """Make the public methods and properties of a class of another package raise nothing but `HubbubError`.
+    """Make the methods and properties of a class of another package raise nothing but `HubbubError`.
 
-    Any other exception becomes a `PluginFailed` that names the class and the method. A generator that a method returns
+    These are the public ones, and those that replace one of a class of hubbub. Any other exception becomes a `PluginFailed` that names the class and the method. A generator that a method returns
     is guarded as well. Classes of hubbub itself are left as they are.
 
     Example:
@@ -32,10 +32,11 @@ def guard(cls: type) -> None:
             ...
         hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
     """
-    if cls.__module__.partition(".")[0] == "hubbub":
+    if _is_ours(cls):
         return
+    inherited = {name for base in cls.__mro__ if _is_ours(base) for name in vars(base) if not name.startswith("__")}
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") and name != "__post_init__":
+        if name.startswith("_") and name not in inherited and name != "__post_init__":
             continue
         method = f"{cls.__module__}.{cls.__qualname__}.{name}"
         if isfunction(member):
@@ -44,6 +45,12 @@ def guard(cls: type) -> None:
             setattr(cls, name, type(member)(_guarded(member.__func__, method)))
         elif isinstance(member, property) and member.fget is not None:
             setattr(cls, name, property(_guarded(member.fget, method), doc=member.__doc__))
+        elif isinstance(member, cached_property):
+            member.func = _guarded(member.func, method)
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "hubbub"
 
 
 def _guarded(function: Callable[..., Any], method: str) -> Callable[..., Any]:

@@ -127,8 +127,13 @@ class Rounds:
         """If the clock went back: end the runs that are ahead of the present, and begin new eras in the present."""
         steps, changes = turn_back(self._runs, self.board, self._store, now)
         for index, step in steps.items():
-            run, why = self._runs[index], "time went back"
-            self._runs[index] = self._starter.begin_at(run.collection, run.era.question, step, changes, why=why)
+            run = self._runs[index]
+            place = run.collection, run.era.question
+            try:
+                self._runs[index] = self._starter.begin_at(*place, step, changes, why="time went back")
+            except PluginFailed as error:
+                self._set_aside(*place, error)
+        self._runs = [run for run in self._runs if run.era.key[:2] not in self.failed]
         self._remove_ended(changes)
         return changes
 
@@ -249,6 +254,9 @@ class Rounds:
         if not open_asks and run.is_unanswered and not run.is_study and self._was_asked(run, run.number):
             why = f"step {run.number} was asked while the clock was wrong"
             return self._starter.begin(run.collection, run.era.question, now, changes, why=why)
+        for ask in open_asks:
+            if ask.failure is not None:
+                raise ask.failure
         open_asks = open_asks or self._publisher.publish(run, message, now, changes)
         if any(now < ask.until for ask in open_asks):
             return None
