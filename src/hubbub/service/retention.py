@@ -100,6 +100,4 @@ def is_needed(store: Store, era: EraRow | None, below: int) -> bool:
     if era is None:
         return False
     snapshots = store.snapshots(era)
-    start = snapshots[-1].step if snapshots else era.first
-    ask = next(store.asks(era, start), None)
-    return start < below and (ask is None or ask.step < below)
+    return (snapshots[-1].step if snapshots else era.first) < below
