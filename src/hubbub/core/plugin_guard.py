@@ -18,8 +18,9 @@ class PluginFailed(HubbubError, RuntimeError):
 def guard(cls: type) -> None:
     """Make the methods and properties of a class of another package raise nothing but `HubbubError`.
 
-    These are the public ones, and those that replace one of a class of hubbub. Any other exception becomes a `PluginFailed` that names the class and the method. A generator that a method returns
-    is guarded as well. Classes of hubbub itself are left as they are.
+    This holds for the public ones, and for those that replace one of a class of hubbub. Any other exception becomes a
+    `PluginFailed` that names the class and the method. A generator that a method returns is guarded as well. Classes of
+    hubbub itself are left as they are.
 
     Example:
         >>> class Theirs:

@@ -65,8 +65,8 @@ def expired(
 ) -> list[Expiry]:
     """What retention deletes now. Of the collections that are served, nothing that a protocol still needs is deleted.
 
-    A question that was set aside needs nothing: its era is deleted if it cannot be replayed without what is deleted. Its
-    open asks that are deleted leave the board.
+    A question that was set aside needs nothing: its era is deleted, too, if it cannot be replayed without what is
+    deleted. Asks that are deleted leave the board.
 
     Parameters
     ----------

@@ -45,7 +45,8 @@ def take_over(
     """End the stream of a question in the latest earlier version that asked it, so that `collection` can continue it.
 
     Returns why the stream cannot continue, if it cannot, or None if no earlier version asked the question. Raises
-    `PluginFailed`: once another package is repaired, the stream can continue. Nothing is stored: the caller stores the rows, the era and the snapshot in one transaction.
+    `PluginFailed` if another package fails: once it is repaired, the stream can continue. Nothing is stored: the caller
+    stores the rows, the era and the snapshot in one transaction.
 
     Example:
         >>> from dataclasses import replace
