@@ -20,6 +20,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.open_asks import OpenAsk
 from hubbub.service.receipt import Receipt
+from hubbub.service.shuffled import OpenedBatch
 from hubbub.service.store.sqlite import SqliteStore
 
 STEP, LATENESS, KEYS = 3600, 60, Keys(b"k" * 32)
@@ -138,3 +139,20 @@ def test_a_report_that_it_cannot_count_is_malformed_and_stops_nothing(monkeypatc
     collector.tick()
     assert collector.failed == {}
     assert released(collector, "theirs") == [(1, 2.0)]
+
+
+@pytest.mark.parametrize(("broken", "reason"), [("_fold", "over_quota"), ("one value", "malformed")])
+def test_a_shuffled_batch_that_it_cannot_count_is_not_accepted(
+    monkeypatch: pytest.MonkeyPatch, broken: str, reason: str
+) -> None:
+    """After "over_quota" the shuffler sends it again; a batch that was neither counted nor refused would be lost."""
+    collector = start(SqliteStore(":memory:"), ManualClock(STEP + 1.0))
+    monkeypatch.setattr(TheirGRR, "broken", broken)
+    (collection,) = collector.collections.values()
+    (ask,) = collector.board.of(collection.collection_id, "theirs")
+    reports, readable = ask.opener.open_each([bytes([value]) for value in (0, 2, 1)])
+    assert readable.all()
+    batch = OpenedBatch(ask.name, b"d" * 32, reports, fakes=0, unreadable=0, repeated=0, checks=0, lost=0)
+    (receipt,) = collector.ingest([Frame(collection.collection_id, shuffled=batch)])
+    assert (receipt.accepted, receipt.rejected) == (0, [(str(ask.name), reason)])
+    assert (ask.failure is not None) == (reason == "over_quota")
