@@ -11,6 +11,7 @@ from hubbub.client.report_sealer import sealer_for
 from hubbub.client.store import DeviceStore
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
+from hubbub.core.plugin_guard import is_foreign
 from hubbub.core.random import Random
 from hubbub.privacy.ledger_file import LedgerUnavailable
 from hubbub.protocols.cohort import place_on_circle
@@ -89,8 +90,7 @@ class Responder:
         except LedgerUnavailable:  # the store fails, and the whole transaction with it
             raise
         except Exception as error:
-            mechanisms = [type(published.ask.mechanism) for published in parts]
-            foreign = [mechanism for mechanism in mechanisms if mechanism.__module__.partition(".")[0] != "hubbub"]
+            foreign = [kind for kind in (type(published.ask.mechanism) for published in parts) if is_foreign(kind)]
             if not foreign:
                 raise
             about = f"{foreign[0].__name__} raised {type(error).__name__}: {error}"

@@ -15,6 +15,16 @@ class PluginFailed(HubbubError, RuntimeError):
     """A method of a class that another package defines raised an error: the class, the method, and the error."""
 
 
+def is_foreign(cls: type) -> bool:
+    """Whether another package defines a class.
+
+    Example:
+        >>> is_foreign(dict), is_foreign(PluginFailed)
+        (True, False)
+    """
+    return cls.__module__.partition(".")[0] != "hubbub"
+
+
 def guard(cls: type) -> None:
     """Make the public methods and properties of a class of another package raise nothing but `HubbubError`.
 
@@ -32,7 +42,7 @@ def guard(cls: type) -> None:
             ...
         hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
     """
-    if cls.__module__.partition(".")[0] == "hubbub":
+    if not is_foreign(cls):
         return
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__post_init__":
