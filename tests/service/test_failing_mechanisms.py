@@ -13,6 +13,7 @@ from hubbub import GRR, Categorical, Random
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.relay_batch import Batch
 from hubbub.collection.upload import Entry
+from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS
 from hubbub.privacy.budget import Budget
 from hubbub.questions import Question
@@ -42,6 +43,8 @@ class TheirGRR(GRR):
     def _estimate(self, sketch: Any, candidates: Any = None) -> Any:
         if self.broken == "_estimate":
             raise ValueError("boom")
+        if self.broken == "refusal":
+            raise InvalidValue("sketch", 0, "another")
         return super()._estimate(sketch, candidates)
 
     @property
@@ -94,7 +97,7 @@ def released(collector: Collector, question: str) -> list[tuple[int, float]]:
     return [(row.step, json.loads(row.payload)["n"]) for row in rows]
 
 
-@pytest.mark.parametrize("method", ["_estimate", "_fold", "sketch_shape"])
+@pytest.mark.parametrize("method", ["_estimate", "_fold", "sketch_shape", "refusal"])
 def test_its_question_waits_and_continues_after_the_repair(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
     collector = start(store, clock)
@@ -110,7 +113,8 @@ def test_its_question_waits_and_continues_after_the_repair(monkeypatch: pytest.M
     clock.set(2 * STEP + LATENESS + 1.0)
     collector.tick()
     (why,) = collector.failed.values()
-    assert f"TheirGRR.{method} raised ValueError: boom" in why
+    raised = "TheirGRR raised InvalidValue" if method == "refusal" else f"TheirGRR.{method} raised ValueError: boom"
+    assert raised in why
     assert released(collector, "ours") == [(1, 20.0)]
     assert released(collector, "theirs") == []
     assert set(start(store, clock).failed.values()) == {why} or method == "_fold"  # nothing is folded at a start

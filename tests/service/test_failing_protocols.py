@@ -13,6 +13,7 @@ from test_studies import start_collector, stops, told
 
 from hubbub import OLH, Estimate
 from hubbub.collection import ManualClock
+from hubbub.core.errors import InvalidValue
 from hubbub.core.plugin_guard import guard
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.count import Count
@@ -26,17 +27,20 @@ CROWD = Crowd(600)
 STEP = 3600
 
 
-def failing(protocol: Protocol, messages: int) -> Protocol:
+def failing(protocol: Protocol, messages: int, error: Exception) -> Protocol:
     """The same protocol, which raises after so many messages."""
     heard = None
     for _ in range(messages):
         heard = yield protocol.send(heard)
-    raise ValueError("boom")
+    raise error
 
 
-def fail_after(monkeypatch: pytest.MonkeyPatch, kind: type[Any], messages: int) -> None:
+BOOM = ValueError("boom")
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, kind: type[Any], messages: int, error: Exception = BOOM) -> None:
     whole = kind.protocol
-    monkeypatch.setattr(kind, "protocol", lambda *given, **options: failing(whole(*given, **options), messages))
+    monkeypatch.setattr(kind, "protocol", lambda *given, **options: failing(whole(*given, **options), messages, error))
     guard(kind)  # its new method too
 
 
@@ -50,7 +54,7 @@ def test_a_study_that_raises_ends_once_and_says_why(
         fail_after(monkeypatch, CommonQuestion, messages)
     else:
         whole = CommonQuestion.protocol
-        own = lambda *given, **options: failing(whole(*given, **options), messages)  # noqa: E731
+        own = lambda *given, **options: failing(whole(*given, **options), messages, BOOM)  # noqa: E731
         monkeypatch.setattr(CommonQuestion, "protocol", own)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
     collector = start_collector(store, clock, collection)
@@ -128,20 +132,21 @@ def stream(server: Collector, clock: ManualClock, steps: range) -> list[ReleaseR
     return server.store.releases(collection.collection_id, "tested", 0, 99, 99)
 
 
+@pytest.mark.parametrize("error", [BOOM, InvalidValue("epsilon", 0, "more")], ids=["a program's error", "a refusal"])
 @pytest.mark.parametrize("messages", range(1, 9))  # two parts, a count, an ask and a release; and those of step 2
 def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
-    monkeypatch: pytest.MonkeyPatch, messages: int
+    monkeypatch: pytest.MonkeyPatch, messages: int, error: Exception
 ) -> None:
     """Begun again, it fails at the same place; once it is repaired, it releases what it would have released."""
     clock = ManualClock(STEP + 1.0)
     expected = stream(stream_collector(SqliteStore(":memory:"), clock), clock, range(1, 3))
     assert [row.step for row in expected] == [1, 2]
     store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
-    fail_after(monkeypatch, study_world.TestedQuestion, messages)
+    fail_after(monkeypatch, study_world.TestedQuestion, messages, error)
     broken = stream_collector(store, clock)
     before = stream(broken, clock, range(1, 3))
     (why,) = broken.failed.values()
-    assert "TestedQuestion.protocol raised ValueError: boom" in why
+    assert f"TestedQuestion.protocol raised {type(error).__name__}: {error}" in why
     assert stream_collector(store, clock).failed == broken.failed
     assert [(row.step, row.payload) for row in before] == [(row.step, row.payload) for row in expected[: len(before)]]
     monkeypatch.undo()
@@ -227,3 +232,15 @@ def test_a_stream_that_fails_when_the_clock_goes_back_is_set_aside(monkeypatch: 
     clock.set(STEP + 1.0)
     server.tick()
     assert len(server.failed) == 1
+
+
+def test_a_stream_of_another_package_that_sends_what_it_may_not_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def protocol(*given: Any, **options: Any) -> Any:
+        yield "hello"
+
+    monkeypatch.setattr(study_world.TestedQuestion, "protocol", protocol)
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    for server in (stream_collector(store, clock), stream_collector(store, clock)):
+        server.tick()
+        (why,) = server.failed.values()
+        assert "TestedQuestion.protocol raised OutOfOrder: the protocol sent a str" in why

@@ -15,6 +15,16 @@ class PluginFailed(HubbubError, RuntimeError):
     """A method of a class that another package defines raised an error: the class, the method, and the error."""
 
 
+def is_foreign(cls: type) -> bool:
+    """Whether another package defines a class.
+
+    Example:
+        >>> is_foreign(dict), is_foreign(PluginFailed)
+        (True, False)
+    """
+    return cls.__module__.partition(".")[0] != "hubbub"
+
+
 def guard(cls: type) -> None:
     """Make the methods and properties of a class of another package raise nothing but `HubbubError`.
 
@@ -33,9 +43,9 @@ def guard(cls: type) -> None:
             ...
         hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
     """
-    if _is_ours(cls):
+    if not is_foreign(cls):
         return
-    inherited = {name for base in cls.__mro__ if _is_ours(base) for name in vars(base) if not name.startswith("__")}
+    inherited = {name for base in cls.__mro__ if not is_foreign(base) for name in vars(base) if name[:2] != "__"}
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name not in inherited and name != "__post_init__":
             continue
@@ -48,10 +58,6 @@ def guard(cls: type) -> None:
             setattr(cls, name, property(_guarded(member.fget, method), doc=member.__doc__))
         elif isinstance(member, cached_property):
             member.func = _guarded(member.func, method)
-
-
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == "hubbub"
 
 
 def _guarded(function: Callable[..., Any], method: str) -> Callable[..., Any]:
