@@ -112,6 +112,21 @@ def test_a_mechanism_of_another_package_that_fails_costs_nothing_and_stops_no_ot
     assert client.status().spent == 10**12
 
 
+def test_a_mechanism_of_another_package_that_fails_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Failing", Failing)
+    server, clock = LocalServer(survey()), ManualClock()
+    client = device(folder, server, clock)
+    ask_with(server, clock, Failing(epsilon=1.0, domain=3))
+    client.record("theme", "dark")
+    assert client.tick() == 0
+    assert client.status().counts == {"refused: mechanism": 1}
+    for table in ("debits", "totals", "frozen", "states", "answers"):
+        assert client._store._run(f"SELECT * FROM {table}") == [], table
+    client.close()
+
+
 def test_a_device_whose_disk_fails_does_not_take_that_for_an_error_of_another_packages_mechanism(
     world: tuple[LocalServer, ManualClock, Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
