@@ -86,8 +86,8 @@ class Rounds:
         self._starter = EraStarter(store, archive, on_release)
         self._runs: list[QuestionRun] = []
         self.failed: dict[tuple[str, str], str] = {}
-        """Questions that were set aside because their kind, of another package, raised an error: by collection id and
-        name, the error. What is stored of them stays, and the next start goes on from it."""
+        """Questions that were set aside because a class of another package raised an error: by collection id and name,
+        the error. What is stored of them stays until its retention is over, and the next start goes on from it."""
         self._not_started: list[tuple[Collection, str, str | None]] = []
         """Questions that the next tick starts: in a new era for the given reason, or taken over if there is none."""
         self._loaded = StoreChanges()
@@ -223,7 +223,7 @@ class Rounds:
         return run
 
     def _set_aside(self, collection: Collection, question: str, error: PluginFailed) -> None:
-        """Go on without a question whose kind raised an error: another package must not stop all other questions."""
+        """Go on without a question that an error of another package stopped: it must not stop the others."""
         log("question failed", level=logging.ERROR, collection=collection.name, question=question, why=str(error))
         self.failed[collection.collection_id, question] = str(error)
 
