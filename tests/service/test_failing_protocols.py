@@ -159,6 +159,81 @@ def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
     assert replayed == [(row.step, row.payload) for row in expected[:whole_rounds]]
 
 
+def rows_of(store: SqliteStore, table: str) -> int:
+    ((count,),) = store._read(f"SELECT COUNT(*) FROM {table}")
+    return int(count)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["goes on", "started again"])
+@pytest.mark.parametrize("messages", [1, 2, 5])  # it fails when its asks are closed, at its count, and in step 2
+def test_the_retention_is_kept_for_a_stream_that_waits_for_its_repair(
+    monkeypatch: pytest.MonkeyPatch, messages: int, restart: bool
+) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    fail_after(monkeypatch, study_world.TestedQuestion, messages)
+    server = stream_collector(store, clock)
+    stream(server, clock, range(1, 3))
+    server = stream_collector(store, clock) if restart else server
+    assert len(server.failed) == 1
+    assert rows_of(store, "sketches")
+    assert rows_of(store, "reports")
+    clock.advance(22 * STEP)
+    server.tick()
+    assert rows_of(store, "sketches"), "deleted before its time"
+    for _ in range(4):
+        clock.advance(2 * STEP)
+        server.tick()
+    for table in ("asks", "sketches", "id_pages", "reports", "snapshots", "candidate_counts"):
+        assert not rows_of(store, table), table
+    assert not [ask for ask in server.board.asks.values() if ask.question == "tested"]
+    monkeypatch.undo()
+    repaired = stream_collector(store, clock)
+    after = stream(repaired, clock, range(34, 36))
+    assert repaired.failed == {}
+    assert [row.step for row in after][-2:] == [34, 35]
+
+
+def test_an_open_ask_of_a_stream_that_fails_at_a_restart_still_counts_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    open_asks = set(stream_collector(store, clock).board.asks)
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    assert len(stream_collector(store, clock).failed) == 1
+    monkeypatch.undo()
+    repaired = stream_collector(store, clock)
+    assert set(repaired.board.asks) == open_asks, "closed too early"
+    assert CROWD.send_all(repaired) == 600
+
+
+def test_a_stream_that_fails_when_a_new_version_takes_it_over_is_taken_over_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def second_version() -> Collector:
+        return start_collector(store, clock, study_collection(stream=True, start=50 * STEP, version=2))
+
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    stream(stream_collector(store, clock), clock, range(1, 2))
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    assert len(second_version().failed) == 1
+    monkeypatch.undo()
+    repaired = second_version()
+    assert repaired.failed == {}
+    (collection,) = repaired.collections.values()
+    era = store.era(collection.collection_id, "tested")
+    assert era is not None
+    assert era.first == 1, "the era of the first version"
+
+
+def test_a_stream_that_fails_when_the_clock_goes_back_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(9 * STEP + 1.0)
+    server = stream_collector(SqliteStore(":memory:"), clock)
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    clock.set(STEP + 1.0)
+    server.tick()
+    assert len(server.failed) == 1
+
+
 def test_a_stream_of_another_package_that_sends_what_it_may_not_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     def protocol(*given: Any, **options: Any) -> Any:
         yield "hello"

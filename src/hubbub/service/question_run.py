@@ -205,9 +205,10 @@ class QuestionRun:
             raise
         except HubbubError as error:  # raised in the protocol, or about a message that it may not send
             kind = type(self.collection.questions[self.era.question])
-            if is_foreign(kind):
-                name = f"{kind.__module__}.{kind.__qualname__}.protocol"
-                raise PluginFailed(f"{name} raised {type(error).__name__}: {error}") from error
+            for cls, method in [(kind, ".protocol"), *((type(ask.mechanism), "") for ask in self._asks())]:
+                if is_foreign(cls):
+                    name = f"{cls.__module__}.{cls.__qualname__}{method}"
+                    raise PluginFailed(f"{name} raised {type(error).__name__}: {error}") from error
             raise
         except Exception as error:
             raise ProtocolFailed(f"the protocol raised {type(error).__name__}: {error}") from error
