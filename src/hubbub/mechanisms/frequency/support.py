@@ -213,8 +213,7 @@ class SupportMechanism(CandidateCounts):
             return estimate
         from hubbub.mechanisms.frequency.confusion import add_confusion
 
-        listed = len(estimate) == self.values_counted
-        return add_confusion(estimate, confusion=self.confusion, total=total, listed=listed, size=self.values_counted)
+        return add_confusion(estimate, confusion=self.confusion, total=total, size=self.values_counted)
 
 
 def unsigned(below: int) -> str:
