@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from device import device
@@ -13,10 +13,13 @@ from local_server import KEYS, TEXT, LocalServer, survey
 
 from hubbub import GRR
 from hubbub.client import Client
+from hubbub.client.outbox import Answer, Outbox
 from hubbub.collection import ManualClock, seal
+from hubbub.core.errors import DecodeError
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms import MECHANISMS
+from hubbub.privacy.ledger_file import LedgerUnavailable
 
 TWO = (
     TEXT.replace("event = 1.0", "event = 2.0")
@@ -42,8 +45,10 @@ UNREADABLE: dict[str, tuple[str, Change]] = {
 class Failing(GRR):
     """A mechanism that fails on the device."""
 
+    error: ClassVar[Exception] = OSError("no such device")
+
     def randomize(self, values: Any, rng: Random) -> Reports:
-        raise OSError("no such device")
+        raise self.error
 
 
 def asked(server: LocalServer, clock: ManualClock, change: Change, *, copies: int = 0) -> None:
@@ -81,17 +86,64 @@ def test_an_ask_that_cannot_be_read_is_refused_alone(
     assert client.status().spent == 10**12
 
 
-def test_a_mechanism_of_another_package_that_fails_costs_nothing_and_stops_no_other_question(
-    world: tuple[LocalServer, ManualClock, Client], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(MECHANISMS, "Failing", Failing)
-    server, clock, client = world
-    mechanism = Failing(epsilon=1.0, domain=3)
+class Theirs(GRR):
+    """A mechanism of another package that works."""
+
+
+def ask_with(server: LocalServer, clock: ManualClock, mechanism: GRR) -> None:
+    """Sign a collection whose question `popular` is asked with a mechanism, and ask it."""
     spec = json.loads(json.dumps(server.collection.spec()))
     spec["terms"]["popular"]["mechanisms"] = [mechanism.spec_id]
     server.documents["/v1/collections/survey"] = seal(spec, KEYS.private)
     asked(server, clock, lambda ask: ask.update(mechanism=json.loads(json.dumps(mechanism.spec()))))
+
+
+@pytest.mark.parametrize("error", [OSError("no such device"), DecodeError("report", b"", "a report")], ids=repr)
+def test_a_mechanism_of_another_package_that_fails_costs_nothing_and_stops_no_other_question(
+    world: tuple[LocalServer, ManualClock, Client], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Failing", Failing)
+    monkeypatch.setattr(Failing, "error", error)
+    server, clock, client = world
+    ask_with(server, clock, Failing(epsilon=1.0, domain=3))
     client.record("theme", "dark")
     assert (client.tick(), client.upload(), client.tick()) == (1, 1, 0)
     assert client.status().counts == {"refused: mechanism": 1, "sent": 1}
     assert client.status().spent == 10**12
+
+
+def test_a_mechanism_of_another_package_that_fails_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Failing", Failing)
+    server, clock = LocalServer(survey()), ManualClock()
+    client = device(folder, server, clock)
+    ask_with(server, clock, Failing(epsilon=1.0, domain=3))
+    client.record("theme", "dark")
+    assert client.tick() == 0
+    assert client.status().counts == {"refused: mechanism": 1}
+    for table in ("debits", "totals", "frozen", "states", "answers"):
+        assert client._store._run(f"SELECT * FROM {table}") == [], table
+    client.close()
+
+
+def test_a_device_whose_disk_fails_does_not_take_that_for_an_error_of_another_packages_mechanism(
+    world: tuple[LocalServer, ManualClock, Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MECHANISMS, "Theirs", Theirs)
+    server, clock, client = world
+    ask_with(server, clock, Theirs(epsilon=1.0, domain=3))
+    client.record("theme", "dark")
+    add = Outbox.add
+
+    def full(outbox: Outbox, answer: Answer, **options: Any) -> None:
+        if answer.name.startswith("popular"):
+            raise LedgerUnavailable("database or disk is full")
+        add(outbox, answer, **options)
+
+    with monkeypatch.context() as context:
+        context.setattr(Outbox, "add", full)
+        with pytest.raises(LedgerUnavailable):
+            client.tick()
+    assert (client.status().counts, client.status().spent) == ({}, 0)
+    assert (client.tick(), client.status().spent) == (2, 2 * 10**12)

@@ -70,7 +70,7 @@ def test_a_headless_run() -> None:
     assert [row["value"] for row in aircraft["estimates"]] == list(AWAY)
     # Of four intervals of 95%, one at least holds the truth but for once in 160,000 times.
     assert aircraft["covered"] >= 1
-    assert "For each 48 seconds the device picks one of 5 levels at random" in aircraft["promise"]
+    assert "periods of 48 seconds. For each period the device picks one of 5 levels" in aircraft["promise"]
     fares = found["fares"]
     assert fares["steps"] >= 1
     # Of 24 intervals of 95%, some of them near common fares, fewer than half hold the truth only if they are wrong.

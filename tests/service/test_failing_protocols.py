@@ -13,6 +13,7 @@ from test_studies import start_collector, stops, told
 
 from hubbub import OLH, Estimate
 from hubbub.collection import ManualClock
+from hubbub.core.errors import InvalidValue
 from hubbub.core.plugin_guard import guard
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.count import Count
@@ -26,17 +27,20 @@ CROWD = Crowd(600)
 STEP = 3600
 
 
-def failing(protocol: Protocol, messages: int) -> Protocol:
+def failing(protocol: Protocol, messages: int, error: Exception) -> Protocol:
     """The same protocol, which raises after so many messages."""
     heard = None
     for _ in range(messages):
         heard = yield protocol.send(heard)
-    raise ValueError("boom")
+    raise error
 
 
-def fail_after(monkeypatch: pytest.MonkeyPatch, kind: type[Any], messages: int) -> None:
+BOOM = ValueError("boom")
+
+
+def fail_after(monkeypatch: pytest.MonkeyPatch, kind: type[Any], messages: int, error: Exception = BOOM) -> None:
     whole = kind.protocol
-    monkeypatch.setattr(kind, "protocol", lambda *given, **options: failing(whole(*given, **options), messages))
+    monkeypatch.setattr(kind, "protocol", lambda *given, **options: failing(whole(*given, **options), messages, error))
     guard(kind)  # its new method too
 
 
@@ -50,7 +54,7 @@ def test_a_study_that_raises_ends_once_and_says_why(
         fail_after(monkeypatch, CommonQuestion, messages)
     else:
         whole = CommonQuestion.protocol
-        own = lambda *given, **options: failing(whole(*given, **options), messages)  # noqa: E731
+        own = lambda *given, **options: failing(whole(*given, **options), messages, BOOM)  # noqa: E731
         monkeypatch.setattr(CommonQuestion, "protocol", own)
     clock, store = ManualClock(float(START)), SqliteStore(":memory:")
     collector = start_collector(store, clock, collection)
@@ -128,20 +132,21 @@ def stream(server: Collector, clock: ManualClock, steps: range) -> list[ReleaseR
     return server.store.releases(collection.collection_id, "tested", 0, 99, 99)
 
 
+@pytest.mark.parametrize("error", [BOOM, InvalidValue("epsilon", 0, "more")], ids=["a program's error", "a refusal"])
 @pytest.mark.parametrize("messages", range(1, 9))  # two parts, a count, an ask and a release; and those of step 2
 def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
-    monkeypatch: pytest.MonkeyPatch, messages: int
+    monkeypatch: pytest.MonkeyPatch, messages: int, error: Exception
 ) -> None:
     """Begun again, it fails at the same place; once it is repaired, it releases what it would have released."""
     clock = ManualClock(STEP + 1.0)
     expected = stream(stream_collector(SqliteStore(":memory:"), clock), clock, range(1, 3))
     assert [row.step for row in expected] == [1, 2]
     store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
-    fail_after(monkeypatch, study_world.TestedQuestion, messages)
+    fail_after(monkeypatch, study_world.TestedQuestion, messages, error)
     broken = stream_collector(store, clock)
     before = stream(broken, clock, range(1, 3))
     (why,) = broken.failed.values()
-    assert "TestedQuestion.protocol raised ValueError: boom" in why
+    assert f"TestedQuestion.protocol raised {type(error).__name__}: {error}" in why
     assert stream_collector(store, clock).failed == broken.failed
     assert [(row.step, row.payload) for row in before] == [(row.step, row.payload) for row in expected[: len(before)]]
     monkeypatch.undo()
@@ -152,3 +157,90 @@ def test_a_stream_that_raises_waits_for_its_repair_and_nothing_is_lost(
     whole_rounds = messages // 4 + (messages % 4 == 3)  # the steps of which both rounds were asked before it failed
     replayed = [(row.step, row.payload) for row in after[:whole_rounds]]
     assert replayed == [(row.step, row.payload) for row in expected[:whole_rounds]]
+
+
+def rows_of(store: SqliteStore, table: str) -> int:
+    ((count,),) = store._read(f"SELECT COUNT(*) FROM {table}")
+    return int(count)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["goes on", "started again"])
+@pytest.mark.parametrize("messages", [1, 2, 5])  # it fails when its asks are closed, at its count, and in step 2
+def test_the_retention_is_kept_for_a_stream_that_waits_for_its_repair(
+    monkeypatch: pytest.MonkeyPatch, messages: int, restart: bool
+) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    fail_after(monkeypatch, study_world.TestedQuestion, messages)
+    server = stream_collector(store, clock)
+    stream(server, clock, range(1, 3))
+    server = stream_collector(store, clock) if restart else server
+    assert len(server.failed) == 1
+    assert rows_of(store, "sketches")
+    assert rows_of(store, "reports")
+    clock.advance(22 * STEP)
+    server.tick()
+    assert rows_of(store, "sketches"), "deleted before its time"
+    for _ in range(4):
+        clock.advance(2 * STEP)
+        server.tick()
+    for table in ("asks", "sketches", "id_pages", "reports", "snapshots", "candidate_counts"):
+        assert not rows_of(store, table), table
+    assert not [ask for ask in server.board.asks.values() if ask.question == "tested"]
+    monkeypatch.undo()
+    repaired = stream_collector(store, clock)
+    after = stream(repaired, clock, range(34, 36))
+    assert repaired.failed == {}
+    assert [row.step for row in after][-2:] == [34, 35]
+
+
+def test_an_open_ask_of_a_stream_that_fails_at_a_restart_still_counts_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    open_asks = set(stream_collector(store, clock).board.asks)
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    assert len(stream_collector(store, clock).failed) == 1
+    monkeypatch.undo()
+    repaired = stream_collector(store, clock)
+    assert set(repaired.board.asks) == open_asks, "closed too early"
+    assert CROWD.send_all(repaired) == 600
+
+
+def test_a_stream_that_fails_when_a_new_version_takes_it_over_is_taken_over_after_its_repair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def second_version() -> Collector:
+        return start_collector(store, clock, study_collection(stream=True, start=50 * STEP, version=2))
+
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    stream(stream_collector(store, clock), clock, range(1, 2))
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    assert len(second_version().failed) == 1
+    monkeypatch.undo()
+    repaired = second_version()
+    assert repaired.failed == {}
+    (collection,) = repaired.collections.values()
+    era = store.era(collection.collection_id, "tested")
+    assert era is not None
+    assert era.first == 1, "the era of the first version"
+
+
+def test_a_stream_that_fails_when_the_clock_goes_back_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock(9 * STEP + 1.0)
+    server = stream_collector(SqliteStore(":memory:"), clock)
+    fail_after(monkeypatch, study_world.TestedQuestion, 0)
+    clock.set(STEP + 1.0)
+    server.tick()
+    assert len(server.failed) == 1
+
+
+def test_a_stream_of_another_package_that_sends_what_it_may_not_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def protocol(*given: Any, **options: Any) -> Any:
+        yield "hello"
+
+    monkeypatch.setattr(study_world.TestedQuestion, "protocol", protocol)
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    for server in (stream_collector(store, clock), stream_collector(store, clock)):
+        server.tick()
+        (why,) = server.failed.values()
+        assert "TestedQuestion.protocol raised OutOfOrder: the protocol sent a str" in why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from exact_world import batch_frame, exact_collection
@@ -12,6 +12,8 @@ from once_world import Crash, Crashing
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
+from hubbub.privacy.budget import Budget
+from hubbub.questions import Question
 from hubbub.service import retention
 from hubbub.service.collector import Collector
 from hubbub.service.deletion import SWEEP
@@ -188,6 +190,22 @@ def test_a_collection_that_is_served_again_goes_on_or_begins_anew(reopen: Reopen
     assert era.first == 2400 + 36 + 72
     run(again, clock, 2, lambda step: 4)
     assert sorted(released(again.store, collection))[-1] == era.first + 1
+
+
+def test_a_stream_that_seldom_asks_begins_anew_once_its_snapshot_is_deleted() -> None:
+    """LSP asks in one step of 40: the oldest ask that is kept may be younger than the snapshot that it follows."""
+    budget = Budget.of(window=(1.0, 40))
+    question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LSP", w=40)
+    collection = replace(hourly(), questions={"all": question}, budget=budget)
+    collection = Collection(**{field.name: getattr(collection, field.name) for field in fields(Collection)})
+    store, clock = SqliteStore(":memory:"), ManualClock(100 * DAY + 200.0)
+    run(start_collector(collection, clock, store), clock, 40, lambda step: 0)
+    clock.advance(24 * HOUR)
+    start_collector(replace(collection, name="other"), clock, store)
+    start_collector(collection, clock, store)
+    era = store.era(collection.collection_id, "all")
+    assert era is not None
+    assert era.first == 2400 + 64
 
 
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])

@@ -265,6 +265,20 @@ def test_what_came_is_known_to_the_minute_for_a_day(reopen: Reopen):
     assert not StoreChanges(minute=7)
 
 
+@pytest.mark.parametrize(("opens", "asked"), [(2.4, True), (3.4, True), (3.5, False)])
+def test_a_step_stays_asked_when_its_ask_is_deleted_if_reports_to_it_could_count(
+    reopen: Reopen, opens: float, asked: bool
+) -> None:
+    """An ask that opens after its close still takes late reports; one that opens after that was only passed over."""
+    store = reopen()
+    store.commit(StoreChanges(eras=[ERA], asks=[ask(5)._replace(opens=opens)]))
+    place = ("c" * 32, "q", 5)
+    assert (store.first_unasked(*place, lateness=1.0) == 6) == asked
+    store.commit(StoreChanges(expired=[Expiry("c" * 32, "q", 6, lateness=1.0)]))
+    assert store.was_asked(*place) == asked
+    assert (store.first_unasked(*place, lateness=1.0) == 6) == asked
+
+
 def test_shuffled_batches_and_what_is_looked_for_in_them(reopen: Reopen):
     """A batch takes the reports that were looked for along; retention takes the batch."""
     store = reopen()

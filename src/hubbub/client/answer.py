@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.privacy.budget import BudgetExceeded
 from hubbub.privacy.device_clock import TICKS, StepRefused
+
+State = TypeVar("State")
 
 
 class Answerer:
@@ -72,8 +76,6 @@ class Answerer:
             raise ClientRefusal("budget", str(error)) from error
         except StepRefused as error:
             raise ClientRefusal("step", str(error)) from error
-        except DecodeError as error:
-            raise ClientRefusal("state", str(error)) from error
 
     def _from_state(self, published: PublishedAsk, step: int, values: Any, report_id: bytes) -> bytes | None:
         """One step of a stateful mechanism, from the stored state; the first state is drawn here.
@@ -87,7 +89,8 @@ class Answerer:
         key = f"question:{question}" if account == ASKS else account  # questions that share an account share its state
         stream = stream_of(self._collection, mechanism, step)
         stored = self._store.state(key, stream) or StoredState(b"")
-        states = States.from_bytes(mechanism, stored.state) if stored.state else mechanism.enroll(1, self._rng)
+        read = partial(States.from_bytes, mechanism)
+        states = _read_state(read, stored.state) if stored.state else mechanism.enroll(1, self._rng)
         price, refusal = int(mechanism.price(states, step, values)[0]), None
         if price:
             try:
@@ -123,7 +126,7 @@ class Answerer:
         if stored is None:
             state = StudyState(fields, terms.limit, ends, value_bytes(self._recorded(terms, None)).decode())
         else:
-            state = StudyState.from_bytes(stored.state)
+            state = _read_state(StudyState.from_bytes, stored.state)
         declared = state.declared + math.ceil(Fraction(mechanism.epsilon) * UNITS_PER_EPSILON)
         if state.fields != fields:
             raise ClientRefusal("fields", f"those of {question} are not what they were when it began")
@@ -171,6 +174,14 @@ def _randomizer(published: PublishedAsk) -> Mechanism:
     if not isinstance(mechanism, Mechanism):
         raise ClientRefusal("state", f"{type(mechanism).__name__} needs one")
     return mechanism
+
+
+def _read_state(read: Callable[[bytes], State], stored: bytes) -> State:
+    """Read a stored state. A damaged one is a refusal; a `DecodeError` of anything else is not."""
+    try:
+        return read(stored)
+    except DecodeError as error:
+        raise ClientRefusal("state", str(error)) from error
 
 
 def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:

@@ -11,7 +11,9 @@ from hubbub.client.report_sealer import sealer_for
 from hubbub.client.store import DeviceStore
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
+from hubbub.core.plugin_guard import is_foreign
 from hubbub.core.random import Random
+from hubbub.privacy.ledger_file import LedgerUnavailable
 from hubbub.protocols.cohort import place_on_circle
 
 _MOST_NOTED = 1 << 12
@@ -85,11 +87,13 @@ class Responder:
         try:
             with self._store.savepoint():
                 return self._answer_open_round(collection, parts, step, now, wait)
+        except LedgerUnavailable:  # the store fails, and the whole transaction with it
+            raise
         except Exception as error:
-            mechanisms = [type(published.ask.mechanism) for published in parts]
-            if all(mechanism.__module__.partition(".")[0] == "hubbub" for mechanism in mechanisms):
+            foreign = [kind for kind in (type(published.ask.mechanism) for published in parts) if is_foreign(kind)]
+            if not foreign:
                 raise
-            about = f"{mechanisms[0].__name__} raised {type(error).__name__}: {error}"
+            about = f"{foreign[0].__name__} raised {type(error).__name__}: {error}"
             self._refuse(str(parts[0].name._replace(part=0)), ClientRefusal("mechanism", about))
             return 0
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -159,17 +159,13 @@ class DeviceStore:
         """Close the file."""
         self._file.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """A transaction: all or nothing, one process at a time."""
-        with self._file.transaction():
-            yield
+        return self._file.transaction()
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
+    def savepoint(self) -> AbstractContextManager[None]:
         """A part of a transaction, which is undone if it raises."""
-        with self._file.savepoint():
-            yield
+        return self._file.savepoint()
 
     # -- documents --------------------------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ class ShuffleRoute:
 
 
 def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tuple[str, str]]:
-    """The fields in which a route protects less than the one before: fewer shufflers, smaller batches, a larger delta.
+    """Where a route protects less than the one before: fewer shufflers or fakes, smaller batches, a larger delta.
 
     Example:
         >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import isfunction, isgenerator
 from typing import Any
 
@@ -15,11 +15,22 @@ class PluginFailed(HubbubError, RuntimeError):
     """A method of a class that another package defines raised an error: the class, the method, and the error."""
 
 
-def guard(cls: type) -> None:
-    """Make the public methods and properties of a class of another package raise nothing but `HubbubError`.
+def is_foreign(cls: type) -> bool:
+    """Whether another package defines a class.
 
-    Any other exception becomes a `PluginFailed` that names the class and the method. A generator that a method returns
-    is guarded as well. Classes of hubbub itself are left as they are.
+    Example:
+        >>> is_foreign(dict), is_foreign(PluginFailed)
+        (True, False)
+    """
+    return cls.__module__.partition(".")[0] != "hubbub"
+
+
+def guard(cls: type) -> None:
+    """Make the methods and properties of a class of another package raise nothing but `HubbubError`.
+
+    This holds for the public ones, and for those that replace one of a class of hubbub. Any other exception becomes a
+    `PluginFailed` that names the class and the method. A generator that a method returns is guarded as well. Classes of
+    hubbub itself are left as they are.
 
     Example:
         >>> class Theirs:
@@ -32,10 +43,11 @@ def guard(cls: type) -> None:
             ...
         hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
     """
-    if cls.__module__.partition(".")[0] == "hubbub":
+    if not is_foreign(cls):
         return
+    inherited = {name for base in cls.__mro__ if not is_foreign(base) for name in vars(base) if name[:2] != "__"}
     for name, member in list(vars(cls).items()):
-        if name.startswith("_") and name != "__post_init__":
+        if name.startswith("_") and name not in inherited and name != "__post_init__":
             continue
         method = f"{cls.__module__}.{cls.__qualname__}.{name}"
         if isfunction(member):
@@ -44,6 +56,8 @@ def guard(cls: type) -> None:
             setattr(cls, name, type(member)(_guarded(member.__func__, method)))
         elif isinstance(member, property) and member.fget is not None:
             setattr(cls, name, property(_guarded(member.fget, method), doc=member.__doc__))
+        elif isinstance(member, cached_property):
+            member.func = _guarded(member.func, method)
 
 
 def _guarded(function: Callable[..., Any], method: str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ EXPLAINED = {
     "unknown_collection": "Names a collection that is not served here. An old program, or a wrong address.",
     "unknown_ask": "Answers something that was never asked. A broken program, or one that guesses.",
     "outdated_version": "Made for an earlier version of the collection. The device has not fetched the new one yet.",
-    "replay": "Carries the random number of another report. Devices never do this; someone may be trying.",
+    "replay": "Carries the number of another report with other bytes. Devices never do this; someone may be trying.",
     "too_early": "Answers an ask that is not open yet. A device whose clock is ahead.",
     "late": "Came after the time for late reports of its step was over. A device that was off or offline.",
     "malformed": "Not a report at all, or not of the size that every upload has. A broken program, or someone trying.",

@@ -21,6 +21,7 @@ from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import Event
 from hubbub.core.exact import log_fraction, log_upper
+from hubbub.core.plugin_guard import guard
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -55,6 +56,9 @@ class ReportFormat(ABC):
     bias: ClassVar[Literal["none", "consistent", "heuristic"]] = "none"
     spec_name: ClassVar[str] = ""
     """The mechanism's name in specs, where that is not the name of the class."""
+
+    def __init_subclass__(cls) -> None:
+        guard(cls)
 
     def __post_init__(self) -> None:
         epsilon = self.epsilon

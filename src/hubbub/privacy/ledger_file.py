@@ -146,10 +146,11 @@ class LedgerFile:
         try:
             yield
         except BaseException:
-            self.run("ROLLBACK TO part")
+            if self._inside():  # SQLite itself ends the transaction when the disk is full
+                self.run("ROLLBACK TO part")
+                self.run("RELEASE part")
             raise
-        finally:
-            self.run("RELEASE part")
+        self.run("RELEASE part")
 
     def _inside(self) -> bool:
         return self._database.in_transaction

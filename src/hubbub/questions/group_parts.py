@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from hubbub.collection.joint import Axis, CellAxis, CodeAxis
-from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.domain import NONE, Domain, Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.questions.group_numbers import GroupNumbers
 
@@ -15,20 +15,22 @@ def group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
     """A field as groups: its values, or its cells, and one for those who recorded nothing.
 
     Example:
+        >>> from hubbub import Categorical
         >>> group_axis(Categorical(["13", "14"]), "os").size
         3
     """
     if isinstance(domain, Numeric):
         return CellAxis(name, domain.low, domain.high, domain.cells)
-    if isinstance(domain, Categorical | Ordinal):
-        return CodeAxis(name, domain.symbols().size)
-    raise InvalidValue(key, name, "a categorical, ordinal or numeric field")
+    if domain.size is None:
+        raise InvalidValue(key, name, "a categorical, ordinal or numeric field")
+    return CodeAxis(name, domain.symbols().size)
 
 
 def group_names(domain: Domain, key: str = "by") -> tuple[str, ...]:
     """The names of the groups that a field makes.
 
     Example:
+        >>> from hubbub import Categorical
         >>> group_names(Categorical(["13", "14"]))
         ('13', '14', '(none)')
     """

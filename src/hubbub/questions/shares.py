@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, as_domain
+from hubbub.core.domain import Domain, Numeric, Ordinal, Sets, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms import MECHANISMS
@@ -46,8 +46,8 @@ def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View
         >>> shares_read(Numeric(0, 99, cells=9), "histogram", None)
         (Numeric(low=0.0, high=99.0, cells=9), Clipped(low=0.0, high=99.0))
     """
-    name, allowed = type(domain).__name__.lower(), _OF.get(type(domain), (None,))
-    if not isinstance(domain, Numeric | Sets | Categorical | Ordinal):
+    name, allowed = domain.kind, _OF.get(type(domain), (None,))
+    if domain.size is None and not isinstance(domain, Sets):
         raise InvalidValue("kind", kind, f"another kind: this one does not read fields of kind {name}")
     if of not in allowed:
         listed = " or ".join("nothing" if option is None else f'"{option}"' for option in allowed)

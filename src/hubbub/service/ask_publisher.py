@@ -41,7 +41,7 @@ class AskPublisher:
 
     def publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: StoreChanges) -> list[OpenAsk]:
         """Open the asks of a round. An ask whose time is already over is only stored, with an empty final sketch."""
-        published = []
+        rows, published = [], []
         for part, (ask, place) in enumerate(zip(asks, run.places(asks), strict=True)):
             number, round = place.name.run or place.name.step, place.name.round
             closes = run.schedule.times(number, round)[1]
@@ -60,10 +60,12 @@ class AskPublisher:
                 forgotten=missed,
                 sketch=ask.mechanism.empty().to_bytes(),
             )
-            changes.asks.append(row)
+            rows.append(row)
             published.append(_open_ask(run, row, ask, self._report_ids(row.key)))
-            if not missed:
-                self._board.add(published[-1])
+        changes.asks += rows  # all parts of the round, or none if the mechanism of one raises
+        for open_ask in published:
+            if not open_ask.final:
+                self._board.add(open_ask)
         return published
 
     def restore(self, run: QuestionRun, row: AskRow, ask: Ask, changes: StoreChanges) -> None:

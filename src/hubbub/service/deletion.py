@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection as Members
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from hubbub.service.open_asks import Board
 from hubbub.service.question_run import QuestionRun
-from hubbub.service.retention import expiries_of_unserved, first_kept_of_question
+from hubbub.service.retention import expiries_of_unserved, first_kept_of_question, is_needed
 from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AskKey, Expiry, StoreChanges
 from hubbub.service.store.sql import Store
@@ -56,20 +56,24 @@ class IdDeletion:
 def expired(
     store: Store,
     board: Board,
-    runs: Iterable[QuestionRun],
+    runs: Sequence[QuestionRun],
     studies: Mapping[tuple[str, str], Schedule],
     *,
+    set_aside: Mapping[tuple[str, str], Schedule],
     served: Members[str],
     now: float,
 ) -> list[Expiry]:
     """What retention deletes now. Of the collections that are served, nothing that a protocol still needs is deleted.
 
+    A question that was set aside needs nothing: its era is deleted, too, if it cannot be replayed without what is
+    deleted. Asks that are deleted leave the board.
+
     Parameters
     ----------
     store, board, runs
         The collector's state.
-    studies
-        The schedules of the studies, by collection id and question.
+    studies, set_aside
+        The schedules of the studies, and of the questions that were set aside, by collection id and question.
     served
         The ids of the collections that are served.
     now
@@ -78,18 +82,24 @@ def expired(
     Example:
         >>> from hubbub.service.example import example_collector
         >>> collector = example_collector()
-        >>> later = 90 * 86400.0 + 7200.0
-        >>> [expiry.below for expiry in expired(collector.store, collector.board, [], {}, served=(), now=later)]
+        >>> options = {"set_aside": {}, "served": (), "now": 90 * 86400.0 + 7200.0}
+        >>> [expiry.below for expiry in expired(collector.store, collector.board, [], {}, **options)]
         [2]
     """
-    first_kept = {place: first_kept_of_question(schedule, now) for place, schedule in studies.items()}
+    schedules = {**studies, **set_aside, **{run.era.key[:2]: run.schedule for run in runs}}
+    first_kept = {place: first_kept_of_question(schedule, now) for place, schedule in schedules.items()}
     for run in runs:
         place = run.era.key[:2]
-        first_kept[place] = run.drop_snapshots(before=first_kept.get(place, first_kept_of_question(run.schedule, now)))
-    for key, ask in board.asks.items():
+        first_kept[place] = run.drop_snapshots(before=first_kept[place])
+    for key, ask in list(board.asks.items()):
         place = (key.collection, ask.question)
-        if place in first_kept:
+        if place in set_aside and ask.number < first_kept[place] and ask.until <= now:
+            board.drop(key)
+        elif place in first_kept:
             first_kept[place] = min(first_kept[place], ask.number)
+    expiries = []
+    for place, below in first_kept.items():
+        ended = place in set_aside and is_needed(store, store.era(*place), below)
+        expiries.append(Expiry(*place, below, ended, lateness=schedules[place].collection.lateness_seconds))
     others = [row for row in store.collections() if row.id not in served]
-    own = (Expiry(*place, below) for place, below in first_kept.items())
-    return [*own, *expiries_of_unserved(store, others, now)]
+    return [*expiries, *expiries_of_unserved(store, others, now)]

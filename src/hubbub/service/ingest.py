@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.backends import LOCAL
 from hubbub.collection.names import AnswerName
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.service.frames import Frame
 from hubbub.service.gather import ReportGroup, gather
@@ -21,14 +22,16 @@ from hubbub.service.receipt import Receipt
 from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY
 from hubbub.service.shuffled import OpenedBatch
 from hubbub.service.store.base import AskKey, IdPage, StoreChanges
+from hubbub.service.warm_up import count_two_reports
 
-_LATE, _EARLY, _MALFORMED, _OVER_CEILING = 3, 4, 5, 6
+_LATE, _EARLY, _MALFORMED, _OVER_CEILING, _AGAIN = 3, 4, 5, 6, 7
 _REASONS: dict[int, Reason] = {
     REPLAY: "replay",
     _LATE: "late",
     _EARLY: "too_early",
     _MALFORMED: "malformed",
     _OVER_CEILING: "over_ceiling",
+    _AGAIN: "over_quota",  # devices of every version send such a report again
 }
 
 Status = NDArray[np.int8]
@@ -49,6 +52,8 @@ class Draft:
     """For each ask with new reports, its next sketch and the ids to add."""
     shuffled: dict[AskKey, tuple[OpenAsk, Sketch, bytes]] = field(default_factory=dict)
     """For each ask with a shuffled batch, its next sketch and the hash of the batch."""
+    failed: list[tuple[OpenAsk, PluginFailed]] = field(default_factory=list)
+    """The asks whose mechanism, of another package, can count no reports."""
 
     def apply(self) -> None:
         """Change memory as the store was changed. Called after the commit."""
@@ -57,6 +62,8 @@ class Draft:
             ask.ids.add(ids)
         for ask, sketch, digest in self.shuffled.values():
             ask.sketch, ask.shuffled = sketch, digest
+        for ask, error in self.failed:
+            ask.failure = error
 
 
 def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[str, AnswerName], bool]) -> Draft:
@@ -83,7 +90,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
         status = _status(ask, group, now)
         _limit(status, group.ids, board.room(ask) - sum(len(ids) for _, _, ids in drafted.counted))
         if (status == FRESH).any():
-            sketch = _fold(ask, group, status)
+            sketch = _fold(ask, group, status, drafted)
             fresh = np.flatnonzero(status == FRESH)
             ids = group.ids.take(fresh)
             drafted.changes.id_pages += [IdPage(*key, page, part, data) for page, part, data in ask.ids.written(ids)]
@@ -117,6 +124,8 @@ def refusal(frame: Frame) -> Draft:
     """
     ids = b"".join(entry.report_id for entry in frame.entries) + (frame.batch.ids if frame.batch is not None else b"")
     receipt = Receipt(rejected=[(ids[at : at + 16].hex(), "malformed") for at in range(0, len(ids), 16)])
+    if frame.shuffled is not None:
+        receipt.rejected.append((str(frame.shuffled.answer), "malformed"))
     drafted = Draft(StoreChanges(), [receipt], [])
     drafted.changes.counts[frame.collection, "malformed"] += len(receipt.rejected)
     return drafted
@@ -141,7 +150,13 @@ def _take_shuffled(
     elif len(batch.reports) > board.room(ask):
         receipt.rejected.append((name, "over_ceiling"))
     else:
-        sketch = batch.sketch(ask)
+        try:
+            sketch = batch.sketch(ask)
+        except PluginFailed:
+            if not _has_failed(ask, drafted):
+                raise
+            receipt.rejected.append((name, _REASONS[_AGAIN]))
+            return
         drafted.changes.shuffled.append(batch.row(ask.key))
         drafted.changes.sketches[ask.key] = sketch.to_bytes()
         if ask.keeps:
@@ -172,20 +187,38 @@ def _limit(status: Status, ids: Ids, room: int) -> None:
     status[status[ids.first_of_each()] == _OVER_CEILING] = _OVER_CEILING  # their repetitions were not counted either
 
 
-def _fold(ask: OpenAsk, group: ReportGroup, status: Status) -> Sketch:
-    """The ask's sketch with all fresh reports added; reports that cannot be added become malformed."""
+def _fold(ask: OpenAsk, group: ReportGroup, status: Status, drafted: Draft) -> Sketch:
+    """The ask's sketch with all fresh reports added; reports that cannot be added become malformed.
+
+    If the mechanism, of another package, cannot count any report, the sender keeps its report and sends it again.
+    """
     mechanism, reports, fresh = ask.ask.mechanism, group.reports, status == FRESH
     try:
         return ask.sketch + LOCAL.fold([reports if fresh.all() else reports[fresh]], mechanism)
     except Exception:  # one bad report must not cost the others: they are added one by one
-        sketch = ask.sketch
+        sketch, plugin_raised = ask.sketch, False
     for row in np.flatnonzero(fresh):
         try:
             sketch = sketch + mechanism.accumulate(reports[row : row + 1])
-        except Exception:
+        except Exception as error:
             status[row] = _MALFORMED
-    status[status[group.ids.first_of_each()] == _MALFORMED] = _MALFORMED  # their repetitions were not counted either
+            plugin_raised |= isinstance(error, PluginFailed)
+    if plugin_raised and _has_failed(ask, drafted):
+        status[status == _MALFORMED] = _AGAIN
+    first = status[group.ids.first_of_each()]  # repetitions of what was not counted were not counted either
+    uncounted = (first == _MALFORMED) | (first == _AGAIN)
+    status[uncounted] = first[uncounted]
     return sketch
+
+
+def _has_failed(ask: OpenAsk, drafted: Draft) -> bool:
+    """Whether the mechanism of an ask fails on invented reports too: the fault is then not in what was sent."""
+    try:
+        count_two_reports(ask.ask)
+    except PluginFailed as error:
+        drafted.failed.append((ask, error))
+        return True
+    return False
 
 
 def _fill_receipts(receipts: list[Receipt], group: ReportGroup, status: Status) -> None:

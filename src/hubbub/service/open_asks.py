@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.service.limits import Ceilings
@@ -51,6 +52,8 @@ class OpenAsk:
     """Whether the single reports are stored, beside the sketch."""
     shuffled: bytes | None = None
     """The hash of the batch that shufflers delivered; None until then."""
+    failure: PluginFailed | None = None
+    """What the mechanism, of another package, raised when its reports were to be counted."""
 
     @property
     def question(self) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError, InvalidValue
-from hubbub.core.plugin_guard import PluginFailed
+from hubbub.core.plugin_guard import PluginFailed, is_foreign
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, canonical, spec_id
 from hubbub.protocols.ask import Ask
@@ -201,7 +201,14 @@ class QuestionRun:
         """Where the protocol runs: whatever it raises is its own error, and not the collector's."""
         try:
             yield
-        except HubbubError:
+        except PluginFailed:
+            raise
+        except HubbubError as error:  # raised in the protocol, or about a message that it may not send
+            kind = type(self.collection.questions[self.era.question])
+            for cls, method in [(kind, ".protocol"), *((type(ask.mechanism), "") for ask in self._asks())]:
+                if is_foreign(cls):
+                    name = f"{cls.__module__}.{cls.__qualname__}{method}"
+                    raise PluginFailed(f"{name} raised {type(error).__name__}: {error}") from error
             raise
         except Exception as error:
             raise ProtocolFailed(f"the protocol raised {type(error).__name__}: {error}") from error

@@ -81,7 +81,7 @@ def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float
     for row in rows:
         spec = formats.COLLECTION.upgrade(json.loads(row.spec))
         times = {name: integer(name, spec[name]) for name in ("origin", "step_seconds", "retention_days")}
-        below = first_kept_step(now=now, **times)
+        below, lateness = first_kept_step(now=now, **times), integer("lateness_seconds", spec["lateness_seconds"])
         running = store.running_studies(row.id)
         for question in spec["questions"]:
             terms = spec["terms"][question] if "terms" in spec else {}
@@ -90,16 +90,15 @@ def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float
                 ends = start + integer("rounds", terms["rounds"]) * length
                 first = _first_kept_run(now, times["retention_days"], ends, every)
                 ended = any(era.question == question and era.first < first for era in running)
-                yield Expiry(row.id, question, first, ended)
+                yield Expiry(row.id, question, first, ended, lateness)
                 continue
-            era = store.era(row.id, question)
-            ended = era is not None and _needs(store, era, below)
-            yield Expiry(row.id, question, below, ended)
+            ended = is_needed(store, store.era(row.id, question), below)
+            yield Expiry(row.id, question, below, ended, lateness)
 
 
-def _needs(store: Store, era: EraRow, below: int) -> bool:
-    """Whether a replay of the era would need what is about to be deleted."""
+def is_needed(store: Store, era: EraRow | None, below: int) -> bool:
+    """Whether a replay of the era needs anything of the steps below `below`."""
+    if era is None:
+        return False
     snapshots = store.snapshots(era)
-    start = snapshots[-1].step if snapshots else era.first
-    ask = next(store.asks(era, start), None)
-    return start < below and (ask is None or ask.step < below)
+    return (snapshots[-1].step if snapshots else era.first) < below

@@ -114,11 +114,12 @@ class Rounds:
                     why = str(error)
                 if why is not None:
                     self._studies.lost.append((era, why))
-        self._served = frozenset(collection.collection_id for collection in collections)
+        self._served = {collection.collection_id: collection for collection in collections}
         self._swept: float | None = None
-        # Asks of earlier versions and eras are over. Asks of collections that are not served may go on later.
-        for key, final in store.asks_with_ids():
-            if key.collection in outdated | self._served and key not in self.board.asks:
+        # Asks of earlier versions and eras are over. Asks of collections that are not served, and of questions that
+        # were set aside, may go on later.
+        for key, final in store.asks_with_ids(without=self.failed):
+            if (key.collection in outdated or key.collection in self._served) and key not in self.board.asks:
                 self._loaded.finals += [] if final else [key]
                 self._id_deletion.add(key, store.count_id_pages(key))
 
@@ -126,8 +127,13 @@ class Rounds:
         """If the clock went back: end the runs that are ahead of the present, and begin new eras in the present."""
         steps, changes = turn_back(self._runs, self.board, self._store, now)
         for index, step in steps.items():
-            run, why = self._runs[index], "time went back"
-            self._runs[index] = self._starter.begin_at(run.collection, run.era.question, step, changes, why=why)
+            run = self._runs[index]
+            place = run.collection, run.era.question
+            try:
+                self._runs[index] = self._starter.begin_at(*place, step, changes, why="time went back")
+            except PluginFailed as error:
+                self._set_aside(*place, error)
+        self._runs = [run for run in self._runs if run.era.key[:2] not in self.failed]
         self._remove_ended(changes)
         return changes
 
@@ -190,8 +196,9 @@ class Rounds:
         """Delete what the retention says, once an hour, when no ids wait to be deleted."""
         if not self._id_deletion and (self._swept is None or not 0 <= now - self._swept < SWEEP):
             self._swept = now
-            schedules = self._studies.schedules
-            changes.expired += expired(self._store, self.board, self._runs, schedules, served=self._served, now=now)
+            set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in self.failed}
+            options: dict[str, Any] = {"set_aside": set_aside, "served": self._served, "now": now}
+            changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 
     def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """Do everything that is due for a run. Returns the run, or that of a new era; None if it was set aside.
@@ -247,6 +254,9 @@ class Rounds:
         if not open_asks and run.is_unanswered and not run.is_study and self._was_asked(run, run.number):
             why = f"step {run.number} was asked while the clock was wrong"
             return self._starter.begin(run.collection, run.era.question, now, changes, why=why)
+        for ask in open_asks:
+            if ask.failure is not None:
+                raise ask.failure
         open_asks = open_asks or self._publisher.publish(run, message, now, changes)
         if any(now < ask.until for ask in open_asks):
             return None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hubbub.collection import Collection, formats
 from hubbub.core.errors import HubbubError
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import Json, integer
 from hubbub.protocols.count import Count
@@ -43,8 +44,9 @@ def take_over(
 ) -> TakenOver | str | None:
     """End the stream of a question in the latest earlier version that asked it, so that `collection` can continue it.
 
-    Returns why the stream cannot continue, if it cannot, or None if no earlier version asked the question. Nothing is
-    stored: the caller stores the rows, the era and the snapshot in one transaction.
+    Returns why the stream cannot continue, if it cannot, or None if no earlier version asked the question. Raises
+    `PluginFailed` if another package fails: once it is repaired, the stream can continue. Nothing is stored: the caller
+    stores the rows, the era and the snapshot in one transaction.
 
     Example:
         >>> from dataclasses import replace
@@ -67,6 +69,8 @@ def take_over(
             if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
                 return f"the era of version {row.version} cannot be continued"
             return _end(store, archive, earlier, era, collection, now)
+        except PluginFailed:
+            raise
         except HubbubError as error:  # this code cannot read or reproduce what is stored
             return f"the era of version {row.version} is not reproduced: {error}"
     return None

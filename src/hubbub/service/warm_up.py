@@ -30,7 +30,7 @@ def warm_up(collections: Iterable[Collection]) -> None:
     for collection in collections:
         for question in collection.questions:
             try:
-                for _release in converse(collection.protocol(question), _two_reports, count=_counted, steps=1):
+                for _release in converse(collection.protocol(question), count_two_reports, count=_counted, steps=1):
                     pass
             except Exception as error:
                 log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
@@ -41,7 +41,14 @@ def _counted(count: Count) -> CountResult:
     return CountResult(sketch.n, sketch.counts)
 
 
-def _two_reports(ask: Ask) -> Sketch:
+def count_two_reports(ask: Ask) -> Sketch:
+    """The sketch of two invented reports to an ask, or what the mechanism raises.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> count_two_reports(Ask(mechanism=GRR(epsilon=1.0, domain=2), step=1)).n
+        2
+    """
     mechanism, rng = ask.mechanism, Random(seed=0)
     values = mechanism.example_values(2)
     if isinstance(mechanism, Mechanism):

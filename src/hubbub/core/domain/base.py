@@ -140,7 +140,8 @@ class Domain:
             >>> Categorical(["yes", "no"]).symbol_labels(), Ordinal(2).symbol_labels()
             (('yes', 'no', '(none)'), ('0', '1', '(none)'))
         """
-        return self.labels
+        labels = self.labels
+        return labels if labels is None or self.size is None else (*labels, NONE)
 
     def examples(self, most: int) -> list[Any]:
         """At most `most` different values, the first and the last among them; all values if they are that few.

@@ -62,9 +62,6 @@ class Categorical(Domain):
             raise InvalidValue("names", NONE, f"names other than {NONE}, which is added")
         self.symbols()
 
-    def symbol_labels(self) -> tuple[str, ...]:
-        return (*self.names, NONE)
-
     def candidate(self, text: str) -> int:
         return self.size if text == NONE else int(self.encode([text])[0])
 

@@ -73,6 +73,9 @@ class Numeric(Domain):
     def labels(self) -> tuple[str, ...]:
         return tuple(f"{low:g} to {high:g}" for low, high in pairwise(self.edges))
 
+    def symbol_labels(self) -> tuple[str, ...]:
+        return self.labels  # a device that recorded no number reports the lower end
+
     def describe(self) -> str:
         return f"{self.low:g} to {self.high:g}, in {self.cells:,} cells"
 

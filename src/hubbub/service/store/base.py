@@ -57,13 +57,15 @@ class SnapshotRow(NamedTuple):
 class Expiry(NamedTuple):
     """What retention deletes of a question: asks, sketches and withheld releases of steps below `below`.
 
-    `ended` if a replay of the era would need what is deleted: the era is deleted too.
+    `ended` if a replay of the era would need what is deleted: the era is deleted too. The steps that were asked are
+    remembered: those with an ask that opened before its close plus `lateness`.
     """
 
     collection: str
     question: str
     below: int
     ended: bool = False
+    lateness: float = 0.0
 
 
 class PassedOver(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from hubbub.service.store.base import ArchiveRow, AskKey, AskRow, ShuffledRow
 from hubbub.service.store.sql_reader import ASK_COLUMNS, CHUNK, SqlReader, ask_row
@@ -17,10 +17,14 @@ class ReportReader(SqlReader):
 
     # -- ids --------------------------------------------------------------------------------------------------
 
-    def asks_with_ids(self) -> list[tuple[AskKey, bool]]:
-        """The asks whose ids are held, and whether each is final."""
-        rows = self._read("SELECT collection, ask, final FROM asks WHERE forgotten = 0")
-        return [(AskKey(collection, ask), bool(final)) for collection, ask, final in rows]
+    def asks_with_ids(self, *, without: Container[tuple[str, str]] = ()) -> list[tuple[AskKey, bool]]:
+        """The asks whose ids are held, and whether each is final; without those of some questions of collections."""
+        rows = self._read("SELECT collection, ask, final, question FROM asks WHERE forgotten = 0")
+        return [
+            (AskKey(collection, ask), bool(final))
+            for collection, ask, final, question in rows
+            if (collection, question) not in without
+        ]
 
     def id_pages(self, key: AskKey) -> Iterator[bytes]:
         """The ids held for an ask, in order: the full pages, then the parts of the last page."""

@@ -204,7 +204,7 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         }
         for table in ("id_pages", "segments", "reports", "archives", "shuffled_batches", "spot_checks"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
-        self._write(_EXPIRED_STEPS, collection, *place)
+        self._write(_EXPIRED_STEPS, collection, *place, expiry.lateness)
         for table in ("asks", "candidate_counts", "snapshots"):
             self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ? AND step < ?", collection, *place)  # noqa: S608
         if expiry.ended:
@@ -237,7 +237,7 @@ _PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step 
 _WITHOUT_ASK = """DELETE FROM sketches WHERE collection = ? AND NOT EXISTS
     (SELECT 1 FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask)"""
 _EXPIRED_STEPS = """INSERT INTO expired_asks SELECT collection, question, first, MAX(step) FROM asks
-    WHERE collection = ? AND question = ? AND step < ? AND opens < closes GROUP BY collection, question, first
+    WHERE collection = ? AND question = ? AND step < ? AND opens < closes + ? GROUP BY collection, question, first
     ON CONFLICT (collection, question, first) DO UPDATE SET last = excluded.last"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN

@@ -1,0 +1,85 @@
+"""A kind of field of another package: the built-in questions ask about it, devices answer, and pages show its names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from tests.shared.whole_way import answered
+
+from hubbub.authoring import load_collection
+from hubbub.core.domain import DOMAINS, Domain
+
+NAMES = ("monday", "tuesday", "wednesday")
+TEXT = """
+name = "week"
+version = 1
+title = "Days"
+
+[schedule]
+step = "1h"
+lateness = "10m"
+
+[privacy]
+event = 4.0
+minimum_batch = 20
+
+[fields.day]
+kind = "weekday"
+days = 3
+
+[fields.crashed]
+kind = "categorical"
+names = ["yes", "no"]
+
+[questions.which]
+kind = "histogram"
+epsilon = 4.0
+"""
+
+
+@dataclass(frozen=True)
+class Weekday(Domain):
+    """The first days of a week: a kind of field with the least that a domain must have."""
+
+    kind: ClassVar[str] = "weekday"
+    days: int
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.days
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return NAMES[: self.days]
+
+    def describe(self) -> str:
+        return f"one of {self.days} days"
+
+    def encode(self, values: Any) -> Any:
+        return np.array([NAMES.index(value) for value in values], dtype=np.int64)
+
+
+@pytest.fixture(autouse=True)
+def _weekday() -> Iterator[None]:
+    DOMAINS["weekday"] = Weekday
+    yield
+    del DOMAINS["weekday"]
+
+
+def test_a_field_of_another_package_is_asked_answered_and_shown() -> None:
+    collection = load_collection(TEXT + 'field = "day"')
+    assert collection.labels("which") == (*NAMES, "(none)")
+    with answered(collection, "which", "day", lambda device: NAMES[device % 3], range(8, 10)) as (releases, get):
+        assert [release["published"] for release in releases] == [True, True]
+        assert "wednesday" in get("/results/week/which").text
+
+
+def test_a_field_of_another_package_makes_groups() -> None:
+    collection, fields = load_collection(TEXT + 'field = "crashed"\nby = "day"'), ("day", "crashed")
+    with answered(collection, "which", fields, lambda _: ("tuesday", "no"), range(8, 9)) as (releases, get):
+        assert [release["published"] for release in releases] == [True]
+        assert "tuesday" in get("/results/week/which").text
