@@ -86,6 +86,18 @@ def test_an_ask_that_cannot_be_read_is_refused_alone(
     assert client.status().spent == 10**12
 
 
+def test_a_standing_ask_that_was_refused_for_its_other_part_stays_refused_out_of_reach(
+    world: tuple[LocalServer, ManualClock, Client],
+) -> None:
+    server, clock, client = world
+    asked(server, clock, lambda ask: ask.update(view={"kind": "nope"}), copies=1)
+    assert client.tick() == 1
+    server.faults = ["unreachable"] * 9
+    clock.set(server.collection.opens(9) + 1.0)
+    assert client.tick() == 1, "the other question alone"
+    assert client.status().counts == {"refused: view": 2}
+
+
 class Theirs(GRR):
     """A mechanism of another package that works."""
 

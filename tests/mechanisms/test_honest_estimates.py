@@ -205,6 +205,21 @@ def test_flh_covers_however_many_report(n: int) -> None:
     assert np.mean(covers[1::2]) >= 0.90  # of 192 sums
 
 
+def test_flh_states_the_error_of_a_count_as_well_as_that_of_shares() -> None:
+    """A weight of 1 for some reports and 0 for the others counts holders; the zeros widen no interval."""
+    d, n, off = 64, 100_000, []
+    oracle, values = hb.FLH(epsilon=3.0, domain=d, functions=64), np.arange(d)
+    shares = 1 / (1.0 + values)
+    for seed in range(6):
+        people = np.random.default_rng(seed).choice(d, n, p=shares / shares.sum())
+        counted = (np.arange(n) % 50 == 0).astype(np.int64)
+        reports = oracle.randomize(people, hb.Random(seed=seed))
+        estimate = oracle.estimate(oracle.support(reports, values, counted), values)
+        truth = np.bincount(people, counted, minlength=d)
+        off.append(float(np.mean((estimate.value - truth) ** 2 / estimate.variance)))
+    assert 0.7 < np.mean(off) < 1.3
+
+
 # -- candidates, selected or not ----------------------------------------------------------------------------------
 
 

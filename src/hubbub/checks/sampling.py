@@ -12,10 +12,12 @@ from hubbub.checks.failure import require, require_refusal
 from hubbub.checks.heuristic import LEAST_COVERED
 from hubbub.checks.statistics import FALSE_ALARM, mean_is
 from hubbub.checks.values import estimated, population, rows_of, some_values, truth_of
+from hubbub.core.domain import Sets
 from hubbub.core.errors import HubbubError
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.privacy.probes import domain_of
 
 _REPORTS = 60
 _PEOPLE = 400  # noise and sampling have the same part in an error, however many there are
@@ -34,11 +36,10 @@ def check_support(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_support(GRR(epsilon=1.0, domain=3))
     """
-    oracle, candidates, rng = *_candidates(mechanism), Random(seed=rng_seed)
+    (oracle, candidates, places), rng = _candidates(mechanism), Random(seed=rng_seed)
     reports = oracle.randomize(some_values(oracle, _REPORTS, rng), rng)
     supports = oracle.support(reports, candidates)
     estimate, whole = oracle.estimate(supports, candidates), oracle.estimate(oracle.accumulate(reports))
-    places = oracle.places(candidates)
     require(np.allclose(estimate.value, whole.value[places]), "candidates have other shares of their own")
     if oracle.bias == "none":
         require(np.allclose(estimate.variance, whole.variance[places]), "candidates have other variances of their own")
@@ -64,14 +65,14 @@ def check_weights(mechanism: Mechanism, rng_seed: int = 1) -> None:
         >>> from hubbub import GRR
         >>> check_weights(GRR(epsilon=1.0, domain=3))
     """
-    oracle, candidates, rng = *_candidates(mechanism), Random(seed=rng_seed)
+    (oracle, candidates, places), rng = _candidates(mechanism), Random(seed=rng_seed)
     heuristic = oracle.bias != "none"
     people, times = (_PEOPLE_OF_A_HEURISTIC, _TIMES_OF_A_HEURISTIC) if heuristic else (_PEOPLE, _TIMES)
     values = population(oracle, people, rng)
     weights = 1 + rng.below(9, people).astype(np.int64)
     shares = truth_of(oracle, rows_of(values, np.repeat(np.arange(people), weights)))
     assert shares is not None
-    truth = shares[oracle.places(candidates)] * int(weights.sum())
+    truth = shares[places] * int(weights.sum())
     error, variance = np.empty((times, len(truth))), np.empty((times, len(truth)))
     for time in range(times):
         sketch = oracle.support(oracle.randomize(values, rng), candidates, weights)
@@ -125,9 +126,15 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
     )
 
 
-def _candidates(mechanism: Mechanism) -> tuple[SupportMechanism, list[Any]]:
+def _candidates(mechanism: Mechanism) -> tuple[SupportMechanism, list[Any], NDArray[Any]]:
+    """The mechanism, some of the values (or items of sets) that it counts, and their places among all of them."""
+    domain = domain_of(mechanism)
+    if isinstance(domain, Sets):
+        domain = domain.items
     assert isinstance(mechanism, SupportMechanism)
-    return mechanism, mechanism.example_candidates(_MOST_CANDIDATES)
+    assert domain is not None
+    candidates = domain.examples(_MOST_CANDIDATES)
+    return mechanism, candidates, domain.encode(candidates)
 
 
 def _errs_as_stated(error: NDArray[np.float64], variance: NDArray[np.float64], subject: str) -> None:

@@ -42,9 +42,7 @@ def check_state_price(mechanism: Stateful, rng_seed: int = 1) -> None:
                 require((speaks == would).all(), f"a device that did not pay for {value!r} falls silent")
             again = mechanism.price(after, 1, [value] * n) > 0
             require((again == dear)[dear].all(), f"a device that did not pay for {value!r} need not pay the next time")
-            outcomes.append(
-                (dear, [after.to_bytes(row) for row in range(n)], single_reports(mechanism, reports), speaks)
-            )
+            outcomes.append((dear, [after.to_bytes(row) for row in range(n)], single_reports(reports), speaks))
         first_dear, first_bytes, first_rows, first_speaks = outcomes[0]
         for dear, bytes_after, rows, speaks in outcomes[1:]:
             both = dear & first_dear

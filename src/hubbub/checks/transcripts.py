@@ -92,7 +92,7 @@ def check_transcripts(mechanism: Stateful, rng_seed: int = 1) -> None:
         rng = Random(seed=rng_seed).child("transcripts", number)
         states = mechanism.enroll(_DEVICES, rng)
         drawn = mechanism.public_of(states)
-        transcripts = _transcripts_of_history(mechanism, states, history, rng)
+        transcripts = _transcripts_of(mechanism, states, [[value] * len(states) for value in history], rng)
         for public, chance in publics.items():
             rows = np.flatnonzero(drawn == public)
             chances = _listed_transcripts(mechanism, public, history)
@@ -169,31 +169,24 @@ def _total_price(mechanism: Stateful, states: States, history: Sequence[Any], rn
     return total
 
 
-def _transcripts_of_history(
-    mechanism: Stateful, states: States, history: Sequence[Any], rng: Random
-) -> list[Transcript]:
-    return _transcripts_of(mechanism, states, [[value] * len(states) for value in history], rng)
-
-
 def _transcripts_of(mechanism: Stateful, states: States, history: Sequence[Any], rng: Random) -> list[Transcript]:
     """The transcript of each device, whose values come step by step."""
     n = len(states)
     transcripts: list[list[bytes]] = [[] for _ in range(n)]
     for step, values in enumerate(history):
         states, reports, speaks = mechanism.step(states, step, values, rng, np.ones(n, dtype=bool))
-        rows = iter(single_reports(mechanism, reports))
+        rows = iter(single_reports(reports))
         for device, speaking in enumerate(speaks.tolist()):
             transcripts[device].append(next(rows) if speaking else b"")
     return [tuple(transcript) for transcript in transcripts]
 
 
-def single_reports(mechanism: Stateful, reports: Reports) -> list[bytes]:
+def single_reports(reports: Reports) -> list[bytes]:
     """The bare bytes of each report.
 
     Example:
         >>> from hubbub import BasicRappor
-        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
-        >>> len(single_reports(rappor, rappor.randomize([0, 3], Random(seed=1))))
+        >>> len(single_reports(BasicRappor(epsilon=2.0, domain=4).randomize([0, 3], Random(seed=1))))
         2
     """
     return [reports[row : row + 1].to_bare() for row in range(len(reports))]

@@ -87,15 +87,18 @@ class CurrentDocuments:
         age = (step - asks.step) * collection.step_seconds
         if not self._out_of_reach or age > collection.retention_days * 86400:
             return None
+        studies = {name for name, terms in collection.terms.items() if terms.study is not None}
         standing = [
             published._replace(ask=replace(published.ask, step=step))
             for published in asks.asks
             if published.ask.standing
         ]
-        studies = [
-            published for published in asks.asks if getattr(collection.terms.get(published.question), "study", None)
+        of_studies = [published for published in asks.asks if published.question in studies]
+        unreadable = [  # what is refused for an unreadable part is refused in every step
+            ask if ask.name.question in studies else ask._replace(name=ask.name._replace(step=step))
+            for ask in asks.unreadable
         ]
-        return asks._replace(step=step, asks=(*standing, *studies))
+        return asks._replace(step=step, asks=(*standing, *of_studies), unreadable=tuple(unreadable))
 
     def refresh(self, now: float) -> None:
         """Fetch the documents that are due. After an error, remember it as `trouble`, and wait before the next try."""

@@ -115,26 +115,6 @@ class CandidateCounts(Mechanism):
             raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
         return Sketch(self._support_id(codes, array.ndim == 2), n, array)
 
-    def example_candidates(self, most: int) -> list[Any]:
-        """At most so many values of the domain, for checks.
-
-        Example:
-            >>> from hubbub import PSFO
-            >>> PSFO(epsilon=1.0, domain=["a", "b", "c"]).example_candidates(3)
-            ['a', 'b', 'c']
-        """
-        return self._domain.examples(most)
-
-    def places(self, candidates: Any) -> NDArray[np.int64]:
-        """Where candidates stand among the values of a domain that has a size.
-
-        Example:
-            >>> from hubbub import GRR
-            >>> GRR(epsilon=1.0, domain=["a", "b", "c"]).places(["c", "a"]).tolist()
-            [2, 0]
-        """
-        return self._codes(candidates).astype(np.int64)
-
     def _codes(self, candidates: Any) -> NDArray[np.uint64]:
         codes = self._domain.encode(candidates).astype(np.uint64)
         if np.unique(codes).size < codes.size:

@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core.estimate import Estimate
 
 
-def add_confusion(estimate: Estimate, *, confusion: float, total: float, listed: bool, size: int) -> Estimate:
+def add_confusion(estimate: Estimate, *, confusion: float, total: float, size: int) -> Estimate:
     """The estimate with the mean square of that error added to its variances.
 
     For a value i it is `confusion` times the sum of the squares of all other values. The squares of the estimated
@@ -21,21 +21,17 @@ def add_confusion(estimate: Estimate, *, confusion: float, total: float, listed:
     estimate
         Shares with their `noise`, or totals of weights without one.
     confusion
-        That of the oracle: `SupportMechanism.confusion`.
-    total
-        What all values together come to, those included that are not listed.
-    listed
-        Whether the estimate is of all values that there are.
-    size
-        How many values there are.
+        `SupportMechanism.confusion` of the oracle.
+    total, size
+        The sum over all values and their number, those included that are not listed.
 
     Example:
         >>> estimate = Estimate([3.0, 1.0], [0.5, 0.5], n=4, kind="quantity")
-        >>> add_confusion(estimate, confusion=0.1, total=4.0, listed=True, size=2).variance.round(2).tolist()
+        >>> add_confusion(estimate, confusion=0.1, total=4.0, size=2).variance.round(2).tolist()
         [0.5, 1.3]
     """
     known = float((estimate.value if estimate.noise is not None else np.abs(estimate.value)).sum())
-    rest = 0.0 if listed else max(0.0, total - known)
+    rest = 0.0 if len(estimate) == size else max(0.0, total - known)
     squares = float((estimate.value**2 - estimate.variance).sum()) + rest**2
     squares = min(max(squares, total**2 / size), total**2)
     if estimate.noise is None:

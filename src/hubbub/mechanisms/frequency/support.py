@@ -203,7 +203,8 @@ class SupportMechanism(CandidateCounts):
         variance = variance / gap**2
         variance = np.maximum(variance, 0.0)
         estimate = Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", labels=labels)
-        most = math.sqrt(sketch.n * int(total_squares))  # the sum of the weights' sizes is no larger
+        # The sum of the weights' sizes is no larger: they are integers, and there are n of them.
+        most = min(int(total_squares), math.sqrt(sketch.n * int(total_squares)))
         return self._confused(estimate, self.values_held * most)
 
     def _confused(self, estimate: Estimate, total: float) -> Estimate:
@@ -212,8 +213,7 @@ class SupportMechanism(CandidateCounts):
             return estimate
         from hubbub.mechanisms.frequency.confusion import add_confusion
 
-        listed = len(estimate) == self.values_counted
-        return add_confusion(estimate, confusion=self.confusion, total=total, listed=listed, size=self.values_counted)
+        return add_confusion(estimate, confusion=self.confusion, total=total, size=self.values_counted)
 
 
 def unsigned(below: int) -> str:

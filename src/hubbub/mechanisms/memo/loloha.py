@@ -36,9 +36,9 @@ class Loloha(FrequencyOracle, Memoised):
     """Shares of a large domain, for values that are reported again and again.
 
     A device draws one hash function for life. The bucket of its value is randomised once (the truth with probability P,
-    each other with Q), and once more for each report (kept with K, each other with S). A report is the
-    value's own bucket with p = P K + (g-1) Q S, any given other one with (1-p)/(g-1), and supports every value in its
-    bucket, so q = 1/g. `epsilon` bounds what all reports of one bucket tell together, `effective_epsilon` is what one
+    each other with Q), and once more for each report (kept with K, each other with S). A report is the value's own
+    bucket with p = P K + (g-1) Q S, any given other one with (1-p)/(g-1), and supports every value in its bucket, so
+    q = 1/g. `epsilon` bounds what all reports of one bucket tell together, `effective_epsilon` is what one
     tells. A device meets at most g buckets: whatever its values do, its permanent answers never spend more than g
     epsilon. (*When* its bucket changed is not hidden, beyond what the second layer hides of it.) Variance of a share:
     that of local hashing at `report_epsilon`, Eq 3.11, whatever epsilon is.

@@ -192,9 +192,8 @@ class PrivSet(SetMechanism):
             counters = np.zeros((len(people), 5), dtype=np.int32)
             counters[:, 0], counters[:, 2], counters[:, 3], counters[:, 4] = met, self.m - met, self.held, self.size
             per_element = np.ascontiguousarray(draws[:, 1:]).view("<u4")[:, : self.elements]
-            parts.append(
-                self._pack(select(self._filled(people), per_element, counters, rng) != 0)
-            )  # signs are left out
+            signs = select(self._filled(people), per_element, counters, rng)
+            parts.append(self._pack(signs != 0))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     # -- probabilities and counts -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,8 @@ from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.ternary.bucket_reports import MOST_BUCKETS, BucketReports
 from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.weights import (
-    BucketWeights,
-    among_the_rest,
-    chance,
-    low_and_high,
-    skipping,
-)
+from hubbub.mechanisms.ternary.weights import BucketWeights, among_the_rest, chance, low_and_high, skipping
 from hubbub.mechanisms.two_weights import search_power
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True)

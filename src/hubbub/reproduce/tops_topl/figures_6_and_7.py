@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,9 +31,6 @@ from hubbub.reproduce.tops_topl.setting import (
     sweep,
 )
 from hubbub.reproduce.tops_topl.streams import HOW, ValueStream, made
-
-if TYPE_CHECKING:
-    pass
 
 PERCENTILES = (85.0, 90.0, 95.0, 99.5, 99.9)
 SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
