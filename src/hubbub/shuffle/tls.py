@@ -15,6 +15,7 @@ from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.mailbox import Mailbox
 from hubbub.shuffle.party import Party, certificate_bytes, tls_context
+from hubbub.shuffle.tls_connection import TlsConnection
 
 ABORT = "abort"
 _HEADER = struct.Struct(">HQ")
@@ -45,8 +46,7 @@ class TlsChannel:
         self.mailbox = Mailbox(seconds)
         self.sent_bytes = self.received_bytes = 0
         self._admitting = threading.Semaphore(_MOST_STRANGERS)
-        self._sockets: dict[int, ssl.SSLSocket] = {}
-        self._writing = [threading.Lock() for _ in parties]
+        self._connections: dict[int, TlsConnection] = {}
         self._known = {certificate_bytes(party.certificate): number for number, party in enumerate(parties)}
         if len(self._known) != len(parties):
             raise InvalidValue("parties", "a certificate twice", "a certificate of its own for every party")
@@ -65,7 +65,7 @@ class TlsChannel:
             failure = self.mailbox.any_failure()
             if failure is not None:
                 raise failure
-            missing = [k for k in range(len(self._parties)) if k != self._me and k not in self._sockets]
+            missing = [k for k in range(len(self._parties)) if k != self._me and k not in self._connections]
             if missing:
                 raise _loss("parties", missing, f"all of them within {self._seconds:g} s")
         except BaseException:
@@ -80,19 +80,16 @@ class TlsChannel:
 
     def __exit__(self, *error: object) -> None:
         self.mailbox.close()
-        for connection in self._sockets.values():
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        for connection in self._connections.values():
             connection.close()
 
     def send(self, to: int, topic: str, body: bytes) -> None:
         """Send a message, or fail with the reason."""
         name = topic.encode()
+        message = b"".join((_HEADER.pack(len(name), len(body)), name, body))
         try:
-            with self._writing[to]:
-                self._sockets[to].sendall(_HEADER.pack(len(name), len(body)) + name)
-                self._sockets[to].sendall(body)
-            self.sent_bytes += _HEADER.size + len(name) + len(body)
+            self._connections[to].write(message)
+            self.sent_bytes += len(message)
         except OSError:
             raise self.mailbox.failure(to) or _loss("party", to, "a connection that takes messages") from None
 
@@ -107,7 +104,7 @@ class TlsChannel:
     def abort(self, error: HubbubError) -> None:
         """Tell all parties that the run is aborted, why, and whether another attempt may succeed."""
         again = _AGAIN if isinstance(error, ShuffleAborted) and error.lost else b""
-        for number in list(self._sockets):
+        for number in list(self._connections):
             with contextlib.suppress(ShuffleAborted):
                 self.send(number, ABORT, again + str(error).encode()[:_MOST_REASON])
 
@@ -141,7 +138,7 @@ class TlsChannel:
             plain.settimeout(max(0.05, min(_HANDSHAKE_SECONDS, deadline - time.monotonic())))
             connection = self._contexts[0].wrap_socket(plain, server_side=True)
             number = self._known.get(connection.getpeercert(binary_form=True) or b"")
-            if number is None or number <= self._me or number in self._sockets:
+            if number is None or number <= self._me or number in self._connections:
                 connection.close()
                 return
             connection.sendall(_WELCOME)
@@ -176,26 +173,25 @@ class TlsChannel:
             raise ShuffleAborted("party", number, "the certificate of that party")
         self._begin(number, connection)
 
-    def _begin(self, number: int, connection: ssl.SSLSocket) -> None:
-        connection.settimeout(self._seconds)  # a party that takes nothing keeps nobody waiting for ever
-        self._sockets[number] = connection
+    def _begin(self, number: int, tls_socket: ssl.SSLSocket) -> None:
+        connection = self._connections[number] = TlsConnection(tls_socket, self._seconds)
         self.mailbox.stir()
         threading.Thread(target=self._read, args=(number, connection), daemon=True).start()
 
     def _everyone_or_failed(self) -> bool:
-        return self.mailbox.any_failure() is not None or len(self._sockets) == len(self._parties) - 1
+        return self.mailbox.any_failure() is not None or len(self._connections) == len(self._parties) - 1
 
-    def _read(self, number: int, connection: ssl.SSLSocket) -> None:
+    def _read(self, number: int, connection: TlsConnection) -> None:
         try:
             while True:
-                length, size = _HEADER.unpack(_exactly(connection, _HEADER.size))
+                length, size = _HEADER.unpack(connection.read(_HEADER.size))
                 if length > _MOST_TOPIC:
                     raise ShuffleAborted("party", number, f"topics of at most {_MOST_TOPIC} bytes")
-                topic = _exactly(connection, length).decode("ascii", "replace")
+                topic = connection.read(length).decode("ascii", "replace")
                 most = _MOST_REASON + len(_AGAIN) if topic == ABORT else self.mailbox.allowed(number, topic)
                 if size > most:
                     raise ShuffleAborted("party", number, f"at most {most:,} bytes about {topic}; it sends {size:,}")
-                body = _exactly(connection, size)
+                body = connection.read(size)
                 if topic == ABORT:
                     raise _called_off(number, body)
                 self.received_bytes += _HEADER.size + length + size
@@ -218,16 +214,3 @@ def _called_off(number: int, body: bytes) -> ShuffleAborted:
     error = ShuffleAborted("party", number, f"to go on; it stopped: {reason}")
     error.lost = body.startswith(_AGAIN)
     return error
-
-
-def _exactly(connection: ssl.SSLSocket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        try:
-            part = connection.recv(min(size - len(parts), 1 << 20))
-        except TimeoutError:
-            continue  # it may be at work: who waits for a message knows for how long
-        if not part:
-            raise ConnectionResetError
-        parts += part
-    return bytes(parts)

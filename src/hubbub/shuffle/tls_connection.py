@@ -1,0 +1,76 @@
+"""A TLS connection that one thread reads while others write."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import ssl
+import threading
+
+_MOST_BYTES = 1 << 20
+
+
+class TlsConnection:
+    """Sends and receives whole messages over a TLS socket, from several threads.
+
+    OpenSSL allows one thread at a time inside a connection, and Python does not always see to it: a read and a write at
+    the same moment break the connection now and then. Here every call is made under a lock, and none waits there.
+
+    Parameters
+    ----------
+    connection
+        A socket after its handshake.
+    seconds
+        How long a write waits for a party that takes nothing.
+    """
+
+    def __init__(self, connection: ssl.SSLSocket, seconds: float) -> None:
+        connection.setblocking(False)
+        self._socket, self._seconds = connection, seconds
+        self._inside, self._writing = threading.Lock(), threading.Lock()
+
+    def write(self, message: bytes) -> None:
+        """Send all bytes of a message, before those of any other; raises an `OSError` where that is not possible."""
+        left = memoryview(message)
+        with self._writing:
+            while left:
+                try:
+                    with self._inside:
+                        left = left[self._socket.send(left[:_MOST_BYTES]) :]
+                except ssl.SSLWantWriteError:
+                    self._wait(selectors.EVENT_WRITE, self._seconds)
+                except ssl.SSLWantReadError:
+                    self._wait(selectors.EVENT_READ, self._seconds)
+
+    def read(self, size: int) -> bytes:
+        """Wait for so many bytes; raises an `OSError` if the connection ends before."""
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                with self._inside:
+                    part = self._socket.recv(min(size - len(parts), _MOST_BYTES))
+            except ssl.SSLWantReadError:
+                self._wait(selectors.EVENT_READ, None)  # the party may be at work: its messages have time limits
+            except ssl.SSLWantWriteError:
+                self._wait(selectors.EVENT_WRITE, None)
+            else:
+                if not part:
+                    raise ConnectionResetError
+                parts += part
+        return bytes(parts)
+
+    def close(self) -> None:
+        """End the connection; threads that read or write it fail."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _wait(self, event: int, seconds: float | None) -> None:
+        with selectors.DefaultSelector() as selector:
+            try:
+                selector.register(self._socket, event)
+            except ValueError:  # closed meanwhile
+                raise ConnectionResetError from None
+            if not selector.select(seconds):
+                raise TimeoutError
