@@ -26,6 +26,7 @@ _AGAIN = b"again: "
 _MOST_REASON = 1000
 _MOST_STRANGERS = 16
 _HANDSHAKE_SECONDS = 10.0
+_ACCEPT_SECONDS = 0.05
 
 
 class TlsChannel:
@@ -56,7 +57,8 @@ class TlsChannel:
         """Listen, call, and wait until everyone is there."""
         deadline = time.monotonic() + self._seconds
         listener = self._listen(deadline)
-        accepting = threading.Thread(target=self._accept, args=(listener, deadline), daemon=True)
+        complete = threading.Event()
+        accepting = threading.Thread(target=self._accept, args=(listener, deadline, complete), daemon=True)
         accepting.start()
         try:
             for number in range(self._me):
@@ -72,10 +74,9 @@ class TlsChannel:
             self.__exit__()
             raise
         finally:
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)  # wakes the accepting thread, which would keep the port
+            complete.set()
+            accepting.join()  # before closing: a thread inside a call goes on with whatever has the closed one's number
             listener.close()
-            accepting.join()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -120,13 +121,13 @@ class TlsChannel:
                     raise ShuffleAborted("port", mine.port, f"one to listen at: {error.strerror}") from None
                 time.sleep(_RETRY_SECONDS)
 
-    def _accept(self, listener: socket.socket, deadline: float) -> None:
-        while time.monotonic() < deadline:
-            listener.settimeout(max(0.05, deadline - time.monotonic()))
+    def _accept(self, listener: socket.socket, deadline: float, complete: threading.Event) -> None:
+        listener.settimeout(_ACCEPT_SECONDS)
+        while time.monotonic() < deadline and not complete.is_set():
             try:
                 plain, _ = listener.accept()
-            except OSError:
-                return  # all are there, or the time is up
+            except OSError:  # nobody called, or whoever did is gone
+                continue
             # Each by itself: a stranger who connects and says nothing keeps nobody else waiting, and few can at once.
             if not self._admitting.acquire(blocking=False):
                 plain.close()

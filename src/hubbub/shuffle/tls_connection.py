@@ -9,6 +9,7 @@ import ssl
 import threading
 
 _MOST_BYTES = 1 << 20
+_WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class TlsConnection:
@@ -38,10 +39,8 @@ class TlsConnection:
                 try:
                     with self._inside:
                         left = left[self._socket.send(left[:_MOST_BYTES]) :]
-                except ssl.SSLWantWriteError:
-                    self._wait(selectors.EVENT_WRITE, self._seconds)
-                except ssl.SSLWantReadError:
-                    self._wait(selectors.EVENT_READ, self._seconds)
+                except _WANTS as want:
+                    self._wait(want)
 
     def read(self, size: int) -> bytes:
         """Wait for so many bytes; raises an `OSError` if the connection ends before."""
@@ -50,10 +49,9 @@ class TlsConnection:
             try:
                 with self._inside:
                     part = self._socket.recv(min(size - len(parts), _MOST_BYTES))
-            except ssl.SSLWantReadError:
-                self._wait(selectors.EVENT_READ, None)  # the party may be at work: its messages have time limits
-            except ssl.SSLWantWriteError:
-                self._wait(selectors.EVENT_WRITE, None)
+            except _WANTS as want:
+                with contextlib.suppress(TimeoutError):  # the party may be at work: its messages have time limits
+                    self._wait(want)
             else:
                 if not part:
                     raise ConnectionResetError
@@ -66,11 +64,12 @@ class TlsConnection:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _wait(self, event: int, seconds: float | None) -> None:
+    def _wait(self, want: ssl.SSLError) -> None:
+        event = selectors.EVENT_WRITE if isinstance(want, ssl.SSLWantWriteError) else selectors.EVENT_READ
         with selectors.DefaultSelector() as selector:
             try:
                 selector.register(self._socket, event)
             except ValueError:  # closed meanwhile
                 raise ConnectionResetError from None
-            if not selector.select(seconds):
+            if not selector.select(self._seconds):
                 raise TimeoutError
