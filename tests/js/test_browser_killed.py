@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
 _studies = run_path(str(Path(__file__).with_name("test_browser_studies.py")))
-Study, PLAIN, ROUND, UNITS = (_studies[name] for name in ("Study", "PLAIN", "ROUND", "UNITS"))
+Study, PLAIN, HOUR, ROUND, UNITS = (_studies[name] for name in ("Study", "PLAIN", "HOUR", "ROUND", "UNITS"))
 visit, record, tick, status = (_studies[name] for name in ("visit", "record", "tick", "status"))
 
 
@@ -50,7 +50,10 @@ def test_killed_in_the_middle_of_a_study_it_goes_on(site: Callable[..., Any], tm
     # The browser is killed at some moment of every round, and goes on in the same one.
     collector = site(PLAIN)
     begins = int(collector.clock.now())
-    study = Study(collector, study={"start": begins, "round_seconds": ROUND, "every": 3 * ROUND})
+    # The trusted time of a browser that is killed again and again stands still: no run leaves the hour of its promise.
+    hourly = {"limit": (turns + 2) // 3 * 3 * UNITS, "steps": 1, "interval": HOUR, "origin": 0}
+    schedule = {"start": begins, "round_seconds": ROUND, "every": 3 * ROUND}
+    study = Study(collector, study=schedule, promises=[hourly])
     for turn in range(turns + 1):
         with chromium(tmp_path / "profile") as (context, process):
             page = visit(context, collector)
