@@ -46,7 +46,7 @@ def run(shares, key, *, fakes=0, seed=1, sources=None):
 def test_the_reports_come_out_with_the_fakes(key, parties):
     reports = Random(seed=1).uint64(40)
     results = run(divide(reports, parties, key.public, Random(seed=2)), key, fakes=7)
-    came = combine(results, key)
+    came = combine(results, key).reports
     assert len(came) == 47
     assert set(reports.tolist()) <= set(came.tolist())
     assert came[:40].tolist() != reports.tolist()
@@ -54,7 +54,7 @@ def test_the_reports_come_out_with_the_fakes(key, parties):
 
 def test_the_sum_is_that_of_reports_and_fakes(key):
     reports = Random(seed=3).uint64(30)
-    came = combine(run(divide(reports, 3, key.public, Random(seed=4)), key, fakes=5, seed=9), key)
+    came = combine(run(divide(reports, 3, key.public, Random(seed=4)), key, fakes=5, seed=9), key).reports
     fakes = sum(Random(seed=f"9.{me}").uint64(5) for me in range(3))
     assert sorted(came.tolist()) == sorted([*reports.tolist(), *fakes.tolist()])
 
@@ -78,7 +78,9 @@ def _chi2_of_fakes(key, dishonest):
     """How unevenly 320 fakes fall into 16 equal parts: chi2 of 15 degrees of freedom if they are uniform."""
     sources = [_NoFakes(f"fakes.{me}") if me in dishonest else Random(seed=f"fakes.{me}") for me in range(3)]
     report = np.uint64([7])
-    came = combine(run(divide(report, 3, key.public, Random(seed=5)), key, fakes=320, sources=sources), key).tolist()
+    came = combine(
+        run(divide(report, 3, key.public, Random(seed=5)), key, fakes=320, sources=sources), key
+    ).reports.tolist()
     came.remove(7)
     counts = np.bincount(np.array(came, dtype=np.uint64) >> np.uint64(60), minlength=16)
     return float(((counts - 20) ** 2 / 20).sum())
@@ -95,7 +97,7 @@ def test_without_an_honest_shuffler_fakes_are_what_they_choose(key):
 
 def test_seven_shufflers(key):
     reports = np.arange(4, dtype=np.uint64)
-    came = combine(run(divide(reports, 7, key.public, Random(seed=6)), key), key)
+    came = combine(run(divide(reports, 7, key.public, Random(seed=6)), key), key).reports
     assert sorted(came.tolist()) == [0, 1, 2, 3]
     assert len(hider_sets(7)) == 35
 

@@ -62,6 +62,24 @@ def test_reports_come_out_of_real_processes(start, tmp_path: Path, shufflers: in
     assert (tmp_path / "reports.bin").stat().st_mode & 0o77 == 0
 
 
+def test_a_dishonest_device_is_dropped_and_counted(start, tmp_path: Path) -> None:
+    """Of 20 devices one sends zeros for its ciphertext, and one a number without a message."""
+    sent = Random(seed=3).uint64(20)
+    configs = prepare(tmp_path, sent, fakes=5, seconds=90)
+    content = bytearray((tmp_path / "2.shares").read_bytes())
+    for row, bad in ((4, 0), (9, 2)):
+        content[1 + 256 * row : 1 + 256 * (row + 1)] = bad.to_bytes(256, "big")
+    (tmp_path / "2.shares").write_bytes(content)
+    ended = finish(start(configs))
+    assert {code for _, code in ended.values()} == {0}, ended
+    came = np.fromfile(tmp_path / "reports.bin", dtype="<u8").tolist()
+    assert len(came) == 18 + 5
+    assert set(np.delete(sent, [4, 9]).tolist()) <= set(came)
+    (printed, _), _ = ended[3]
+    assert "23 reports in" in printed
+    assert "2 more were dropped" in printed
+
+
 def killed_in_the_middle(start, configs, party):
     """All parties of a run, of which one is killed as soon as everyone is there."""
     processes = start(configs)

@@ -160,6 +160,44 @@ def test_shares_of_other_lengths_and_other_kinds_stop_before_anything_is_mixed(k
         assert not any(topic == "result" for _, _, topic, _ in run.network.transcript)
 
 
+@pytest.mark.parametrize("bad", ["0", "n", "above n", "p", "2", "two of 2", "n - 1", "1", "a copy"])
+def test_a_dishonest_device_costs_its_own_row_alone(key, bad):
+    """One device of 12 sends a share that is no ciphertext, or has no message, or is another device's."""
+    reports, n = Random(seed=1).uint64(12), key.public.modulus
+    shares = divide(reports, 3, key.public, Random(seed=2))
+    encrypted = list(shares[-1].encrypted)
+    sent = {"0": 0, "n": n, "above n": 2**2048 - 1, "p": key.p, "n - 1": n - 1, "1": 1, "a copy": encrypted[5]}
+    encrypted[7] = sent.get(bad, 2)
+    lost = {7}
+    if bad == "two of 2":
+        encrypted[9] = 4
+        lost = {7, 9}
+    # As a shuffler reads the file of what devices sent.
+    content = b"e" + key.public.to_bytes(encrypted)
+    shares[-1] = SecretShares.from_bytes(content, key.public, devices=True)
+    run = whole_run(None, key, shares=shares, fakes=3)
+    assert not run.reasons
+    others = {int(report) for place, report in enumerate(reports) if place not in lost}
+    (released,) = run.released
+    assert others <= set(released.tolist())
+    random = bad in ("n - 1", "1", "a copy")  # these have a message: the device's report is some other number
+    assert run.outcomes[3].dropped == (0 if random else len(lost))
+    assert len(released) == 12 + 3 - run.outcomes[3].dropped
+
+
+def test_shares_of_a_length_that_is_none_are_refused_before_anything_is_mixed(key):
+    with pytest.raises(DecodeError, match="bytes each"):
+        SecretShares.from_bytes(b"e" + bytes(257), key.public, devices=True)
+
+
+def test_a_party_that_sends_no_ciphertext_is_refused(key):
+    """A shuffler answers for what it sends, and is named: only devices are forgiven."""
+    shares = divide(np.uint64([1, 2, 3]), 3, key.public, Random(seed=1))
+    run = whole_run(None, key, shares=shares, cheat=(2, ["result"], lambda body: [body[:1] + bytes(len(body) - 1)]))
+    assert not run.released
+    assert any("shares that can be read" in text for text in run.reasons), run.reasons
+
+
 def test_ciphertexts_of_another_key_release_nothing(key):
     other = DGKPrivate.generate(2048)  # a key that was changed while devices still encrypted to the old one
     shares = divide(np.uint64([1, 2, 3]), 3, other.public, Random(seed=1))

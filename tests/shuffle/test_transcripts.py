@@ -26,8 +26,8 @@ def followed(run, key):
     """
     n, g = gmpy2.mpz(key.public.modulus), key.public.g
     noises = []
-    for *_, body in run.network.transcript:
-        if body[:1] == b"e":
+    for *_, topic, body in run.network.transcript:
+        if body[:1] == b"e" and not topic.endswith(".seed"):
             ciphers = key.public.from_bytes(body[1:])
             for cipher, message in zip(ciphers, key.decrypt(ciphers).tolist(), strict=True):
                 noises.append(cipher * gmpy2.powmod(g, -message, n) % n)

@@ -43,6 +43,8 @@ def shuffler(
         typer.echo(f"{outcome.batch_size:,} shares handed to the server")
     else:
         typer.echo(f"{outcome.batch_size:,} reports in {read.reports}")
+        if outcome.dropped:
+            typer.echo(f"{outcome.dropped:,} more were dropped: a device sent a share that cannot be decrypted")
 
 
 @app.command()

@@ -13,7 +13,8 @@ What it rests on, and what it does not do:
 - Decryption raises to the secret v_p by a power function whose time does not depend on it. Encryption multiplies
   entries of tables that are chosen by the digits of a secret, one-time exponent: other programs on the same processor
   that can watch its cache are not defended against.
-- A ciphertext that is no element of the group is refused, and so is one whose decryption has no message.
+- A ciphertext that is no element of the group is refused, and one whose decryption has no message is told apart. What a
+  device sends is never refused as a whole batch: only its own row is lost (`from_devices`, `messages`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ LEAST_MODULUS_BITS = 2048
 _SPACE = 1 << BITS
 _WINDOW = 8
 _DIGITS = 1 << _WINDOW
+_NO_MESSAGE = 2  # any fixed number: a chance of 2^-700 that it is in the subgroup of g modulo p
 _MARGIN = 128  # bits of an exponent beyond the order of h: what it selects is uniform but for 2^-128
 
 
@@ -128,11 +130,7 @@ class DGKPublic:
                 ...
             hubbub.core.errors.DecodeError: ciphertexts: got '511 bytes'; allowed: 256 bytes each
         """
-        size = self.ciphertext_bytes
-        if len(data) % size:
-            raise DecodeError("ciphertexts", f"{len(data)} bytes", f"{size} bytes each")
-        view = memoryview(data)
-        read = [gmpy2.mpz(int.from_bytes(view[at : at + size], "big")) for at in range(0, len(data), size)]
+        read = self._numbers(data)
         product = gmpy2.mpz(1)
         for cipher in read:
             if not 0 < cipher < self._n:
@@ -141,6 +139,27 @@ class DGKPublic:
         if gmpy2.gcd(product, self._n) != 1:
             raise DecodeError("ciphertexts", "a factor of the modulus", "elements of the group")
         return read
+
+    def from_devices(self, data: bytes) -> list[Any]:
+        """Read the ciphertexts of many devices; what is not in the group is replaced by an element without a message.
+
+        The server drops such a row and counts it: no device can spoil the rows of others.
+
+        Example:
+            >>> key = DGKPrivate.generate(2048)
+            >>> sent = key.public.to_bytes([*key.public.encrypt([7]), 0])
+            >>> key.messages(key.public.from_devices(sent))
+            [7, None]
+        """
+        read = self._numbers(data)
+        return [a if 0 < a < self._n and gmpy2.gcd(a, self._n) == 1 else gmpy2.mpz(_NO_MESSAGE) for a in read]
+
+    def _numbers(self, data: bytes) -> list[Any]:
+        size = self.ciphertext_bytes
+        if len(data) % size:
+            raise DecodeError("ciphertexts", f"{len(data)} bytes", f"{size} bytes each")
+        view = memoryview(data)
+        return [gmpy2.mpz(int.from_bytes(view[at : at + size], "big")) for at in range(0, len(data), size)]
 
     @cached_property
     def _n(self) -> Any:
@@ -181,8 +200,15 @@ class DGKPrivate:
         return DGKPrivate(DGKPublic(p * q, g, h, subgroup_bits), p, v_p)
 
     def decrypt(self, ciphertexts: Sequence[Any]) -> NDArray[np.uint64]:
-        """The messages."""
-        return np.fromiter((self._message(cipher) for cipher in ciphertexts), dtype=np.uint64, count=len(ciphertexts))
+        """The messages; refuses ciphertexts without one."""
+        messages = self.messages(ciphertexts)
+        if None in messages:
+            raise DecodeError("ciphertexts", "a number without a message", "ciphertexts of this key")
+        return np.array(messages, dtype=np.uint64)
+
+    def messages(self, ciphertexts: Sequence[Any]) -> list[int | None]:
+        """The message of each ciphertext; None for an element of the group without one, which anybody can make."""
+        return [self._message(cipher) for cipher in ciphertexts]
 
     @cached_property
     def _p(self) -> Any:
@@ -201,8 +227,11 @@ class DGKPrivate:
             away.append([gmpy2.powmod(step, digit, self._p) for digit in range(_DIGITS)])
         return places, away
 
-    def _message(self, cipher: Any) -> int:
-        """Eight bits at a time, the lowest first: what is left of the message decides a root of one."""
+    def _message(self, cipher: Any) -> int | None:
+        """Eight bits at a time, the lowest first: what is left of the message decides a root of one.
+
+        None where it is no root of one: the ciphertext has no message.
+        """
         places, away = self._roots
         rest = gmpy2.powmod_sec(cipher, self.v_p, self._p)
         message = 0
@@ -212,7 +241,7 @@ class DGKPrivate:
                 lifted = lifted * lifted % self._p
             digit = places.get(lifted)
             if digit is None:
-                raise DecodeError("ciphertexts", "a number without a message", "ciphertexts of this key")
+                return None
             rest = rest * away[number][digit] % self._p
             message |= digit << place
         return message

@@ -8,6 +8,7 @@ The server adds up the shares that they send. A report is a number below 2^64, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Ran
     Example:
         >>> key = DGKPrivate.generate(2048)
         >>> divided = divide(np.uint64([7]), 3, key.public, Random(seed=1))
-        >>> combine(divided, key).tolist()
+        >>> combine(divided, key).reports.tolist()
         [7]
     """
     *plain, last = split(reports, shufflers, rng)
@@ -49,20 +50,34 @@ def shuffle_with_fakes(
     return oblivious_shuffle(me, shufflers, channel, joined, key=key, rng=rng)
 
 
-def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> NDArray[np.uint64]:
+class CombinedReports(NamedTuple):
+    """The reports of a shuffled batch, and how many rows were dropped: their ciphertext had no message."""
+
+    reports: NDArray[np.uint64]
+    dropped: int
+
+
+def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> CombinedReports:
     """The server's part: the reports, real and fake ones together, in the shuffled order.
+
+    A dishonest device can send a ciphertext without a message. Its row is dropped and counted; the others are released.
 
     Example:
         >>> key = DGKPrivate.generate(2048)
-        >>> encrypted = SecretShares(encrypted=key.public.encrypt([2]), key=key.public)
-        >>> combine([SecretShares(np.uint64([1])), encrypted], key).tolist()
-        [3]
+        >>> encrypted = SecretShares(encrypted=[*key.public.encrypt([2]), 2], key=key.public)
+        >>> combine([SecretShares(np.uint64([1, 8])), encrypted], key)
+        CombinedReports(reports=array([3], dtype=uint64), dropped=1)
     """
     if len({len(part) for part in shares}) != 1:
         raise ShuffleAborted("shares", [len(part) for part in shares], "as many from every shuffler")
     if sum(part.key is not None for part in shares) != 1:
         raise ShuffleAborted("shares", [repr(part) for part in shares], "ciphertexts from exactly one shuffler")
-    total = np.zeros(len(shares[0]), dtype=np.uint64)
+    total, readable = np.zeros(len(shares[0]), dtype=np.uint64), np.ones(len(shares[0]), dtype=bool)
     for part in shares:
-        total += key.decrypt(part.encrypted or ()) if part.plain is None else part.plain
-    return total
+        if part.plain is not None:
+            total += part.plain
+        else:
+            messages = key.messages(part.encrypted or ())
+            readable = np.array([message is not None for message in messages], dtype=bool)
+            total += np.array([message or 0 for message in messages], dtype=np.uint64)
+    return CombinedReports(total[readable], int((~readable).sum()))

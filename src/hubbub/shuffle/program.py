@@ -35,6 +35,8 @@ Say = Callable[[str], None]
 class PartyOutcome(NamedTuple):
     """The outcome of a run for one party: how many shares or reports there were, and the bytes sent and received.
 
+    `dropped` is how many rows the server dropped, because a device sent a ciphertext without a message.
+
     Example:
         >>> PartyOutcome(batch_size=10, sent_bytes=4000, received_bytes=3000).batch_size
         10
@@ -43,6 +45,7 @@ class PartyOutcome(NamedTuple):
     batch_size: int
     sent_bytes: int
     received_bytes: int
+    dropped: int = 0
 
 
 def run_shuffler(config: ShuffleConfig, *, rng: Random | None = None, say: Say = lambda line: None) -> PartyOutcome:
@@ -52,12 +55,12 @@ def run_shuffler(config: ShuffleConfig, *, rng: Random | None = None, say: Say =
     content = _content(config.shares, "shares")
     digest = shares_digest(content)
     with spread_public(read_public(config.encryption_key), config.processes) as key:
-        shares = SecretShares.from_bytes(content, key)
+        shares = SecretShares.from_bytes(content, key, devices=True)
         check_batch_shares(len(shares), _terms(config), StoredResult.load(result_path, digest))
 
-        def part(channel: TlsChannel) -> int:
+        def part(channel: TlsChannel) -> tuple[int, int]:
             say(f"{len(shares):,} shares, all parties are there")
-            return shuffler_part(
+            handed = shuffler_part(
                 config.me,
                 _terms(config),
                 channel,
@@ -68,6 +71,7 @@ def run_shuffler(config: ShuffleConfig, *, rng: Random | None = None, say: Say =
                 key=key,
                 rng=rng or Random(),
             )
+            return handed, 0
 
         return _attempted(config, part, say)
 
@@ -76,22 +80,23 @@ def receive_batch(config: ShuffleConfig, *, say: Say = lambda line: None) -> Par
     """The server's part of a run: wait for the shares of all shufflers, and write the reports."""
     with spread_private(read_private(config.encryption_key), config.processes) as key:
 
-        def part(channel: TlsChannel) -> int:
+        def part(channel: TlsChannel) -> tuple[int, int]:
             say(f"{config.shufflers} shufflers are there")
             release = partial(release_reports, config)
-            return len(server_part(_terms(config), channel, key=key, release=release))
+            combined = server_part(_terms(config), channel, key=key, release=release)
+            return len(combined.reports), combined.dropped
 
         return _attempted(config, part, say)
 
 
-def _attempted(config: ShuffleConfig, part: Callable[[TlsChannel], int], say: Say) -> PartyOutcome:
+def _attempted(config: ShuffleConfig, part: Callable[[TlsChannel], tuple[int, int]], say: Say) -> PartyOutcome:
     """Run a part, again if a party is lost, up to the configured number of attempts."""
     for attempt in range(1, config.attempts + 1):
         try:
             with TlsChannel(config.me, config.parties, config.private_key, seconds=config.seconds) as channel:
                 try:
-                    count = part(channel)
-                    return PartyOutcome(count, channel.sent_bytes, channel.received_bytes)
+                    count, dropped = part(channel)
+                    return PartyOutcome(count, channel.sent_bytes, channel.received_bytes, dropped)
                 except HubbubError as error:
                     channel.abort(error)
                     raise

@@ -16,7 +16,7 @@ from hubbub.core.errors import DecodeError
 from hubbub.core.random import Random
 from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
-from hubbub.shuffle.peos import combine, shuffle_with_fakes
+from hubbub.shuffle.peos import CombinedReports, combine, shuffle_with_fakes
 from hubbub.shuffle.shares import SecretShares, most_bytes
 from hubbub.shuffle.stored_result import DONE, MIXED, RUN_BYTES, SENT, StoredResult
 
@@ -99,8 +99,11 @@ def check_batch_shares(count: int, terms: ShuffleTerms, stored: StoredResult | N
 
 def server_part(
     terms: ShuffleTerms, channel: Channel, *, key: DGKPrivate, release: Callable[[NDArray[np.uint64]], None]
-) -> NDArray[np.uint64]:
-    """The server's part of a run; returns the reports, once `release` has stored them and has not refused."""
+) -> CombinedReports:
+    """The server's part of a run; returns the reports, once `release` has stored them and has not refused.
+
+    Rows that dishonest devices made unreadable are dropped and counted. If no device's row is left, the run is refused.
+    """
     shufflers = range(terms.shufflers)
     for shuffler in shufflers:
         channel.expect(shuffler, AGREE, _AGREE_BYTES)
@@ -117,14 +120,15 @@ def server_part(
             raise ShuffleAborted("party", shuffler, f"shares that can be read: {error}") from None
         if len(results[-1]) != count:
             raise ShuffleAborted("party", shuffler, f"{count} shares; it sent {len(results[-1])}")
-    try:
-        reports = combine(results, key)
-    except DecodeError as error:
-        raise ShuffleAborted("result", "ciphertexts", f"ones that this key decrypts: {error}") from None
-    release(reports)
+    combined = combine(results, key)
+    if combined.dropped and combined.dropped >= settings[0]["shares"]:
+        raise ShuffleAborted(
+            "result", f"{combined.dropped} ciphertexts without a message", "ones that this key decrypts"
+        )
+    release(combined.reports)
     for shuffler in shufflers:
         channel.send(shuffler, THANKS, b"")
-    return reports
+    return combined
 
 
 def _agreed(

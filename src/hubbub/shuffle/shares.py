@@ -117,12 +117,15 @@ class SecretShares:
         return b"e" + self.key.to_bytes(self.encrypted)
 
     @staticmethod
-    def from_bytes(data: bytes, key: DGKPublic | None) -> SecretShares:
-        """Read shares back; ciphertexts only where there is a key."""
+    def from_bytes(data: bytes, key: DGKPublic | None, *, devices: bool = False) -> SecretShares:
+        """Read shares back; ciphertexts only where there is a key.
+
+        Of `devices`, each of which sent one share, only a bad share is lost; a party that sends a bad one is refused.
+        """
         if data[:1] == b"p":
             if (len(data) - 1) % 8:
                 raise DecodeError("shares", f"{len(data) - 1} bytes", "8 bytes each")
             return SecretShares(np.frombuffer(data, "<u8", offset=1).astype(np.uint64))
         if data[:1] != b"e" or key is None:
             raise DecodeError("shares", data[:1], "numbers in the clear" + (" or ciphertexts" if key else ""))
-        return SecretShares(encrypted=key.from_bytes(data[1:]), key=key)
+        return SecretShares(encrypted=(key.from_devices if devices else key.from_bytes)(data[1:]), key=key)

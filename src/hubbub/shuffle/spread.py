@@ -83,10 +83,10 @@ class SpreadPrivate(DGKPrivate):
 
     workers: Workers | None = None
 
-    def decrypt(self, ciphertexts: Sequence[Any]) -> NDArray[np.uint64]:
+    def messages(self, ciphertexts: Sequence[Any]) -> list[int | None]:
         """As `DGKPrivate` does."""
         assert self.workers is not None
-        return np.array(self.workers.spread("decrypt", ciphertexts), dtype=np.uint64)
+        return self.workers.spread("messages", ciphertexts)
 
 
 @contextmanager
