@@ -16,14 +16,13 @@ from hubbub.core.domain import Categorical, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.item_sets import ItemSets
-from hubbub.core.noise import Noise
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE, disjoint
 from hubbub.protocols.driver import converse
 from hubbub.protocols.itemsets.lengths import LengthShares, significant_lengths
 from hubbub.protocols.itemsets.mining import Groups
-from hubbub.protocols.itemsets.selection import after_selection
+from hubbub.protocols.itemsets.selection import chance_to_miss
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
 from hubbub.protocols.release import Release
 from hubbub.protocols.subsets import SubsetCount
@@ -167,7 +166,7 @@ def test_the_percentile_and_the_factor_are_those_of_the_text() -> None:
     assert lengths.percentile() == 4  # 90 of the 100 who hold any hold at most 3, and 97 at most 4
     for length in range(1, 7):
         missed = sum(counts[more] * (more - length) for more in range(length + 1, 7))
-        assert lengths.update_factor(length)[0] == pytest.approx(items.sum() / (items.sum() - missed))  # Eq 5.4
+        assert lengths.update_factor(length) == pytest.approx(items.sum() / (items.sum() - missed))  # Eq 5.4
 
 
 def test_lengths_that_chance_explains_count_as_none() -> None:
@@ -192,7 +191,7 @@ def _factors(truth: np.ndarray[Any, Any], published: bool) -> np.ndarray[Any, An
         estimate = Estimate(rng.normal(truth, 0.01), np.full(129, 1e-4), 1000)
         lengths = significant_lengths(estimate, 1e-4, published=published)
         length = lengths.percentile()
-        factors.append(lengths.update_factor(length, rest=True)[0] / LengthShares(truth).update_factor(length)[0])
+        factors.append(LengthShares(lengths.shares).update_factor(length) / LengthShares(truth).update_factor(length))
     return np.array(factors)
 
 
@@ -210,17 +209,6 @@ def test_lengths_too_rare_to_be_seen_one_by_one_are_not_forgotten() -> None:
     assert np.median(_factors(truth, published=True)) < 0.8
 
 
-def test_the_variance_of_the_factor_is_what_it_varies_by() -> None:
-    """400 factors at a length: the deviation is estimated within a tenth, and what is told of each within a third."""
-    rng, factors = np.random.default_rng(2), []
-    truth = np.concatenate([[0.3], 0.14 * 0.8 ** np.arange(128)])
-    for _ in range(400):
-        estimate = Estimate(rng.normal(truth, 0.004), np.full(129, 1.6e-5), 1000, noise=Noise(1.6e-5, 0.0))
-        factors.append(significant_lengths(estimate, 1.6e-5).update_factor(6, rest=True))
-    factors, variances = np.array(factors).T
-    assert math.sqrt(np.median(variances)) == pytest.approx(factors.std(), rel=1 / 3)
-
-
 def test_a_second_mode_is_found_beyond_a_gap() -> None:
     estimate = Estimate(np.array([0.3, 0.4, 0.2, 0.0, 0.0, 0.0, 0.0, 0.1]), np.full(8, 1e-4), 1000)
     assert significant_lengths(estimate, 1e-4).shares[7] == 0.1
@@ -228,14 +216,14 @@ def test_a_second_mode_is_found_beyond_a_gap() -> None:
     assert significant_lengths(many, 1e-4).percentile() == 6
 
 
-def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tuple[float, float]:
+def _coverage(chance: Callable[[Estimate, np.ndarray[Any, Any]], float]) -> tuple[float, float]:
     """How many intervals hold the truth: of all that are shown, and of those that say that it is not zero."""
     rng, shown, clear = np.random.default_rng(5), [], []
     truth = np.concatenate([np.zeros(56), np.linspace(0.0, 0.05, 8)])
     for _ in range(400):
         estimate = Estimate(rng.normal(truth, 0.01), np.full(64, 1e-4), 1000)
         chosen = estimate.top(16)
-        low, high = reach(estimate, chosen).interval()
+        low, high = (end[chosen] for end in estimate.interval(1 - chance(estimate, chosen)))
         holds = (low <= truth[chosen]) & (truth[chosen] <= high)
         shown.append(holds.mean())
         clear.append(holds[low > 0].mean() if (low > 0).any() else 1.0)
@@ -244,10 +232,10 @@ def _coverage(reach: Callable[[Estimate, np.ndarray[Any, Any]], Estimate]) -> tu
 
 def test_intervals_hold_the_truth_after_selection() -> None:
     """400 runs of 16 intervals: the means are within 0.02 of their expectation but for a chance below 1e-4."""
-    shown, clear = _coverage(after_selection)
+    shown, clear = _coverage(chance_to_miss)
     assert shown > 0.95
     assert clear > 0.93
-    plain = _coverage(lambda estimate, chosen: Estimate(estimate.value[chosen], estimate.variance[chosen], 1000))
+    plain = _coverage(lambda estimate, chosen: 0.05)
     assert plain[0] < 0.9  # what they would be without: the test sees it
     assert plain[1] < 0.9
 
@@ -274,13 +262,13 @@ def test_group_percents_sum_to_a_hundred() -> None:
 
 
 def test_the_last_group_speaks_for_all_of_them() -> None:
-    """The variance of a share has that of having asked two fifths of the people."""
+    """The lower end of a share has the error of having asked two fifths of the people."""
     crowd = Crowd([(3,)] * 500 + [()] * 500, times=4)
     release = study(crowd, Sets(Ordinal(50), most=3), k=2, itemsets=False, epsilon=30.0)
     place = list(release.estimate.labels or ()).index("3")
     n = 4000
-    widened = (2.4977 / 1.96) ** 2  # one of four candidates can be told from zero
-    assert release.estimate.variance[place] == pytest.approx(widened * 0.25 / n * (1 - 0.4), rel=0.01)
+    below = release.estimate.value[place] - release.estimate.interval()[0][place]
+    assert below == pytest.approx(2.4977 * math.sqrt(0.25 / n * (1 - 0.4)), rel=0.01)  # one of four is clear of zero
     assert math.isclose(release.n, 3 * n / 1.0, rel_tol=1e-6)
 
 

@@ -154,8 +154,9 @@ def _remarks(findings: Findings) -> str:
     if more:
         remarks.append(f"{more:,} more itemsets and {more_rules:,} more rules are in --json.")
     remarks.append(
-        "Intervals take into account that the largest were selected. Itemsets not clearly above zero, and rules "
-        f"whose lift may be 1, are dim. About {findings.false_positives:.1f} of those listed are expected to be noise."
+        "Intervals take into account that the largest were selected, and hold whatever large sets contain. Itemsets "
+        f"not clearly above zero, and rules whose lift may be 1, are dim. About {findings.false_positives:.1f} of "
+        "those listed are expected to be noise."
     )
     if findings.smallest_named_share >= 1:
         remarks.append("With so few people and this epsilon, usually no item is found.")

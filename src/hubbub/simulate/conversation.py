@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.random import Random
@@ -42,7 +42,7 @@ class StreamRun(Run):
 
     def coverage(self, level: float = 0.95) -> float:
         """The share of the finite intervals that hold the truth."""
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
+        reach = normal_reach(level) * np.sqrt(self.variances)
         low, high = np.minimum(self.values, self.centres - reach), np.maximum(self.values, self.centres + reach)
         return float(np.mean(((low <= self.truth) & (self.truth <= high))[np.isfinite(self.variances)]))
 

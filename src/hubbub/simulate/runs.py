@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hubbub.core.confidence import normal_reach
 
 Floats = NDArray[np.float64]
 
@@ -46,5 +47,5 @@ class Run:
 
     def coverage(self, level: float = 0.95) -> float:
         """The share of the intervals that hold the truth."""
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * np.sqrt(self.variances)
+        reach = normal_reach(level) * np.sqrt(self.variances)
         return float(np.mean(np.abs(self.values - self.truth) <= reach))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 from hubbub.protocols.heavy_hitters.sensitivity import expected_false_positives
 from hubbub.protocols.itemsets.guess import Itemset
 from hubbub.protocols.itemsets.mining import CandidateShares
 from hubbub.protocols.itemsets.rules import KnownShare, Rule, RuleNumber, association_rules
-from hubbub.protocols.itemsets.selection import after_selection
+from hubbub.protocols.itemsets.selection import chance_to_miss
 from hubbub.protocols.release import Release
 
 ITEMS, SETS = "items", "itemsets"
@@ -64,23 +65,43 @@ class Findings:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The shares of `sets`, with 95% intervals that hold the truth in spite of the selection."""
+        """The shares of `sets`, with 95% intervals that hold the truth in spite of the selection.
+
+        They hold whatever large sets contain: see `upper_limits`. A share above its interval is moved to its end.
+        """
         if not self._stages:
             return Estimate(np.zeros(0), np.zeros(0), 0)
-        return after_selection(self._all_candidates, self._order)
+        ends = [np.concatenate(end)[self._order] for end in zip(*self._limits, strict=True)]
+        shares = self._all_candidates([stage.estimate for stage in self._stages])
+        low, high = ends
+        biased = any(stage.estimate.bias != "none" for stage in self._stages)
+        return Estimate(
+            np.minimum(shares.value[self._order], high),
+            ((high - low) / 2 / _REACH) ** 2,
+            shares.n,
+            bias="heuristic" if biased else "none",
+            centre=(low + high) / 2,
+        )
+
+    @property
+    def _limits(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        return [stage.limits(self._chance) for stage in self._stages]
 
     @cached_property
-    def _all_candidates(self) -> Estimate:
-        estimates = [stage.estimate for stage in self._stages]
+    def _chance(self) -> float:
+        return chance_to_miss(self._all_candidates([stage.least for stage in self._stages]), self._order)
+
+    @staticmethod
+    def _all_candidates(estimates: Sequence[Estimate]) -> Estimate:
         value = np.concatenate([estimate.value for estimate in estimates])
         variance = np.concatenate([estimate.variance for estimate in estimates])
-        biased = any(estimate.bias != "none" for estimate in estimates)
-        n = min(estimate.n for estimate in estimates)
-        return Estimate(value, variance, n, bias="heuristic" if biased else "none")
+        return Estimate(value, variance, min(estimate.n for estimate in estimates))
 
     @cached_property
-    def _order(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return self._all_candidates.top(self.k) if self._stages else np.zeros(0, dtype=np.int64)
+    def _order(self) -> NDArray[np.int64]:
+        if not self._stages:
+            return np.zeros(0, dtype=np.int64)
+        return self._all_candidates([stage.estimate for stage in self._stages]).top(self.k)
 
     @property
     def false_positives(self) -> float:
@@ -93,18 +114,21 @@ class Findings:
 
     @cached_property
     def rules(self) -> list[Rule]:
-        """The association rules of `sets`, from variances that are widened as those of `estimate` are."""
+        """The association rules of `sets`, at the level that the intervals of `estimate` have."""
         if not self.sets:
             return []
-        before = self._all_candidates.variance[self._order]
-        noisy = before > 0
-        wider = (self.estimate.variance[noisy] / before[noisy]).max(initial=1.0)
         shares = {
-            items: KnownShare(float(value), float(variance * wider), str(group))
+            items: KnownShare(
+                float(stage.least.value[place]),
+                float(stage.least.variance[place]),
+                str(group),
+                stage.factor,
+                tuple((float(limit.value[place]), float(limit.variance[place])) for limit in stage.most),
+            )
             for group, stage in enumerate(self._stages)
-            for items, value, variance in zip(stage.sets, stage.estimate.value, stage.estimate.variance, strict=True)
+            for place, items in enumerate(stage.sets)
         }
-        return association_rules(shares, self.sets)
+        return association_rules(shares, self.sets, level=1 - self._chance)
 
     def release(self, names: Sequence[str] | None = None) -> Release:
         """The release of the study.
@@ -123,7 +147,7 @@ class Findings:
             shown = self.estimate
             labels = tuple(map(name, self.sets))
             main = SETS if self.itemsets is not None else ITEMS
-            estimates[main] = Estimate(shown.value, shown.variance, shown.n, bias=shown.bias, labels=labels)
+            estimates[main] = replace(shown, labels=labels)
         if rules := self.rules[: self.k]:
             arrows = tuple(f"{name(rule.given)} -> {name(rule.then)}" for rule in rules)
             confidences, lifts = [rule.confidence for rule in rules], [rule.lift for rule in rules]

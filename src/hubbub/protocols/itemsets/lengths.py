@@ -27,13 +27,13 @@ class LengthShares:
     ----------
     shares
         The share of each length.
-    estimate, known
-        The estimate that the shares come from, and which shares were taken from it; the others were extrapolated.
+    known
+        Which shares were estimated; the others were extrapolated.
 
     Example:
         >>> lengths = LengthShares(np.array([0.1, 0.5, 0.3, 0.0, 0.1]))
         >>> lengths.percentile(), lengths.update_factor(4)
-        (4, (1.0, 0.0))
+        (4, 1.0)
 
     References
     ----------
@@ -41,7 +41,6 @@ class LengthShares:
     """
 
     shares: NDArray[np.float64]
-    estimate: Estimate | None = None
     known: NDArray[np.bool_] | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
@@ -56,30 +55,59 @@ class LengthShares:
             return 1
         return int(np.argmax(within > part * within[-1])) + 1
 
-    def update_factor(self, length: int, *, rest: bool = False) -> tuple[float, float]:
-        """The factor by which estimates are too small if sets are padded to this length, and its variance (Eq 5.5).
+    def update_factor(self, length: int) -> float:
+        """The factor by which estimates are too small if sets are padded to this length (Eq 5.5).
 
         It is the number of all items divided by the number of items left if longer sets are cut to `length` items. It
-        assumes that longer sets have the same items as shorter ones. Extrapolated lengths count only with `rest`:
-        frequent items are in short sets too, and the factor of all lengths would be too large for them.
+        is right on average, and for each item if longer sets have the same items as shorter ones. Extrapolated lengths
+        do not count: frequent items are in short sets too, and the factor of all lengths would be too large for them.
 
         Example:
-            >>> [round(number, 2) for number in LengthShares(np.array([0.0, 0.5, 0.0, 0.5])).update_factor(1)]
-            [2.0, 0.0]
+            >>> LengthShares(np.array([0.0, 0.5, 0.0, 0.5])).update_factor(1)
+            2.0
         """
         lengths = np.arange(self.shares.size)
-        shares = self.shares if rest or self.known is None else np.where(self.known, self.shares, 0.0)
+        shares = self.shares if self.known is None else np.where(self.known, self.shares, 0.0)
         remaining = float(np.minimum(lengths, length) @ shares)
-        if not remaining > 0:
-            return 1.0, 0.0
-        factor = float(lengths @ shares) / remaining
-        if self.estimate is None or self.known is None:
-            return factor, 0.0
-        gradient = lengths - factor * np.minimum(lengths, length)
-        extrapolated = np.where(self.known, 0.0, self.shares)
-        if rest and extrapolated.any():  # if an estimated share rises, the extrapolated ones fall
-            gradient = gradient - extrapolated @ gradient / extrapolated.sum()
-        return factor, float(self.estimate.linear(np.where(self.known, gradient, 0.0) / remaining).variance[0])
+        return float(lengths @ shares) / remaining if remaining > 0 else 1.0
+
+
+def upper_limits(shares: Estimate, sizes: Estimate, length: int, longest: int) -> tuple[Estimate, ...]:
+    """Estimates that are at least the true shares on average, whatever longer sets contain; one for each cut.
+
+    Padded to `length` = l, an item of a set of k items is reported with probability min(1, l/k). Hence, for any cut
+    t >= l, the true share is at most t/l times the share that is reported, plus the sum over k > t of (1 - t/k) times
+    the share of sets of k items. The second term is estimated from `sizes`; a constant is taken off its coefficients,
+    because the shares of all sizes sum to 1, which makes its error as small as it can be. Rare items have the lowest
+    limit at a long cut, frequent ones at a short cut.
+
+    Parameters
+    ----------
+    shares
+        The shares that are reported, of the population.
+    sizes
+        The share of each size, from 0 on, of the population, from reports of other people.
+    length, longest
+        The length that sets were padded to, and the size of the largest possible set.
+
+    Example:
+        >>> sizes = Estimate([0.0, 0.9, 0.0, 0.0, 0.1], [0.0] * 5, 1000)
+        >>> upper_limits(Estimate([0.025], [0.0], 1000), sizes, length=1, longest=4)[0].value.round(3).tolist()
+        [0.1]
+    """
+    limits = []
+    cuts = [length * 2**doubled for doubled in range(64) if length * 2**doubled < longest]
+    for cut in [*cuts, max(length, longest)]:
+        lengths = np.arange(1, min(longest + 1, len(sizes)))
+        beyond = np.concatenate([[0.0], np.maximum(0.0, 1 - cut / lengths)])
+        constant = float(beyond.mean()) if beyond.any() else 0.0
+        weights = np.zeros(len(sizes))
+        weights[: beyond.size] = beyond - constant
+        part = sizes.linear(weights)
+        times = cut / length
+        value = times * shares.value + float(part.value[0]) + constant
+        limits.append(Estimate(value, times**2 * shares.variance + float(part.variance[0]), shares.n))
+    return tuple(limits)
 
 
 def significant_lengths(
@@ -133,4 +161,4 @@ def significant_lengths(
         further = np.arange(most - last)
         tail = (1 - 1 / max(1.0, last / 2)) ** further
         shares[last + 1 : most + 1] = missing * tail / tail.sum()
-    return LengthShares(shares, estimate, known)
+    return LengthShares(shares, known)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.domain import Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
@@ -21,7 +23,7 @@ from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
 from hubbub.protocols.driver import Message, Reply, ask_once
 from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
 from hubbub.protocols.itemsets.guess import Itemset
-from hubbub.protocols.itemsets.lengths import significant_lengths
+from hubbub.protocols.itemsets.lengths import significant_lengths, upper_limits
 from hubbub.protocols.subsets import SubsetCount, Subsets
 from hubbub.protocols.view import View, Whole
 
@@ -82,18 +84,22 @@ class CandidateShares:
     sets
         The candidates, each as the ascending codes of its items.
     estimate
-        The shares of the candidates, in the same order.
+        The shares of the candidates, in the same order, corrected by the factor.
     length
         The length that people's sets of candidates were padded to.
     factor
         The factor that corrects estimates for people with more candidates (Eq 5.5).
     deviation
         The standard error of the share of a candidate that nobody has.
+    least, most
+        The shares before the correction, which are at most the true ones on average; and the estimates of
+        `upper_limits`, which are at least the true ones on average.
 
     Example:
         >>> shares = Estimate([0.1, 0.4], [1e-4, 1e-4], 500)
-        >>> CandidateShares(((3,), (8,)), shares, length=2, factor=1.0, deviation=0.01).shares(1)
-        {(8,): 0.4}
+        >>> stage = CandidateShares(((3,), (8,)), shares, 2, 1.0, 0.01, least=shares, most=(shares,))
+        >>> stage.shares(1), [end.round(2).tolist() for end in stage.limits(0.05)]
+        ({(8,): 0.4}, [[0.08, 0.38], [0.12, 0.42]])
     """
 
     sets: tuple[Itemset, ...]
@@ -101,10 +107,21 @@ class CandidateShares:
     length: int
     factor: float
     deviation: float
+    least: Estimate
+    most: tuple[Estimate, ...]
 
     def shares(self, k: int) -> dict[Itemset, float]:
         """The k candidates with the largest shares, largest first."""
         return {self.sets[place]: float(self.estimate.value[place]) for place in self.estimate.top(k)}
+
+    def limits(self, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The ends of an interval for each candidate, which misses its share with at most this probability.
+
+        The lowest of several upper limits is taken, so that each has its part of the probability.
+        """
+        low = self.least.value - normal_reach(1 - chance) * self.least.stderr
+        reach = normal_reach(1 - chance / len(self.most))
+        return low, np.min([limit.value + reach * limit.stderr for limit in self.most], axis=0)
 
 
 def prune_items(
@@ -139,10 +156,10 @@ def estimate_candidates(
     """Steps 2 to 4 of SVIM: ask one group how many candidates they have, the next group which, and correct estimates.
 
     The counts of candidates give the distribution of lengths (`significant_lengths`, also for `longest` and
-    `published`). Sets are padded to its 90th percentile, and the estimates are multiplied by the update factor; their
-    variance includes that of the factor. The factor is right on average but not for each candidate, as people with many
-    candidates may have others: half of what it adds, over all lengths, counts as a standard error. With a single
-    candidate no factor is needed: people are only asked whether they have it.
+    `published`). Sets are padded to its 90th percentile, and the estimates are multiplied by the update factor. The
+    factor is right on average but not for each candidate, as people with many candidates may have others: intervals
+    rest on limits that hold whatever these have (`upper_limits`). With a single candidate no factor is needed: people
+    are only asked whether they have it.
 
     Example:
         >>> from hubbub import Random
@@ -170,14 +187,22 @@ def estimate_candidates(
     size_shares = sizes.estimate(sketch)
     if len(sets) == 1:
         share = Estimate(size_shares.value[1:], size_shares.variance[1:], sketch.n).of_population(people)
-        return CandidateShares(sets, share, 1, 1.0, sizes.variance(sketch.n) ** 0.5)
+        return CandidateShares(sets, share, 1, 1.0, sizes.variance(sketch.n) ** 0.5, least=share, most=(share,))
     lengths = significant_lengths(size_shares, sizes.variance(sketch.n), longest, published=published)
     length = lengths.percentile()
-    factor, factor_variance = lengths.update_factor(length)
-    factor_of_all, _ = lengths.update_factor(length, rest=True)
+    factor = lengths.update_factor(length)
+    size_shares = size_shares.of_population(people)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)
     sketch, people = yield from groups.ask(psfo, Subsets(sets))
     raw = psfo.estimate(sketch)
-    variance = factor**2 * raw.variance + (factor_variance + (factor_of_all - 1) ** 2 / 4) * raw.value**2
-    shares = Estimate(factor * raw.value, variance, sketch.n, bias=raw.bias).of_population(people)
-    return CandidateShares(sets, shares, length, factor, factor * psfo.variance(sketch.n) ** 0.5)
+    least = Estimate(raw.value, raw.variance, sketch.n).of_population(people)
+    shares = Estimate(factor * raw.value, factor**2 * least.variance, sketch.n, bias=raw.bias)
+    return CandidateShares(
+        sets,
+        shares,
+        length,
+        factor,
+        factor * psfo.variance(sketch.n) ** 0.5,
+        least=least,
+        most=upper_limits(least, size_shares, length, min(len(sets), longest or len(sets))),
+    )

@@ -7,17 +7,42 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.confidence import check_level, normal_reach
 from hubbub.protocols.itemsets.guess import Itemset
-from hubbub.protocols.itemsets.selection import normal_reach
 
 
 class KnownShare(NamedTuple):
-    """An estimated share and its variance; the errors of estimates from different groups of people are independent."""
+    """An estimated share and its variance; the errors of estimates from different groups of people are independent.
+
+    Parameters
+    ----------
+    share, variance, group
+        The estimate, its variance, and the group of people.
+    factor
+        By which the share is multiplied to correct it on average, where it is too small.
+    most
+        Estimates that are at least the true share on average, with their variances; none where `share` is unbiased.
+
+    Example:
+        >>> known = KnownShare(0.2, 1e-4, "items", most=((0.3, 1e-4), (0.25, 1e-2)))
+        >>> known.upper(0.95).share
+        0.3
+    """
 
     share: float
     variance: float
     group: str
+    factor: float = 1.0
+    most: tuple[tuple[float, float], ...] = ()
+
+    def upper(self, level: float) -> KnownShare:
+        """The estimate of the lowest upper limit at this level; its variance makes up for taking the lowest."""
+        if not self.most:
+            return self
+        reach = normal_reach(1 - (1 - level) / len(self.most))
+        wider = (reach / normal_reach(level)) ** 2
+        share, variance = min(self.most, key=lambda limit: limit[0] + reach * math.sqrt(limit[1]))
+        return KnownShare(share, variance * wider, self.group)
 
 
 class RuleNumber(NamedTuple):
@@ -72,8 +97,7 @@ def association_rules(
     ----------
     Fieller, Some problems in interval estimation, 1954.
     """
-    if not 0 < level < 1:
-        raise InvalidValue("level", level, "a probability between 0 and 1")
+    check_level(level)
     rules = [rule for items in sets for rule in _rules_of(items, shares, level)]
     return sorted(rules, key=lambda rule: (-rule.confidence.low, rule.given, rule.then))
 
@@ -100,13 +124,21 @@ def _rules_of(items: Itemset, shares: Mapping[Itemset, KnownShare], level: float
 
 
 def _share(known: KnownShare, level: float) -> RuleNumber:
-    reach = normal_reach(level) * math.sqrt(known.variance)
-    value, low, high = (min(max(end, 0.0), 1.0) for end in (known.share, known.share - reach, known.share + reach))
-    return RuleNumber(value, low, high)
+    reach, most = normal_reach(level), known.upper(level)
+    low, high = known.share - reach * math.sqrt(known.variance), most.share + reach * math.sqrt(most.variance)
+    return RuleNumber(*(min(max(end, 0.0), 1.0) for end in (known.share * known.factor, low, high)))
 
 
 def _ratio(over: KnownShare, under: KnownShare, level: float) -> RuleNumber:
-    """The ratio over/under; its interval has all r in [0, 1] for which over - r under may be 0 at this level.
+    """The ratio over/under, and its interval: the smallest ratio at the upper limit of `under`, and the other way."""
+    value = min(max(over.share * over.factor / (under.share * under.factor), 0.0), 1.0)
+    low, _ = _fieller(over, under.upper(level), level)
+    _, high = _fieller(over.upper(level), under, level)
+    return RuleNumber(value, low, high)
+
+
+def _fieller(over: KnownShare, under: KnownShare, level: float) -> tuple[float, float]:
+    """The ends of all r in [0, 1] for which over - r under may be 0 at this level.
 
     If both shares are from one group, their covariance is not known, and the least favourable is assumed.
     """
@@ -115,9 +147,8 @@ def _ratio(over: KnownShare, under: KnownShare, level: float) -> RuleNumber:
     a = under.share**2 - square * under.variance
     b = over.share * under.share - square * covariance
     c = over.share**2 - square * over.variance
-    value = min(max(over.share / under.share, 0.0), 1.0)
     if a <= 0:
-        return RuleNumber(value, 0.0, 1.0)
+        return 0.0, 1.0
     root = math.sqrt(max(b**2 - a * c, 0.0))
     low, high = (min(max((b + sign * root) / a, 0.0), 1.0) for sign in (-1, 1))
-    return RuleNumber(value, low, high)
+    return low, high

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.estimate import Estimate
 
 LEVEL = 0.95
 
 
-def after_selection(estimate: Estimate, chosen: NDArray[np.int64]) -> Estimate:
-    """The chosen values of an estimate, with variances large enough that intervals are valid after the selection.
+def chance_to_miss(estimate: Estimate, chosen: NDArray[np.int64]) -> float:
+    """The probability to miss the truth that the intervals of chosen values may have, so that one in twenty misses.
 
     The largest of m estimates tend to be those that noise raised. Let r be the largest number such that r of the chosen
     values are above 0 by intervals of level 1 - 0.05 r/m, and at least 1. Of these r intervals at most one in twenty
-    misses the truth on average; of the other intervals fewer do. Variances are multiplied such that the 95% intervals
-    of the result are these intervals.
+    misses the truth on average; of the other intervals fewer do. Returns 0.05 r/m.
 
     Parameters
     ----------
     estimate
-        The estimate of all candidates.
+        The estimate of all candidates from which the lower ends of intervals are taken.
     chosen
-        The places of the chosen candidates, which have the largest values, largest first.
+        The places of the chosen candidates.
 
     Example:
-        >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000, labels=("a", "b", "c", "d"))
-        >>> shown = after_selection(estimate, np.array([0, 1]))
-        >>> shown.labels, [round(float(end), 4) for end in shown.interval()[0]]
-        (('a', 'b'), [0.4776, 0.2776])
+        >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000)
+        >>> round(chance_to_miss(estimate, np.array([0, 1])), 4)
+        0.025
 
     References
     ----------
     Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.
     """
-    value, variance = estimate.value[chosen], estimate.variance[chosen]
-    reaches = np.array([normal_reach(1 - (1 - LEVEL) * r / len(estimate)) for r in range(1, len(chosen) + 1)])
-    scores = np.sort(value / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))[::-1]
-    clear = np.flatnonzero(scores > reaches)
-    reach = reaches[clear[-1] if clear.size else 0] if reaches.size else normal_reach(LEVEL)
-    labels = None if estimate.labels is None else tuple(estimate.labels[place] for place in chosen)
-    wider = (float(reach) / normal_reach(LEVEL)) ** 2
-    return Estimate(value, variance * wider, estimate.n, bias=estimate.bias, labels=labels)
-
-
-def normal_reach(level: float) -> float:
-    """Half the width of a normal interval of this level, in standard errors.
-
-    Example:
-        >>> round(normal_reach(0.95), 2)
-        1.96
-    """
-    return NormalDist().inv_cdf(0.5 + level / 2)
+    chances = (1 - LEVEL) * np.arange(1, len(chosen) + 1) / max(len(estimate), 1)
+    variance = np.maximum(estimate.variance[chosen], np.finfo(float).tiny)
+    scores = np.sort(estimate.value[chosen] / np.sqrt(variance))[::-1]
+    clear = np.flatnonzero(scores > [normal_reach(1 - chance) for chance in chances])
+    return float(chances[clear[-1] if clear.size else 0]) if chances.size else 1 - LEVEL
