@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
 
@@ -30,9 +31,8 @@ class Distribution(Estimate):
 
     The interval of the mean covers the truth in 95% of cases, whatever the truth. The interval of a share does so where
     the density changes little within the resolution of its ends; near an atom (a value that many people have) it may
-    not. The interval of a quantile also takes in the quantiles of `value`, which is not blurred, and covers the truth
-    at most atoms too. `atoms=True` widens the interval of a share or quantile by all that blurring can hide: it then
-    covers the truth near any atom, and elsewhere in more than 95% of cases.
+    not, unless it is asked with `atoms=True`, which widens it by all that blurring can hide. The interval of a quantile
+    allows for atoms by default, and then covers the truth in more than 95% of cases.
 
     Parameters
     ----------
@@ -143,12 +143,13 @@ class Distribution(Estimate):
             centre, error = (bottom + top) / 2, max(top - bottom, 0.0) / 2 / _Z
         return Estimate(np.array([value]), np.array([error**2]), self.n, self.bias, centre=np.array([centre]))
 
-    def quantile(self, p: float | ArrayLike, *, level: float = 0.95, atoms: bool = False) -> Estimate:
+    def quantile(self, p: float | ArrayLike, *, level: float = 0.95, atoms: bool = True) -> Estimate:
         """The numbers below which shares p of the people lie: 0.5 is the median.
 
-        The interval contains every number for which the interval of the share below it contains p, and the quantiles of
-        the likeliest distribution at p minus and plus the error of that share. Blurring moves the former away from an
-        atom, but not the latter. The interval is extended by one cell on each side for the rounding of values.
+        The interval goes from the first number that is not significantly below the quantile to the last that is not
+        significantly above it. It is extended by half the resolution, over which intervals are blurred; to the
+        quantiles of the likeliest distribution at p minus and plus the error of that share; and by one cell for the
+        rounding of values.
 
         Parameters
         ----------
@@ -157,7 +158,8 @@ class Distribution(Estimate):
         level
             The probability that the interval covers the truth.
         atoms
-            Whether it should cover the truth near every atom, also near one of a few percent.
+            Whether the interval covers the truth near atoms too. Without, it is not extended by half the resolution,
+            and holds only where the density changes little within the resolution.
 
         Example:
             >>> ages = Distribution.of([0.6, 0.4], [0.6, 0.4], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
@@ -167,19 +169,16 @@ class Distribution(Estimate):
         levels = np.atleast_1d(np.asarray(p, dtype=np.float64))
         if not ((levels > 0) & (levels < 1)).all():
             raise InvalidValue("p", p, "shares between 0 and 1")
-        if not 0 < level < 1:
-            raise InvalidValue("level", level, "a probability between 0 and 1")
-        reach = NormalDist().inv_cdf(0.5 + level / 2)
+        reach = normal_reach(level)
         every = np.arange(len(self) + 1)
         error = reach * np.sqrt(np.maximum(self._blurred(every, every), 0.0))
         ends = np.array([self._ends(share, self._below - error, self._below + error) for share in levels])
         outward = np.array([-1.0, 1.0])
+        errors = np.interp(ends, self.borders, error).max(axis=1, keepdims=True)
+        likeliest = np.interp(levels[:, None] + outward * errors, self._cumulated, self.borders)
         if atoms:
             ends += outward * np.interp(ends, self.borders, self.resolution) / 2
-        else:
-            errors = np.interp(ends, self.borders, error).max(axis=1, keepdims=True)
-            likeliest = np.interp(levels[:, None] + outward * errors, self._cumulated, self.borders)
-            ends = outward * np.maximum(outward * ends, outward * likeliest)
+        ends = outward * np.maximum(outward * ends, outward * likeliest)
         ends = np.clip(ends + outward * self._cell, self.borders[0], self.borders[-1])  # values are rounded by a cell
         value = np.interp(levels, self._cumulated, self.borders)
         ends = np.stack([np.minimum(ends[:, 0], value), np.maximum(ends[:, 1], value)], axis=1)
@@ -273,16 +272,16 @@ class Distribution(Estimate):
         return float(self._below[end] - self._below[start]), float(np.sqrt(max(variance, 0.0)))
 
     def _ends(self, share: float, least: Floats, most: Floats) -> tuple[float, float]:
-        """The first and the last number at which an interval of the share below holds `share`, between borders too."""
-        inside = np.flatnonzero((least <= share) & (share <= most))
-        if not len(inside):  # the distribution function jumps over the share: the two borders around the jump
-            place = int(np.clip(np.searchsorted(self._below, share), 1, len(self)))
-            return float(self.borders[place - 1]), float(self.borders[place])
-        first, last = int(inside[0]), int(inside[-1])
-        low = self.borders[first]
-        if first > 0 and most[first] > most[first - 1]:
+        """The first number that is not significantly below the quantile, and the last that is not significantly above.
+
+        At an atom the distribution function jumps over `share`. Borders before the jump are significantly below the
+        quantile and those after it significantly above, so that no border's interval holds `share` but by noise.
+        """
+        first = int(np.flatnonzero(most >= share)[0])
+        last = int(np.flatnonzero(least <= share)[-1])
+        low, high = self.borders[min(first, last)], self.borders[max(first, last)]
+        if 0 < first <= last and most[first] > most[first - 1]:
             low = np.interp(share, most[first - 1 : first + 1], self.borders[first - 1 : first + 1])
-        high = self.borders[last]
-        if last < len(self) and least[last + 1] > least[last]:
+        if first <= last < len(self) and least[last + 1] > least[last]:
             high = np.interp(share, least[last : last + 2], self.borders[last : last + 2])
         return float(low), float(high)

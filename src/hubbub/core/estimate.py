@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.errors import InvalidValue, MissingDependency
 from hubbub.core.noise import Noise
 
@@ -51,7 +51,7 @@ class Estimate:
         The smallest and the largest possible value, where they are known; for shares 0 and 1. See `possible`.
     centre
         Where `value` is smoothed over time: the unbiased estimate whose errors `variance` and `noise` are. Intervals
-        are centred on it, and extended to include `value`.
+        are centred on it, and extended to include `value`. Elsewhere the middle of an interval that is not symmetric.
 
     Example:
         >>> estimate = Estimate(value=[0.5, 0.3, 0.2], variance=[1e-4] * 3, n=1000)
@@ -122,9 +122,7 @@ class Estimate:
             >>> [end.tolist() for end in Estimate(value=[0.0], variance=[0.0], n=10, centre=[1.0]).interval()]
             [[0.0], [1.0]]
         """
-        if not 0 < level < 1:
-            raise InvalidValue("level", level, "a probability between 0 and 1")
-        reach = NormalDist().inv_cdf(0.5 + level / 2) * self.stderr
+        reach = normal_reach(level) * self.stderr
         middle = self._middle
         return np.minimum(self.value, middle - reach), np.maximum(self.value, middle + reach)
 

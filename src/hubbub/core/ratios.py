@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.confidence import normal_reach
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.spec import Json
@@ -140,7 +140,7 @@ class Ratios(Estimate):
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Fieller's intervals, one value at a time; all of `bounds` where nothing is known of the group's size."""
-        return fieller(self.above, self.below, self.moments, _reach(level), self._bounds)
+        return fieller(self.above, self.below, self.moments, normal_reach(level), self._bounds)
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Difference:
         """The value of one group minus that of another, by their positions.
@@ -154,7 +154,7 @@ class Ratios(Estimate):
             >>> [round(end, 2) for end in ratios.difference(0, 1)]
             [0.2, 0.14, 0.26]
         """
-        reach, (least, most) = _reach(level), self._bounds
+        reach, (least, most) = normal_reach(level), self._bounds
         places = [first, second]
         if first == second or not all(0 <= place < len(self) for place in places):
             raise InvalidValue("groups", places, f"two different numbers from 0 to {len(self) - 1}")
@@ -209,9 +209,3 @@ def fieller(
     low = np.where(closed, ends[0], np.where(one_side & ~under, np.clip(ends[1], least, most), least))
     high = np.where(closed, ends[1], np.where(one_side & ~over, np.clip(ends[0], least, most), most))
     return low, high
-
-
-def _reach(level: float) -> float:
-    if not 0 < level < 1:
-        raise InvalidValue("level", level, "a probability between 0 and 1")
-    return NormalDist().inv_cdf(0.5 + level / 2)

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.confidence import normal_reach
 from hubbub.core.estimate import Estimate
 
 _FAR = 30.0
@@ -42,8 +40,6 @@ class Selected(Estimate):
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Intervals that cover the truth with probability `level`, given that the estimate exceeds the cut."""
-        if not 0 < level < 1:
-            raise InvalidValue("level", level, "a probability between 0 and 1")
         ends = [
             conditional_interval(float(x), float(error), self.cut, level)
             for x, error in zip(self._middle, self.stderr, strict=True)
@@ -61,7 +57,7 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
         >>> [round(end, 3) for end in conditional_interval(2.0, 1.0, 1.0, 0.95)]
         [-1.933, 3.933]
     """
-    reach = _quantile(0.5 + level / 2) * error
+    reach = normal_reach(level) * error
     if not 0 < error < math.inf or (x - cut) / error > _FAR:
         return x - reach, x + reach
     tail = (1 - level) / 2
@@ -79,12 +75,6 @@ def conditional_interval(x: float, error: float, cut: float, level: float) -> tu
         return x + error * (low + high) / 2
 
     return end(tail), end(1 - tail)
-
-
-@cache
-def _quantile(chance: float) -> float:
-    """The normal quantile; cached, because pages need it for a hundred thousand values."""
-    return NormalDist().inv_cdf(chance)
 
 
 def _log_upper(z: float) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 
 import numpy as np
 
+from hubbub.core.confidence import normal_reach
 from hubbub.query.errors import refused
 from hubbub.query.formula import Formula
 from hubbub.query.groups import MOST_PARTS, PeopleGroup
@@ -71,7 +71,7 @@ class QuantileOutput:
         level: float,
     ) -> list[AnswerInterval]:
         """The quantile of each group."""
-        reach = NormalDist().inv_cdf(0.5 + level / 2)
+        reach = normal_reach(level)
         known = [*public, f"({self._profile.sql}) IS NOT NULL"]
         tried: list[Tried] = [{} for _ in groups]
         edges = self._values(table, known, -math.inf, math.inf, EDGES)

@@ -23,6 +23,7 @@ NARROWEST = 1e-9
 class Ranged(Mechanism):
     """A mechanism for numbers from low to high."""
 
+    linkable = "never"
     low: float = -1.0
     high: float = 1.0
 

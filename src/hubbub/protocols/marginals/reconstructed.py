@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from hubbub.consistency.contingency import Attributes, Floats
-from hubbub.core.errors import InvalidValue
+from hubbub.core.confidence import check_level
 from hubbub.core.estimate import Estimate
 
 _ONE_DEVIATION = 2 * NormalDist().cdf(1.0) - 1
@@ -99,9 +99,7 @@ class ReconstructedMarginal(Estimate):
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Intervals that hold the truth at least with probability `level`, one cell at a time."""
-        if not 0 < level < 1:
-            raise InvalidValue("level", level, "a probability between 0 and 1")
-        error = (1 - level) / 2  # of each side
+        error = (1 - check_level(level)) / 2  # of each side
         reach = NormalDist().inv_cdf(1 - error / len(self.upper))  # of each of the upper bounds
         high = (self.upper[:, 0] + reach * self.upper[:, 1]).min(axis=0)
         low = self.lower[0] - NormalDist().inv_cdf(1 - error) * self.lower[1]
