@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub import GRR, OUE, amplify
+from hubbub import GRR, OUE, BasicRappor, Loloha, Measured, amplify
 from hubbub.authoring import check, load_collection, promise
 from hubbub.authoring.coalitions import coalitions, coalitions_of
 from hubbub.authoring.toml import read_collection
 from hubbub.collection import Collection
 from hubbub.collection.finding import UnsafeCollection
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
 from hubbub.questions import read_collection as read_signed
 
 SHUFFLER = """
@@ -94,22 +95,67 @@ def test_an_error_names_its_place(old: str, new: str, where: str) -> None:
     assert refused.value.field == where
 
 
-@pytest.mark.parametrize("kind", ["memo", "changes"])
-def test_linkable_questions_are_refused(kind: str) -> None:
-    keys = {"memo": "permanent = 3.0", "changes": "steps = 4\nchanges = 2"}[kind]
+NUMBERS = """
+[fields.size]
+kind = "ordinal"
+size = 9
+
+[fields.price]
+kind = "numeric"
+low = 0.0
+high = 100.0
+cells = 100
+
+[override]
+sent_as_it_is = "the shop knows its prices"
+"""
+
+
+def linked(kind: str) -> str:
+    """The collection with a question whose reports can be linked to a device."""
+    keys = {
+        "memo": "permanent = 3.0",
+        "changes": "steps = 4\nchanges = 2",
+        "table": 'columns = ["theme", "size"]\nmeasures = ["price"]',
+    }[kind]
     text = changed('kind = "histogram"', f'kind = "{kind}"\n{keys}').replace("fakes = 200", "fakes = 0")
+    return text.replace('field = "theme"\n', "") + NUMBERS if kind == "table" else text
+
+
+@pytest.mark.parametrize("kind", ["memo", "changes", "table"])
+def test_linkable_questions_are_refused(kind: str) -> None:
+    text = linked(kind)
     assert ("error", "questions.popular") in findings(text)
     with pytest.raises(UnsafeCollection, match="undoes the shuffle"):
         load_collection(text)
 
 
-def test_devices_refuse_them_too() -> None:
+@pytest.mark.parametrize("kind", ["memo", "table"])
+def test_no_epsilon_of_a_shuffle_is_printed_for_them(kind: str) -> None:
+    collection = read_collection(linked(kind))
+    assert coalitions_of(collection, "popular") == []
+    assert "in the smallest batch" not in promise(collection)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [Measured(epsilon=2.0, domain=3), BasicRappor(epsilon=2.0, domain=3), Loloha(epsilon=2.0, domain=3)],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_the_table_of_coalitions_refuses_linkable_mechanisms(mechanism: Mechanism) -> None:
+    route = load_collection(TEXT).shuffle
+    assert route is not None
+    with pytest.raises(InvalidValue, match="mechanism"):
+        coalitions(mechanism, route, 1000)
+
+
+@pytest.mark.parametrize("kind", ["memo", "table"])
+def test_devices_refuse_them_too(kind: str) -> None:
     """By the signed terms alone: a device knows no kinds."""
     from hubbub.collection.safety import open_collection
     from hubbub.collection.sealing import Keys, seal
 
-    text = changed('kind = "histogram"', 'kind = "memo"\npermanent = 3.0').replace("fakes = 200", "fakes = 0")
-    keys, unsafe = Keys.new(), read_collection(text)
+    keys, unsafe = Keys.new(), read_collection(linked(kind))
     with pytest.raises(UnsafeCollection, match="undoes the shuffle"):
         open_collection(seal(unsafe.spec(), keys.private), keys.public)
 

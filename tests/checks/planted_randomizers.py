@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub import GRR, OLH, OUE, SHE, Random
+from hubbub import GRR, OLH, OUE, SHE, BasicRappor, Measured, Random
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec
@@ -136,6 +136,37 @@ class VaryingLeak(LeakyPublicPart):
     """The same leak, in a mechanism whose reports draw blocks that vary."""
 
     fixed_block = False
+
+
+class NumbersUnstated(Measured):
+    """Sends numbers as they are, and states that its reports cannot be linked."""
+
+    linkable = "never"
+
+
+class NumbersHidden(NumbersUnstated):
+    """The same, with examples that all have the same numbers."""
+
+    def example_values(self, most):
+        return [(value, (0.0,) * self.measures) for value, _ in super().example_values(most)]
+
+
+class MemoryUnstated(BasicRappor):
+    """Devices remember their answers, and it states that their reports cannot be linked."""
+
+    linkable = "never"
+
+
+class LinksNothing(OLH):
+    """States that its reports can always be linked, which they cannot."""
+
+    linkable = "always"
+
+
+class StatesNothing(GRR):
+    """Does not state whether its reports can be linked."""
+
+    linkable = ""
 
 
 class VaryingDraws(DrawsMoreForSome):

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from hubbub import GRR, OLH, OUE, Measured, Rappor
+from hubbub import GRR, OUE, Measured, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
 from hubbub.checks.enumeration import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.statistics import fit, mean_is, same_counts, smallest
@@ -23,11 +23,10 @@ def names(mechanism: Mechanism) -> set[str]:
     return {check.__name__ for check in checks_for(mechanism)}
 
 
-def test_an_unbiased_oracle_gets_every_check_but_those_of_a_public_part_of_biased_estimates_and_of_state():
+def test_an_unbiased_oracle_gets_every_check_but_those_of_biased_estimates_and_of_state():
     missing = {check.__name__ for check in CHECKS} - names(GRR(epsilon=1.0, domain=3))
     stateful = {name for name in missing if name.startswith(("check_state_", "check_transcript"))}
-    assert missing - stateful == {"check_public_part", "check_heuristic_error", "check_consistent"}
-    assert "check_public_part" in names(OLH(epsilon=1.0, domain=3))
+    assert missing - stateful == {"check_heuristic_error", "check_consistent"}
 
 
 def test_a_heuristic_is_not_asked_to_be_unbiased():

@@ -13,7 +13,8 @@ SETTING = ("amplify", "--mechanism", "olh", "--epsilon", 2, "--n", 100_000, "--d
 
 def test_json_says_the_guarantee_and_nothing_else(answer: Callable[..., Any]) -> None:
     result = answer(*SETTING)
-    assert set(result) == {"epsilon", "delta", "method", "valid"}
+    assert set(result) == {"epsilon", "delta", "method", "valid", "one_batch", "spec"}
+    assert result["spec"]["domain"] == {"kind": "ordinal", "size": 1024}
     assert (result["delta"], result["method"], result["valid"]) == (1e-6, "blanket", True)
     assert 0.0247 < result["epsilon"] < 0.0249
 
@@ -41,3 +42,48 @@ def test_refusals_name_field_value_and_what_is_allowed(
     refused: Callable[..., str], options: tuple[Any, ...], reason: str
 ) -> None:
     assert reason in refused("amplify", *options)
+
+
+SPARSE = ("amplify", "-m", "exsub", "-e", 2, "-n", 100_000)
+
+
+def test_a_mechanism_whose_parameters_are_missing_is_refused_and_the_spec_is_printed(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], refused: Callable[..., str]
+) -> None:
+    assert "dimension: got nothing" in refused(*SPARSE)
+    assert "sparsity: got nothing" in refused(*SPARSE, "--set", "dimension=128")
+    given = (*SPARSE, "--set", "dimension=128", "--set", "sparsity=8")
+    spec = answer(*given)["spec"]
+    assert (spec["mechanism"], spec["dimension"], spec["sparsity"]) == ("ExSub", 128, 8)
+    shown = "".join(hubbub(*given).stdout.split())
+    assert '"dimension":128' in shown
+    assert "domain: got nothing" in refused("amplify", "-m", "psfo", "-e", 2, "-n", 100)
+    assert answer("amplify", "-m", "psfo", "-e", 2, "-n", 100, "-d", 16)["spec"]["domain"]["kind"] == "sets"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--set", "dimension"), "NAME=VALUE"),
+        (("--set", "dimensoin=8"), "did you mean dimension?"),
+        (("--set", "dimension=8", "--set", "dimension=9"), "each name once"),
+        (("--set", "dimension=eight", "--set", "sparsity=2"), "dimension: got 'eight'"),
+        (("--domain", 9), "has no list of values"),
+    ],
+)
+def test_parameters_that_are_none(refused: Callable[..., str], options: tuple[Any, ...], reason: str) -> None:
+    assert reason in refused(*SPARSE, *options)
+
+
+def test_public_numbers_are_refused(refused: Callable[..., str]) -> None:
+    assert "public part" in refused("amplify", "-m", "measured", "-e", 2, "-n", 100_000)
+
+
+@pytest.mark.parametrize("name", ["BasicRappor", "Loloha"])
+def test_memoised_reports_say_one_batch_only(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], name: str
+) -> None:
+    options = ("amplify", "-m", name, "-e", 2, "-n", 1000, "-d", 8)
+    assert answer(*options)["one_batch"] is True
+    assert "one batch only" in " ".join(hubbub(*options).stdout.split())
+    assert "one batch only" not in hubbub(*SETTING).stdout

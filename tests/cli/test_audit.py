@@ -45,6 +45,24 @@ def test_names_without_a_domain(answer: Callable[..., Any], name: str) -> None:
     assert row["ok"]
 
 
+def test_parameters_are_given_or_the_name_is_refused(
+    answer: Callable[..., Any], hubbub: Callable[..., Result], refused: Callable[..., str]
+) -> None:
+    assert "dimension: got nothing" in refused("audit", "ExSub")
+    (row,) = answer("audit", "ExSub", "--set", "dimension=6", "--set", "sparsity=2")
+    assert (row["spec"]["dimension"], row["spec"]["sparsity"], row["ok"]) == (6, 2, True)
+    assert '"dimension":6' in "".join(
+        hubbub("audit", "ExSub", "--set", "dimension=6", "--set", "sparsity=2").stdout.split()
+    )
+    assert "mechanism that is named" in refused("audit", "--all", "--set", "dimension=6")
+
+
+def test_public_numbers_are_said_to_be_unprotected(hubbub: Callable[..., Result]) -> None:
+    measured, drawn = (" ".join(hubbub("audit", name).stdout.split()) for name in ("Measured", "OLH"))
+    assert "(measures and seed), which may depend on the answer and is sent as it is: nothing protects it" in measured
+    assert "(seed), which is drawn without looking at the answer" in drawn
+
+
 def test_the_statement(hubbub: Callable[..., Result]) -> None:
     result = hubbub("audit", "GRR", "--montecarlo", 5000)
     assert result.exit_code == 0

@@ -132,9 +132,18 @@ def test_a_version_with_a_weaker_shuffle_is_refused(
     assert not sites.collector.uploads
 
 
-def test_questions_with_a_state_are_refused(context: BrowserContext, sites: Sites) -> None:
+LINKED = {
+    "a state": {"state": "ChangeStream", "frozen": "last"},
+    "plain numbers": {"views": [{"kind": "beside", "view": {"kind": "whole"}, "numbers": []}]},
+}
+
+
+@pytest.mark.parametrize("linked", LINKED.values(), ids=LINKED)
+def test_questions_whose_reports_can_be_linked_are_refused(
+    context: BrowserContext, sites: Sites, linked: dict[str, Any]
+) -> None:
     spec: Any = sites.collector.document()
-    terms = {"popular": {**spec["terms"]["popular"], "state": "ChangeStream", "frozen": "last"}}
+    terms = {"popular": {**spec["terms"]["popular"], **linked}}
     sites.collector.changed = {"terms": terms}
     with pytest.raises(Exception, match="undoes the shuffle"):
         visit(context, sites.collector)

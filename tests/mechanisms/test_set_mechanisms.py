@@ -132,7 +132,7 @@ def test_the_update_factor_is_what_padding_takes_away():
     people = [tuple((start + k) % 6 for k in range(size)) for size in (0, 1, 2, 4, 6) for start in range(6)]
     lengths = LengthShares(np.bincount([len(held) for held in people]) / len(people))
     whole = np.bincount([item for held in people for item in held]) / len(people)
-    assert psfo.truth(people) * lengths.update_factor(2)[0] == pytest.approx(whole)
+    assert psfo.truth(people) * lengths.update_factor(2) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize(

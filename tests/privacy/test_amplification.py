@@ -9,6 +9,7 @@ import pytest
 import hubbub as hb
 from hubbub.core.blanket import Blanket
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.candidate_counts import CandidateCounts
 from hubbub.privacy.amplification.amplify import Amplified, amplified_delta, amplify, bounds
 from hubbub.privacy.amplification.binomial import at_least, blocks, point
 from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
@@ -342,3 +343,32 @@ def test_bad_input(field, options):
         amplify(hb.GRR(epsilon=1.0, domain=3), **{"n": 100, "delta": 1e-6, **options})
     with pytest.raises(InvalidValue, match="mechanism"):
         amplify("GRR", n=10, delta=1e-6)
+
+
+def test_public_numbers_that_single_a_report_out_are_refused():
+    """Among reports with known, different numbers a shuffle hides nothing: delta is that of one report alone."""
+    measured = hb.Measured(epsilon=2.0, domain=3)
+    with pytest.raises(InvalidValue, match="public part"):
+        amplify(measured, n=100_000, delta=1e-6)
+    with pytest.raises(InvalidValue, match="public part"):
+        amplified_delta(measured, n=100_000, epsilon=0.1)
+    with pytest.raises(InvalidValue, match="public part"):
+        local_epsilon(lambda local: hb.Measured(epsilon=local, domain=3), epsilon=0.1, n=1000, delta=1e-6)
+
+
+def test_a_mechanism_that_does_not_state_whether_it_is_linkable_is_refused(monkeypatch):
+    monkeypatch.delattr(CandidateCounts, "linkable")
+    with pytest.raises(InvalidValue, match="public part"):
+        amplify(hb.GRR(epsilon=1.0, domain=3), n=100, delta=1e-6)
+
+
+@pytest.mark.parametrize("kind", [hb.BasicRappor, hb.Loloha])
+def test_memoised_reports_are_protected_in_one_batch_only(kind):
+    """A device keeps its function, or its permanent answer: a second report can be linked to the first."""
+    every = list(bounds(kind(epsilon=2.0, domain=8), n=1000, delta=1e-6))
+    assert all(bound.one_batch for bound in every)
+    assert every[0].to_dict()["one_batch"] is True
+    assert compose(every[:1]).one_batch
+    with pytest.raises(InvalidValue, match="batches"):
+        compose(every[:2])
+    assert not amplify(hb.GRR(epsilon=2.0, domain=8), n=1000, delta=1e-6).one_batch

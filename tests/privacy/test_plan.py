@@ -315,6 +315,19 @@ def test_planning_and_auditing_load_nothing_that_draws():
     assert completed.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("registered", [0, 1, 2])
+def test_the_plan_does_not_depend_on_how_many_oracles_are_registered(
+    monkeypatch: pytest.MonkeyPatch, registered: int
+) -> None:
+    """Here the epsilon that OLH needs has SOLH picked, and that of SOLH has OLH picked: the smaller one is planned."""
+    for name in ("Large", "Larger")[:registered]:
+        monkeypatch.setitem(MECHANISMS, name, type(name, (GRR,), {"report_bytes": 99}))
+    planned = plan(domain=1024, n=1_000_000, stderr=0.001, share=0.3, most_bytes=12)
+    assert planned.picked == "OLH"
+    assert planned.stderr <= 0.001
+    assert planned.epsilon == pytest.approx(2.00285, abs=1e-5)
+
+
 def test_what_few_hash_functions_confuse_for_good_is_predicted() -> None:
     """Everyone holds one value: the errors of 16,383 others, of which each confuses it with other chances.
 

@@ -138,12 +138,13 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   const least = spec.trust === "shuffle" ? integer("least", (spec.shuffle as Spec).least, 2, 2 ** 40) : SMALLEST_BATCH;
   check(reason("minimum_batch_below_20") || least >= SMALLEST_BATCH, "least", `at least ${SMALLEST_BATCH}, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
-  for (const [name, { promises: own, account, limit, state }] of Object.entries(terms)) {
-    check(spec.trust === "local" || !state, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
+  for (const [name, { promises: own, account, limit, state, views }] of Object.entries(terms)) {
+    const plain = views.some((view) => (view as Spec).kind === "beside");
+    const linked = state || plain;
+    check(spec.trust === "local" || !linked, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
     const large = (most: bigint) => most > LARGEST_EPSILON;
     const exceeds = large(limit) || own.some((promise) => promise.steps && large(promise.limit));
     check(!exceeds || reason("epsilon_above_8"), "epsilon", "at most 8, or a reason");
-    const plain = terms[name]!.views.some((view) => (view as Spec).kind === "beside");
     check(!plain || reason("sent_as_it_is"), "views", "none that sends numbers as they are, or a reason");
     const again = own.some((promise) => !promise.steps && promise.limit > limit);
     check(!again || promises.some(({ steps }) => !steps), "promises", `one for life: ${name} costs again for every new value`);

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hubbub.collection.document import Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
+from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
@@ -52,7 +53,8 @@ def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> lis
     Parameters
     ----------
     mechanism
-        What reports are made by; or an epsilon, where all that is known is that they spend no more.
+        What reports are made by; or an epsilon, where all that is known is that they spend no more. A mechanism whose
+        reports can be linked, to each other or to what is publicly known, is refused.
     route
         Who shuffles.
     n
@@ -98,15 +100,17 @@ def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> lis
 def coalitions_of(collection: Collection, question: str, n: int | None = None) -> list[Coalition]:
     """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
 
+    There are none where reports can be linked to a device: `check` refuses such a question in a shuffled collection.
+
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
         >>> coalitions_of(load_collection(EXAMPLE), "popular")
         []
     """
     route = collection.shuffle
-    return (
-        [] if route is None else coalitions(reported_by(collection, question), route, route.least if n is None else n)
-    )
+    if route is None or collection.questions[question].linked(collection.setting(question)):
+        return []
+    return coalitions(reported_by(collection, question), route, route.least if n is None else n)
 
 
 def reported_by(collection: Collection, question: str) -> Mechanism | float:
@@ -131,6 +135,9 @@ def _bound(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> tu
 def _epsilon(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> float:
     from hubbub.privacy.amplification.amplify import amplify
 
+    if isinstance(mechanism, Mechanism) and mechanism.linkable != "never":
+        allowed = "one whose reports cannot be linked: a shuffled collection has a batch in every step"
+        raise InvalidValue("mechanism", type(mechanism).__name__, allowed)
     # Fakes that hide nothing for sure take nothing away either.
     if isinstance(mechanism, GRR | LocalHashing):
         return amplify(mechanism, n=n, delta=delta, fakes=fakes).epsilon

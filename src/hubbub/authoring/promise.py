@@ -146,7 +146,8 @@ def _shuffled(collection: Collection) -> list[str]:
     ]
     for name in collection.questions:
         groups = "; ".join(coalition.text() for coalition in coalitions_of(collection, name))
-        sentences.append(f"For {name}, in the smallest batch: {groups}.")
+        if groups:
+            sentences.append(f"For {name}, in the smallest batch: {groups}.")
     sentences.append(
         "Shufflers that work with the collector can also hold back the reports of other people and put in their own: "
         "then it is as if everyone else worked with them. If several batches contain reports of one device, the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,16 @@ from hubbub.checks.enumeration import row_keys
 from hubbub.checks.failure import require
 from hubbub.checks.statistics import FALSE_ALARM, same_counts, smallest
 from hubbub.checks.values import some_values
+from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Linkable, Mechanism
+from hubbub.mechanisms.stateful import Stateful
 
 _SINGLES = 40
 _SAMPLES = 1_000
+_CONSTANT = 1_000  # reports that are compared: a column that is the same in all of them is taken not to be drawn
 
 
 class CountingRandom(Random):
@@ -61,17 +64,34 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """The public part is drawn without looking at the value.
+    """The public part is drawn without looking at the value, or the mechanism states that it can be linked: `linkable`.
 
     Example:
         >>> from hubbub import OLH
         >>> check_public_part(OLH(epsilon=1.0, domain=3))
     """
+    stated = mechanism.linkable
+    require(stated in get_args(Linkable), f"linkable is {stated!r}, not one of {', '.join(get_args(Linkable))}")
+    require(
+        stated != "never" or not isinstance(mechanism, Stateful),
+        'linkable is "never", but a device that remembers can be recognised in a second batch',
+    )
+    reason = _depends(mechanism, rng_seed) if any(column.part == "public" for column in mechanism.columns) else None
+    if stated == "always":
+        require(reason is not None, 'linkable is "always", but the public part is drawn without looking at the value')
+    else:
+        require(reason is None, str(reason))
+
+
+def _depends(mechanism: Mechanism, rng_seed: int) -> str | None:
+    """How the public part depends on the value, in words; None where it does not."""
+    constant = _constant_column(mechanism, rng_seed)
+    if constant is not None:
+        return f"the public column {constant} is not drawn: it is always the same, though other values are accepted"
     values = mechanism.example_values(8)
     if _fixed_block(mechanism):
         parts = {tuple(_public(mechanism, value, 16, Random(seed=rng_seed))) for value in values}
-        require(len(parts) == 1, "given the same random bytes, the public part depends on the value")
-        return
+        return None if len(parts) == 1 else "given the same random bytes, the public part depends on the value"
     samples = [_public(mechanism, value, _SAMPLES, Random(seed=rng_seed).child(repr(value))) for value in values]
     # A leak shows in some half byte, whatever the columns are.
     halves = [np.frombuffer(b"".join(sample), dtype=np.uint8).reshape(_SAMPLES, -1) for sample in samples]
@@ -80,7 +100,22 @@ def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
         for byte in range(halves[0].shape[1])
         for shift in (0, 4)
     ]
-    require(smallest(p_values) > FALSE_ALARM, f"the public part depends on the value (p = {smallest(p_values):.1e})")
+    p_value = smallest(p_values)
+    return None if p_value > FALSE_ALARM else f"the public part depends on the value (p = {p_value:.1e})"
+
+
+def _constant_column(mechanism: Mechanism, rng_seed: int) -> str | None:
+    """A public column that no random byte changes, where `check` accepts other content: it may be part of a value."""
+    reports = mechanism.randomize(mechanism.example_values(1) * _CONSTANT, Random(seed=rng_seed))
+    for name, column in reports.public.items():
+        if (column == column[0]).all():
+            other = Reports(reports.spec_id, public={**reports.public, name: column ^ 1}, private=dict(reports.private))
+            try:
+                mechanism.check(other)
+            except InvalidValue:
+                continue
+            return name
+    return None
 
 
 def check_batch_is_singles(mechanism: Mechanism, rng_seed: int = 1) -> None:

@@ -209,7 +209,6 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_normalised": _enumerable,
     "check_exact_epsilon": _enumerable,
     "check_tight_epsilon": covers_every_value,
-    "check_public_part": lambda mechanism: any(column.part == "public" for column in mechanism.columns),
     "check_influence": lambda mechanism: mechanism.bias != "consistent" and bool(influences(mechanism)),
     "check_unbiased": _unbiased,
     "check_variance": _unbiased,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import AsJson
+from hubbub.cli.options import AsJson, MechanismFields
 
 _DOMAIN = 1024
 
@@ -19,19 +19,20 @@ def amplify(
     domain: Annotated[
         int | None, typer.Option("--domain", "-d", help="How many values there are.", show_default=str(_DOMAIN))
     ] = None,
+    settings: MechanismFields = None,
     fakes: Annotated[int, typer.Option("--fakes", min=0, help="Reports that shufflers add, drawn uniformly.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound."""
-    from hubbub.cli.names import mechanism_of
-    from hubbub.cli.output import emit, page
+    from hubbub.cli.names import fields_of, mechanism_of
+    from hubbub.cli.output import emit, page, spec_text
     from hubbub.cli.tables import plain_table
     from hubbub.privacy.amplification.amplify import bounds
 
-    local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN)
+    local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN, given=fields_of(settings or ()))
     every = sorted(bounds(local, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
     if as_json:
-        emit(every[0].to_dict())
+        emit({**every[0].to_dict(), "spec": local.spec()})
         return
     table = plain_table("bound", "epsilon", "delta", left=["bound"])
     for bound in every:
@@ -46,3 +47,10 @@ def amplify(
         f"shuffle, a report is protected only by its local epsilon of {local.effective_epsilon:.4g}.",
         markup=False,
     )
+    if every[0].one_batch:
+        text = (
+            "This holds for one batch only: a device remembers what it drew for its first report, so that its reports "
+            "in a second batch can be linked to it. Across batches only the local epsilons hold."
+        )
+        console.print(text, markup=False)
+    console.print(f"\n{spec_text(local)}", markup=False)

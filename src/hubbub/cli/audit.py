@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson
+from hubbub.cli.options import AsJson, MechanismFields
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hubbub.mechanisms.base import Mechanism
     from hubbub.privacy.audit import Audit
 
 VIOLATED = 1
@@ -31,6 +32,7 @@ def audit(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every mechanism, at many settings unless given.")] = False,
     spec: Annotated[Path | None, typer.Option("--spec", help="A JSON file with a mechanism's spec, or a list.")] = None,
+    settings: MechanismFields = None,
     montecarlo: Annotated[int, typer.Option("--montecarlo", min=0, help="Also test each sampler with N reports.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -38,24 +40,35 @@ def audit(
 
     Exits with 1 if any does.
     """
-    from hubbub.cli.output import emit, page
+    from hubbub.cli.output import emit, page, spec_text
 
     if sum((mechanism is not None, every, spec is not None)) != 1:
         from hubbub.questions.keys import NOTHING
 
-        given = NOTHING if mechanism is None else mechanism
-        raise InvalidValue("mechanism", given, "one of: a mechanism's name, --all, or --spec FILE")
+        named = NOTHING if mechanism is None else mechanism
+        raise InvalidValue("mechanism", named, "one of: a mechanism's name, --all, or --spec FILE")
+    if settings and mechanism is None:
+        raise InvalidValue("set", settings, "fields of the mechanism that is named")
+    built: Mechanism | None = None
     if every:
         audits = _all(epsilon, domain, montecarlo)
     elif spec is not None:
         audits = [_of_spec(content, montecarlo) for content in _read(spec)]
     else:
-        audits = [_named(str(mechanism), epsilon, domain, montecarlo)]
+        from hubbub.cli.names import fields_of, mechanism_of
+        from hubbub.privacy.audit import audit as examine
+
+        spent, given = _EPSILON if epsilon is None else epsilon, fields_of(settings or ())
+        built = mechanism_of(str(mechanism), epsilon=spent, domain=domain, default=_DOMAIN, given=given)
+        audits = [examine(built, montecarlo=montecarlo)]
     if as_json:
-        emit([audited.to_dict() for audited in audits])
+        spec_of = {} if built is None else {"spec": built.spec()}
+        emit([{**audited.to_dict(), **spec_of} for audited in audits])
     else:
         console = page()
         console.print(_summary(audits) if every else _table(audits))
+        if built is not None:
+            console.print(f"\n{spec_text(built)}", markup=False)
         for audited in audits if not every else [audited for audited in audits if not audited.ok]:
             console.print()
             console.print(audited.statement(), markup=False)
@@ -63,19 +76,14 @@ def audit(
         raise typer.Exit(VIOLATED)
 
 
-def _named(name: str, epsilon: float | None, domain: int | None, montecarlo: int, default: int = _DOMAIN) -> Audit:
-    from hubbub.cli.names import mechanism_of
-    from hubbub.privacy.audit import audit as examine
-
-    spent = _EPSILON if epsilon is None else epsilon
-    return examine(mechanism_of(name, epsilon=spent, domain=domain, default=default), montecarlo=montecarlo)
-
-
 def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Audit]:
     """Every mechanism at every setting; the samplers are tested at one setting each, which takes longer."""
     from hubbub.cli.output import progress
+    from hubbub.core.domain import as_domain
     from hubbub.mechanisms import randomizers
+    from hubbub.privacy.audit import audit as examine
     from hubbub.privacy.audit_all import audit_all
+    from hubbub.privacy.probes import required_fields
 
     settings: dict[str, Any] = {}
     if epsilon is not None:
@@ -86,8 +94,13 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
         audits = list(audit_all(**settings, progress=follow))
     if montecarlo:
         with progress("sampling") as follow:
-            for done, name in enumerate(randomizers(), start=1):
-                audits.append(_named(name, epsilon, None, montecarlo, default=_DOMAIN if domain is None else domain))
+            for done, kind in enumerate(randomizers().values(), start=1):
+                example = next(kind.examples())
+                options: dict[str, Any] = {name: getattr(example, name) for name in required_fields(kind)}
+                if "domain" in options and as_domain("domain", options["domain"]).size is not None:
+                    options["domain"] = _DOMAIN if domain is None else domain
+                mechanism = kind(epsilon=_EPSILON if epsilon is None else epsilon, **options)
+                audits.append(examine(mechanism, montecarlo=montecarlo))
                 follow(done, len(randomizers()))
     return audits
 

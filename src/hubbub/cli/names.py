@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import MISSING, fields
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,13 @@ def named(field: str, given: str, known: Iterable[str]) -> str:
     raise InvalidValue(field, given, f"one of {', '.join(names.values())}{hint}")
 
 
-def mechanism_of(name: str, *, epsilon: float, domain: int | None, default: int) -> Mechanism:
-    """The mechanism of a name, or the best one for "adaptive". Other fields that it needs come from its first example.
+def mechanism_of(
+    name: str, *, epsilon: float, domain: int | None, default: int, given: Mapping[str, Any] | None = None
+) -> Mechanism:
+    """The mechanism of a name, or the best one for "adaptive".
+
+    Refuses a mechanism that needs more fields than were given: none is filled in with a guess, except for the size of
+    the domain, which has a default.
 
     Parameters
     ----------
@@ -46,25 +52,63 @@ def mechanism_of(name: str, *, epsilon: float, domain: int | None, default: int)
         The size of the domain, where one was asked for.
     default
         The size where none was, and the mechanism needs one.
+    given
+        Other fields of the mechanism: those of `--set`.
 
     Example:
         >>> mechanism_of("adaptive", epsilon=1.0, domain=None, default=4).spec()["mechanism"]
         'GRR'
+        >>> mechanism_of("ExSub", epsilon=1.0, domain=None, default=4)
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: dimension: got nothing; allowed: --set dimension=VALUE: ExSub needs it
     """
-    from hubbub.core.domain import Strings, as_domain
+    from hubbub.core.domain import as_domain
     from hubbub.mechanisms import randomizers
     from hubbub.mechanisms.frequency.adaptive import adaptive
+    from hubbub.privacy.probes import required_fields
+    from hubbub.questions.keys import NOTHING
 
     name = named("mechanism", name, [*randomizers(), ADAPTIVE])
-    size = default if domain is None else domain
+    values = dict(given or {})
+    if domain is not None and "domain" in values:
+        raise InvalidValue("domain", values["domain"], "--domain, or --set domain=VALUE, not both")
     if name == ADAPTIVE:
-        return adaptive(epsilon=epsilon, domain=size)
+        if values:
+            raise InvalidValue("set", sorted(values), "nothing: adaptive chooses the fields itself")
+        return adaptive(epsilon=epsilon, domain=default if domain is None else domain)
     kind: type[Any] = randomizers()[name]
-    required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
-    values = {field: getattr(next(kind.examples()), field) for field in required if field != "epsilon"}
-    if domain is not None and not any(field.name == "domain" for field in fields(kind)):
-        raise InvalidValue("domain", domain, f"nothing: {name} has no list of values")
-    if domain is not None or as_domain("domain", values.get("domain", Strings(1))).size is not None:
-        values["domain"] = size
+    known = [field.name for field in fields(kind) if field.name != "epsilon"]
+    for field in values:
+        named("set", field, known)
+    if domain is not None:
+        if "domain" not in known:
+            raise InvalidValue("domain", domain, f"nothing: {name} has no list of values")
+        values["domain"] = domain
+    for field in required_fields(kind):
+        if field == "domain" and as_domain("domain", next(kind.examples()).domain).size is not None:
+            values.setdefault("domain", default)
+        if field not in values:
+            by = "--domain SIZE, or " if field == "domain" else ""
+            raise InvalidValue(field, NOTHING, f"{by}--set {field}=VALUE: {name} needs it")
     mechanism: Mechanism = kind(epsilon=epsilon, **values)
     return mechanism
+
+
+def fields_of(texts: Iterable[str]) -> dict[str, Any]:
+    """The fields of `--set NAME=VALUE`: a value is JSON, or else text.
+
+    Example:
+        >>> fields_of(["dimension=128", "hash=mix32"])
+        {'dimension': 128, 'hash': 'mix32'}
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name in values:
+            raise InvalidValue("set", text, "NAME=VALUE, each name once")
+        try:
+            values[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            values[name] = value
+    return values

@@ -10,7 +10,7 @@ import typer
 
 from hubbub.core.errors import InvalidValue
 
-__all__ = ["AsJson", "Epsilon", "FreshSeed", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
+__all__ = ["AsJson", "Epsilon", "FreshSeed", "MechanismFields", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
 
 
 def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url: str) -> str:
@@ -27,6 +27,10 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url:
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a plot to this file (PNG, SVG or PDF).")]
+MechanismFields = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A field of the mechanism, such as dimension=128; repeatable."),
+]
 FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
 Truth = Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]

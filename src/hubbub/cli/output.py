@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.spec import canonical
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from rich.console import Console
+
+    from hubbub.mechanisms.base import Mechanism
 
 _PLOTS = (".png", ".svg", ".pdf")
 _WIDEST = 110
@@ -40,6 +43,11 @@ def say(line: str) -> None:
 def emit(answer: Any) -> None:
     """The answer as JSON: ASCII, so that no terminal or pipe can spoil it; a number that is none is null."""
     typer.echo(json.dumps(_finite(answer), indent=2, allow_nan=False))
+
+
+def spec_text(mechanism: Mechanism) -> str:
+    """A line with the spec of the mechanism that an answer is about."""
+    return f"The spec: {canonical(mechanism.spec())}"
 
 
 def percent(share: float) -> str:

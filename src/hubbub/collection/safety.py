@@ -34,8 +34,8 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     - There is no limit for the whole collection, or none for life where a question costs again for every new value.
     - A question does not fit into its account's part of a limit: it would never be answered.
     - Numbers are sent without randomisation, and the author gives no reason.
-    - Reports are shuffled, and a question has devices keep a state: reports of several steps could be recognised as one
-      device's, which undoes the shuffle.
+    - Reports are shuffled, and a question has devices keep a state or send numbers as they are: their reports could be
+      recognised, which undoes the shuffle.
 
     Example:
         >>> from dataclasses import replace
@@ -54,10 +54,12 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     if not collection.promises:
         yield Finding("error", "privacy", "no limit of what a device may spend")
     for name, terms in collection.terms.items():
-        if collection.shuffle is not None and terms.state:
-            text = "devices keep a state for it, by which their reports can be linked: that undoes the shuffle"
+        plain = any(view["kind"] == "beside" for view in terms.views)
+        if collection.shuffle is not None and (terms.state or plain):
+            by = "devices keep a state for it" if terms.state else "it sends numbers as they are"
+            text = f"{by}, by which their reports can be linked: that undoes the shuffle"
             yield Finding("error", f"questions.{name}", f'{text}; ask it in a collection of trust "local"')
-        if any(view["kind"] == "beside" for view in terms.views) and "sent_as_it_is" not in collection.overrides:
+        if plain and "sent_as_it_is" not in collection.overrides:
             yield Finding("error", f"questions.{name}", "it sends numbers as they are, without a reason for it")
         where, most = f"questions.{name}", LARGEST_EPSILON * UNITS_PER_EPSILON
         large = max([terms.limit, *(promise.limit for promise in terms.promises if promise.steps)])

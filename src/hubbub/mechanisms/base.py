@@ -37,6 +37,7 @@ __all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
 
 Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
 """A list of probabilities, and for each report (row) and value (column) the index of its probability."""
+Linkable = Literal["never", "between batches", "always"]
 MOST_EPSILON = 1000.0
 _RENAMED = {"Symbols": "ChangeStream"}
 """Older names of classes in signed and stored specs, and the names that the classes have now."""
@@ -225,6 +226,14 @@ class Mechanism(ReportFormat):
 
     fixed_block: ClassVar[bool] = True
     """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
+    linkable: ClassVar[Linkable] = "always"
+    """Whether a device can be recognised by its reports after a shuffle. Unless a mechanism states it, it can.
+
+    - "never": the public part of each report is drawn afresh, without looking at the value.
+    - "between batches": a device remembers, and two of its reports can be recognised as one device's. A shuffle
+      protects one batch only.
+    - "always": the public part depends on the value, and can single a report out. A shuffle protects nothing.
+    """
 
     @abstractmethod
     def encode(self, values: Any) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.exact import log_upper
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Linkable, Mechanism
 from hubbub.privacy.enumeration import Enumeration, enumerate_reports
 from hubbub.privacy.montecarlo import MonteCarlo, sample_epsilon
 from hubbub.privacy.probes import domain_of
@@ -32,7 +32,9 @@ class Audit:
     lifetime_epsilon
         What all reports of one unchanged value spend together, where the mechanism bounds that; else None.
     public
-        The columns that the guarantee is conditional on: drawn without looking at the value, and sent as they are.
+        The columns that the guarantee is conditional on: they are sent as they are.
+    linkable
+        As the mechanism states it: "always" where the public columns depend on the value, and are not protected.
     enumeration, montecarlo
         The results of these checks; None where they were not made.
 
@@ -53,6 +55,7 @@ class Audit:
     public: tuple[str, ...]
     enumeration: Enumeration | None
     montecarlo: MonteCarlo | None
+    linkable: Linkable = "never"
 
     @property
     def exact(self) -> bool:
@@ -90,6 +93,7 @@ class Audit:
             "ratio": str(self.ratio),
             "lifetime_epsilon": self.lifetime_epsilon,
             "public": list(self.public),
+            "linkable": self.linkable,
             "enumeration": None if self.enumeration is None else self.enumeration.to_dict(self.ratio),
             "montecarlo": None if self.montecarlo is None else self.montecarlo.to_dict(),
         }
@@ -135,4 +139,5 @@ def audit(mechanism: Mechanism, *, montecarlo: int = 0, rng: Random | None = Non
         public=tuple(column.name for column in mechanism.columns if column.part == "public"),
         enumeration=enumerate_reports(mechanism, stream),
         montecarlo=sample_epsilon(mechanism, montecarlo, stream, level) if montecarlo else None,
+        linkable=mechanism.linkable,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import randomizers
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.audit import Audit, audit
-from hubbub.privacy.probes import domain_of
+from hubbub.privacy.probes import domain_of, required_fields
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,6 @@ def _settings(
     if any((domain := domain_of(example)) is not None and domain.size is not None for example in examples):
         yield from ((epsilon, size, {"domain": size}) for epsilon in epsilons for size in domains)
         return
-    required = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
     for example in examples:
-        options = {name: getattr(example, name) for name in required if name != "epsilon"}
+        options = {name: getattr(example, name) for name in required_fields(kind)}
         yield from ((epsilon, None, options) for epsilon in epsilons)

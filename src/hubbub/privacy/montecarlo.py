@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.confidence import check_level
 from hubbub.core.errors import InvalidValue
 from hubbub.core.random import Random
 from hubbub.core.spec import Json
@@ -83,8 +84,7 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
     """
     if isinstance(samples, bool) or not isinstance(samples, int) or samples < FEWEST:
         raise InvalidValue("montecarlo", samples, f"0, or at least {FEWEST} samples")
-    if not 0 < level < 1:
-        raise InvalidValue("level", level, "a probability between 0 and 1")
+    check_level(level)
     values = mechanism.example_values(MOST_VALUES)
     if len(values) < 2:
         return None

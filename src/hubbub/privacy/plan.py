@@ -166,20 +166,24 @@ def _settle(request: PlanRequest) -> tuple[int, float, list[Prediction], Predict
     n = request.n or 1_000_000
     epsilon = _least_epsilon(request, n, target) if request.epsilon is None else float(request.epsilon)
     rows, best = _compare(request, n, epsilon)
+    if request.unknown not in ("n", "epsilon"):
+        return n, epsilon, rows, best
     # Of two oracles with nearly equal errors the cheaper one is picked, and may need a little more than the best: solve
     # for the picked one until the pick does not change.
-    for _ in rows:
+    solved: dict[str, tuple[int, float, list[Prediction], Prediction]] = {}
+    while best.mechanism not in solved:
         picked = best.mechanism
         if request.unknown == "n":
             n = needed_n(_kind(picked), request, epsilon, target)
-        elif request.unknown == "epsilon":
-            epsilon = needed_epsilon(_kind(picked), request, n, target) or epsilon
         else:
-            break
+            epsilon = needed_epsilon(_kind(picked), request, n, target) or epsilon
         rows, best = _compare(request, n, epsilon)
+        solved[picked] = n, epsilon, rows, best
         if best.mechanism == picked:
-            break
-    return n, epsilon, rows, best
+            return solved[picked]
+    # The picks go round in a cycle: the smallest of its settings whose pick reaches the error, else the largest.
+    cycle = sorted(solved.values(), key=lambda setting: setting[:2])
+    return next((setting for setting in cycle if (setting[3].stderr or 0.0) <= target), cycle[-1])
 
 
 def _compare(request: PlanRequest, n: int, epsilon: float) -> tuple[list[Prediction], Prediction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from math import comb
 
 from hubbub.core.domain import Domain, Sets, as_domain
@@ -19,6 +20,18 @@ def domain_of(mechanism: ReportFormat) -> Domain | None:
     """
     domain = getattr(mechanism, "domain", None)
     return None if domain is None else as_domain("domain", domain)
+
+
+def required_fields(kind: type[ReportFormat]) -> list[str]:
+    """The fields besides epsilon that a mechanism cannot be built without.
+
+    Example:
+        >>> from hubbub import ExSub
+        >>> required_fields(ExSub)
+        ['dimension', 'sparsity']
+    """
+    missing = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
+    return [name for name in missing if name != "epsilon"]
 
 
 def count_of(mechanism: ReportFormat) -> int | None:

@@ -76,7 +76,11 @@ def _uncovered(audit: Audit) -> str:
     public = ""
     if audit.public:
         columns = " and ".join(audit.public)
-        public = f"The public part ({columns}), which is drawn without looking at the answer and sent as it is. "
+        drawn = "which is drawn without looking at the answer and sent as it is"
+        told = "which may depend on the answer and is sent as it is: nothing protects it, with or without a shuffle"
+        public = f"The public part ({columns}), {told if audit.linkable == 'always' else drawn}. "
+    if audit.linkable == "between batches":
+        public += "That two reports come from the same device. "
     return (
         public + "That someone answered at all, and when. Network addresses, and anything else sent beside the report. "
         "What the statistics say about everyone, a person's own group included."

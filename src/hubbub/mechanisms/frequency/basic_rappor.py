@@ -56,6 +56,7 @@ class BasicRappor(SUE, Memoised):
     Dissertation, section 3.1.1.
     """
 
+    linkable = "between batches"
     keep: int = 0
     lift: int = 0
 

@@ -18,7 +18,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import spec_id
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Linkable, Mechanism
 
 DomainLike: TypeAlias = Domain | int | Sequence[str]
 
@@ -27,6 +27,7 @@ DomainLike: TypeAlias = Domain | int | Sequence[str]
 class CandidateCounts(Mechanism):
     """A mechanism over a domain whose reports each support some of its values."""
 
+    linkable: ClassVar[Linkable] = "never"
     domain: DomainLike
     takes_open: ClassVar[bool] = False
     """Whether the domain may be open (`BitStrings`). A sketch then holds n alone: `support` counts candidates."""

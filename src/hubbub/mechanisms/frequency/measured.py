@@ -37,7 +37,8 @@ class Measured(Mechanism):
 
     A value is a code and `measures` numbers. The oracle randomises the code, and a report spends what the oracle does.
     The numbers are sent as they are and are not protected at all: they are for what the server may know, such as the
-    price of what was bought from it. A missing number is NaN.
+    price of what was bought from it. A missing number is NaN. They can single a report out: a shuffle does not hide who
+    sent it, and `amplify` refuses the mechanism.
 
     Parameters
     ----------
@@ -57,6 +58,7 @@ class Measured(Mechanism):
         ([[2.5], [9.0]], [0, 2])
     """
 
+    linkable = "always"
     domain: DomainLike
     oracle: FrequencyOracle | Mapping[str, Any] | str = ""
     measures: int = 1
@@ -88,7 +90,8 @@ class Measured(Mechanism):
         return (ColumnSpec("public", MEASURES, "u8", (self.measures,)), *self.inner.columns)
 
     def example_values(self, most: int) -> list[Any]:
-        return [(value, (0.0,) * self.measures) for value in self.inner.example_values(most)]
+        values = self.inner.example_values(most)
+        return [(value, (float(place),) * self.measures) for place, value in enumerate(values)]
 
     def encode(self, values: Any) -> NDArray[Any]:
         try:

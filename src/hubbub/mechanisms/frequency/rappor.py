@@ -65,6 +65,7 @@ class Rappor(Mechanism):
     Dissertation, section 3.1.2; Erlingsson, Pihur and Korolova, "RAPPOR", 2014.
     """
 
+    linkable = "never"
     domain: DomainLike = _ANY_TEXT
     bits: int = 128
     hashes: int = 2

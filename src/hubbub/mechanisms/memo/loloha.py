@@ -75,6 +75,7 @@ class Loloha(FrequencyOracle, Memoised):
     2023. Their second layer spends less than it may where g > 2; this one is solved exactly.
     """
 
+    linkable = "between batches"
     report_epsilon: float = 0.0
     buckets: int = 0
     other: int = 0

@@ -30,6 +30,7 @@ class SparseVectors(Mechanism):
     (`Ternary.clipping` says by how much). The randomiser then reads symbols: 2 i for +1 at position i, 2 i + 1 for -1.
     """
 
+    linkable = "never"
     dimension: int
     sparsity: int
 

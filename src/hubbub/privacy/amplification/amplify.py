@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
@@ -33,6 +33,8 @@ class Amplified:
         The name of the bound.
     valid
         Whether the bound is proved. Unproved claims of papers are for comparison only, never a guarantee.
+    one_batch
+        Whether the guarantee is for one batch only: devices remember, and a second report can be linked to the first.
 
     Example:
         >>> from hubbub import OLH
@@ -44,17 +46,20 @@ class Amplified:
     delta: float
     method: str
     valid: bool = True
+    one_batch: bool = False
 
     def to_dict(self) -> dict[str, Json]:
         """The guarantee as JSON."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "method": self.method, "valid": self.valid}
+        return asdict(self)
 
 
 def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Amplified:
     """The smallest valid (epsilon, delta) of n shuffled reports, of which one is replaced.
 
     The guarantee is against those who see the shuffled batch. Against someone who sees a report before that, only the
-    local epsilon holds; and so it does against everyone if fewer than n reports are shuffled.
+    local epsilon holds; and so it does against everyone if fewer than n reports are shuffled. A mechanism whose public
+    part depends on the value is refused: its reports can be singled out. Where devices remember, the guarantee is for
+    one batch only (`one_batch`).
 
     Parameters
     ----------
@@ -84,11 +89,15 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
         >>> [bound.method for bound in bounds(GRR(epsilon=1.0, domain=3), n=10_000, delta=1e-6)]
         ['local', 'blanket', 'clones', 'stronger clones', 'FMT21', 'BBGN19']
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
+    check_unlinkable(mechanism)
     check_batch(n, delta, fakes)
-    tail = delta * 1e-7
     check_fakes(mechanism, fakes)
+    one_batch = mechanism.linkable != "never"
+    yield from (replace(bound, one_batch=one_batch) for bound in _bounds(mechanism, n, delta, fakes))
+
+
+def _bounds(mechanism: Mechanism, n: int, delta: float, fakes: int) -> Iterator[Amplified]:
+    tail = delta * 1e-7
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     yield Amplified(local, 0.0, "local")
     if local > MOST_AMPLIFIED:
@@ -106,6 +115,23 @@ def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Ite
     if blanket is not None and blanket.both == 0:
         weight = float(1 / (blanket.mass * blanket.preferred))
         yield from _bound(binomial_epsilon(weight, n, delta), delta, "BBGN19")
+
+
+def check_unlinkable(mechanism: Mechanism) -> None:
+    """Refuse a mechanism whose shuffled reports can be singled out, or that does not state that they cannot.
+
+    Example:
+        >>> from hubbub import Measured
+        >>> check_unlinkable(Measured(epsilon=2.0, domain=3))
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.InvalidValue: mechanism: got 'Measured'; allowed: one whose public part does not depend ...
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
+    if mechanism.linkable == "always":
+        allowed = "one whose public part does not depend on the value: it singles reports out, and a shuffle hides none"
+        raise InvalidValue("mechanism", type(mechanism).__name__, allowed)
 
 
 def check_batch(n: int, delta: float, fakes: int) -> None:
@@ -152,6 +178,7 @@ def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int 
         >>> 9e-7 < amplified_delta(GRR(epsilon=1.0, domain=3), n=10_000, epsilon=0.038) < 1.1e-6
         True
     """
+    check_unlinkable(mechanism)
     check_fakes(mechanism, fakes)
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     if local <= epsilon:

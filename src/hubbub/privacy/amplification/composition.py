@@ -13,17 +13,21 @@ def compose(batches: Sequence[Amplified], *, slack: float = 0.0) -> Amplified:
     """The guarantee of all batches that one person's reports are in.
 
     Epsilons and deltas add up. With a slack, which is added to delta, the advanced composition of Kairouz, Oh and
-    Viswanath (2015, Theorem 3.5, in its form for unequal epsilons) is taken where it is smaller.
+    Viswanath (2015, Theorem 3.5, in its form for unequal epsilons) is taken where it is smaller. Several batches of
+    memoised reports are refused: the reports of one device can be linked.
 
     Example:
         >>> day = Amplified(0.1, 1e-8, "blanket")
         >>> compose([day] * 30).epsilon, round(compose([day] * 30, slack=1e-6).epsilon, 2)
         (3.0, 3.0)
         >>> compose([Amplified(0.01, 1e-9, "blanket")] * 365, slack=1e-6)
-        Amplified(epsilon=1.0225..., delta=1.365e-06, method='advanced composition of 365', valid=True)
+        Amplified(epsilon=1.0225..., delta=1.365e-06, method='advanced composition of 365', valid=True, ...)
     """
     if not batches:
         raise InvalidValue("batches", [], "at least one")
+    if len(batches) > 1 and any(batch.one_batch for batch in batches):
+        allowed = "one: a device that remembers can be recognised in a second batch, where only local epsilons hold"
+        raise InvalidValue("batches", len(batches), allowed)
     if not 0 <= slack < 1:
         raise InvalidValue("slack", slack, "at least 0, below 1")
     delta, valid = math.fsum(batch.delta for batch in batches), all(batch.valid for batch in batches)
@@ -36,4 +40,4 @@ def compose(batches: Sequence[Amplified], *, slack: float = 0.0) -> Amplified:
         advanced = drift + math.sqrt(2 * math.log(1 / slack) * squares)
         if advanced < plain:
             return Amplified(advanced, delta + slack, f"advanced composition of {len(batches)}", valid)
-    return Amplified(plain, delta, f"composition of {len(batches)}", valid)
+    return Amplified(plain, delta, f"composition of {len(batches)}", valid, batches[0].one_batch)
