@@ -9,10 +9,10 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
-from hubbub.authoring.diff import changes, wider
-from hubbub.authoring.route_diff import route_changes
+from hubbub.authoring.diff import changes
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
+from hubbub.collection.weaker import CLAUSES, weaker_clauses
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.privacy.budget import Budget
 from hubbub.questions import Question
@@ -83,10 +83,15 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         {"questions": questions(q=replace(ASKED["q"], epsilon=2.0))},
         "questions.q.epsilon",
         "warning",
-        "keep to the older limit",
+        "from 1.0 to 2.0",
     ),
     ({"questions": questions(q=replace(ASKED["q"], epsilon=0.5))}, "questions.q.epsilon", "note", "errors grow"),
-    ({"questions": questions(k=replace(ASKED["k"], permanent=3.0))}, "questions.k.permanent", "warning", "from 2 to 3"),
+    (
+        {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
+        "questions.k.permanent",
+        "warning",
+        "from 2.0 to 3.0",
+    ),
     (
         {"questions": questions(q=replace(ASKED["q"], field="level"))},
         "questions.q.field",
@@ -107,19 +112,18 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     (
         {"budget": Budget.of(event=6.0, window=(40.0, 7))},
         "privacy.user",
-        "warning",
-        "from epsilon 100 to no limit: devices that were promised the older limit keep to it",
+        "error",
+        "at most epsilon 100 in a life is no longer promised",
     ),
-    ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "warning", "no limit"),
     ({"budget": Budget.of(event=6.0, user=100.0)}, "privacy.window", "error", "epsilon 40 in 7 hours"),
     ({"budget": Budget.of(event=6.0, window=(40.0, 6), user=100.0)}, "privacy.window", "error", "in 7 hours"),
     ({"questions": questions(q=replace(ASKED["q"], epsilon=2.0))}, "questions.q", "error", "a new collection"),
     ({"questions": questions(s=replace(ASKED["s"], w=3))}, "questions.s", "error", "in 4 hours"),
     ({"step_seconds": 600}, "privacy.event", "error", "in 1 hour"),
     ({"budget": Budget.of(event=6.0, window=(40.0, 8), user=100.0)}, "privacy.window.steps", "warning", "from 7 to 8"),
-    ({"minimum_batch": 50}, "privacy.minimum_batch", "warning", "fewer reports"),
+    ({"minimum_batch": 50}, "privacy.minimum_batch", "error", "and now on 50"),
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
-    ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "warning", "smaller groups"),
+    ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "error", "of the devices were asked at a time"),
     ({"cover": True}, "privacy.cover", "note", "as much as a device that answers"),
     ({"trust": "shuffle", "shuffle": ROUTE}, "trust", "note", "devices send to the first"),
     ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),
@@ -138,7 +142,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
         "a device that has already spent that much answers only from the permanent answers",
     ),
     ({"lateness_seconds": 60}, "schedule.lateness", "note", "another time"),
-    ({"retention_days": 91}, "schedule.retention", "warning", "longer than people were told"),
+    ({"retention_days": 91}, "schedule.retention", "error", "and now for 91"),
     ({"retention_days": 89}, "schedule.retention", "note", "sooner"),
     (
         {"minimum_batch": 10, "overrides": {"minimum_batch_below_20": "a test"}},
@@ -188,7 +192,7 @@ def test_a_weaker_shuffle_is_a_new_collection(change: dict[str, Any] | None, whe
     route = None if change is None else replace(ROUTE, **change)
     new = replace(old, version=2, trust="local" if route is None else "shuffle", shuffle=route)
     assert [finding.level for finding in changes(new, old) if finding.where == where] == [level]
-    assert not list(route_changes(old, old))
+    assert not weaker_clauses(old, old)
 
 
 def test_versions() -> None:
@@ -217,4 +221,21 @@ def test_another_name_is_another_collection() -> None:
     ],
 )
 def test_what_promises_as_much_is_a_version(change: dict[str, Any]) -> None:
-    assert list(wider(replace(OLD, **{"version": 2, **change}), OLD)) == []
+    assert weaker_clauses(replace(OLD, **{"version": 2, **change}), OLD) == []
+
+
+def test_no_cover_where_there_was_some_is_a_weaker_promise() -> None:
+    old = replace(OLD, cover=True)
+    assert [clause.where for clause in weaker_clauses(replace(OLD, version=2), old)] == ["privacy.cover"]
+
+
+def test_keeping_single_reports_is_a_weaker_promise() -> None:
+    kept = questions(q=replace(ASKED["q"], keep_reports=True))
+    new = replace(OLD, version=2, questions=kept)
+    assert [clause.where for clause in weaker_clauses(new, OLD)] == ["questions.q.keep_reports"]
+    assert weaker_clauses(replace(OLD, version=2), replace(OLD, questions=kept)) == []
+
+
+def test_every_clause_of_the_signed_document_is_compared_or_has_its_reason() -> None:
+    """Whoever adds a clause says whether a change of it can promise less."""
+    assert OLD.spec().keys() <= CLAUSES.keys()

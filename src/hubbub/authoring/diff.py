@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hubbub.authoring.route_diff import route_changes
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import duration_text
 from hubbub.collection.finding import Finding
-from hubbub.collection.safety import privacy_key
 from hubbub.collection.spending import cost_of, total_of
+from hubbub.collection.weaker import AGREED, weaker_clauses
 from hubbub.core.domain import Domain
 from hubbub.privacy.budget import Budget
-from hubbub.privacy.promise import Promise
 from hubbub.questions.base import Question
 from hubbub.questions.words import epsilon_text, listed
 
@@ -37,51 +35,17 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         )
         return
     findings = [
-        *wider(new, old),
+        *(Finding("error", where, f"{text}; {AGREED}") for where, text in weaker_clauses(new, old)),
         *_fields(new, old),
         *_questions(new, old),
         *_states(new, old),
         *_privacy(new, old),
         *_schedule(new, old),
         *_texts(new, old),
-        *route_changes(new, old),
+        *_route(new, old),
     ]
     yield from _version(new, old, bool(findings))
     yield from findings
-
-
-def wider(new: Collection, old: Collection) -> Iterator[Finding]:
-    """The promises of the older version that the new one does not keep: each takes a new collection, which people see.
-
-    An older promise is kept by a new one whose limit is at most as large and whose time is at least as long.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> old = read_collection(EXAMPLE)
-        >>> for finding in wider(read_collection(EXAMPLE.replace("event = 1.0", "event = 2.0")), old):
-        ...     print(finding)
-        error: privacy.event: the older version promised at most epsilon 1 in 1 hour, and this one does not: people
-        agreed to the older promise, and a weaker one needs a new collection, under a new name
-    """
-    pairs = [(privacy_key(was), was, new.promises) for was in old.promises]
-    for name in sorted(new.questions.keys() & old.questions.keys()):
-        now = new.terms[name].promises
-        pairs += [(f"questions.{name}", was, now) for was in old.terms[name].promises]
-    for where, was, now in pairs:
-        if not any(_keeps_up(promise, was) for promise in now):
-            span = "a life" if was.steps == 0 else duration_text(was.steps * was.interval)
-            yield Finding(
-                "error",
-                where,
-                f"the older version promised at most epsilon {epsilon_text(was.limit)} in {span}, and this one does "
-                "not: people agreed to the older promise, and a weaker one needs a new collection, under a new name",
-            )
-
-
-def _keeps_up(promise: Promise, was: Promise) -> bool:
-    if promise.limit > was.limit or was.steps == 0:
-        return promise.limit <= was.limit and promise.steps == 0
-    return promise.steps == 0 or promise.steps * promise.interval >= was.steps * was.interval
 
 
 def _version(new: Collection, old: Collection, changed: bool) -> Iterator[Finding]:
@@ -165,13 +129,9 @@ def _question(where: str, before: Question, after: Question) -> Iterator[Finding
             continue
         if key == "title":
             yield Finding("note", f"{where}.title", "another text: nothing else breaks")
-        elif key in before.limits() and isinstance(was, float) and isinstance(now, float):
-            if now > was:
-                text = f"from {was:g} to {now:g}: devices keep to the older limit, and refuse to answer beyond it"
-                yield Finding("warning", f"{where}.{key}", text)
-            else:
-                text = f"from {was:g} to {now:g}: reports reveal less, and errors grow"
-                yield Finding("note", f"{where}.{key}", text)
+        elif key in before.limits() and isinstance(was, float) and isinstance(now, float) and now < was:
+            text = f"from {was:g} to {now:g}: reports reveal less, and errors grow"
+            yield Finding("note", f"{where}.{key}", text)
         else:
             yield Finding(
                 "warning",
@@ -205,38 +165,22 @@ def _states(new: Collection, old: Collection) -> Iterator[Finding]:
 
 
 def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
+    """What becomes stricter; what becomes weaker is an error, which `weaker_clauses` finds."""
     for (key, was), (_, now) in zip(_limits(old.budget), _limits(new.budget), strict=True):
-        if was == now:
-            continue
-        looser = now is None or (was is not None and now > was)
-        effect = (
-            "devices that were promised the older limit keep to it, and only new devices to this one"
-            if looser
-            else "a stricter promise"
-        )
-        if not looser and key == "user":
-            effect += "; a device that has already spent that much answers only from the permanent answers it keeps"
-        yield Finding(
-            "warning" if looser else "note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {effect}"
-        )
+        if now is not None and (was is None or now < was):
+            effect = "a stricter promise"
+            if key == "user":
+                effect += "; a device that has already spent that much answers only from the permanent answers it keeps"
+            yield Finding("note", f"privacy.{key}", f"from {_limit(was)} to {_limit(now)}: {effect}")
     steps = [None if budget.window is None else budget.window.steps for budget in (old.budget, new.budget)]
     if None not in steps and steps[0] != steps[1]:
         yield Finding("warning", "privacy.window.steps", f"from {steps[0]} to {steps[1]}: another promise")
-    for key, effect in (
-        ("minimum_batch", "releases may be made from fewer reports"),
-        ("minimum_arc", "smaller groups of devices may be asked"),
-    ):
+    for key in ("minimum_batch", "minimum_arc"):
         was, now = getattr(old, key), getattr(new, key)
-        if now != was:
-            text = f"from {was:,} to {now:,}: " + (effect if now < was else "stricter than before")
-            yield Finding("warning" if now < was else "note", f"privacy.{key}", text)
-    if new.cover != old.cover:
-        text = (
-            "every device sends as much as a device that answers"
-            if new.cover
-            else "someone who watches the network can see again which devices answer"
-        )
-        yield Finding("note" if new.cover else "warning", "privacy.cover", text)
+        if now > was:
+            yield Finding("note", f"privacy.{key}", f"from {was:,} to {now:,}: stricter than before")
+    if new.cover and not old.cover:
+        yield Finding("note", "privacy.cover", "every device sends as much as a device that answers")
     if new.hash != old.hash:
         yield Finding("note", "hash", f"mechanisms that hash values do it by {new.hash}, no longer by {old.hash}")
     for key in sorted(new.overrides.keys() | old.overrides.keys()):
@@ -273,11 +217,17 @@ def _schedule(new: Collection, old: Collection) -> Iterator[Finding]:
         )
     if new.lateness_seconds != old.lateness_seconds:
         yield Finding("note", "schedule.lateness", "releases come at another time after their step")
-    if new.retention_days != old.retention_days:
-        longer = new.retention_days > old.retention_days
-        text = f"from {old.retention_days} to {new.retention_days} days"
-        more = "reports are kept longer than people were told" if longer else "reports are deleted sooner"
-        yield Finding("warning" if longer else "note", "schedule.retention", f"{text}: {more}")
+    if new.retention_days < old.retention_days:
+        text = f"from {old.retention_days:,} to {new.retention_days:,} days: reports are deleted sooner"
+        yield Finding("note", "schedule.retention", text)
+
+
+def _route(new: Collection, old: Collection) -> Iterator[Finding]:
+    if old.shuffle is None and new.shuffle is not None:
+        yield Finding("note", "trust", "reports now pass shufflers, and devices send to the first of them")
+    elif new.shuffle is not None and new.shuffle != old.shuffle:
+        text = "reports for the older version that still wait at a shuffler are dropped there, and never opened"
+        yield Finding("note", "shuffle", text)
 
 
 def _texts(new: Collection, old: Collection) -> Iterator[Finding]:

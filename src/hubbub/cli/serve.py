@@ -48,6 +48,10 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    stuck_after: Annotated[
+        float,
+        typer.Option("--stuck-after", help="Seconds that a question's code may run before the collector ends.", min=1),
+    ] = 120.0,
 ) -> None:
     """Collect reports over HTTP, and show the results at /.
 
@@ -74,6 +78,7 @@ def serve(
     from hubbub.service.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
     from hubbub.service.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.watchdog import Watchdog
     from hubbub.service.webhooks.config import load_webhooks
 
     set_up()
@@ -102,10 +107,12 @@ def serve(
     archive = Archive(files) if keeps or files.exists() else None
     opened = open_store(store)
     clock = TrustedClock(opened.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
+    watchdog = Watchdog(stuck_after)
+    watchdog.start()  # before the collector: its start runs the questions' code
     try:
         onion_key = folder.onion_key() if any(collection.shuffle for collection in loaded) else None
         options: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
-        collector = Collector(loaded, opened, clock=clock, keys=signing, **options)
+        collector = Collector(loaded, opened, clock=clock, keys=signing, watchdog=watchdog, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
