@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -31,17 +32,19 @@ class World:
 
 
 @cache
-def world(method: str = "HI", consistent: bool | None = None) -> World:
+def world(
+    method: str = "HI", consistent: bool | None = None, n: int = N, epsilon: float = EPSILON, seed: int = 7
+) -> World:
     """People with an age that may be missing, a state and an income in cells; systems, prices and days are public."""
-    generator = np.random.default_rng(7)
-    ages: list[int | None] = [None if x < 0.05 else int(x * 24) for x in generator.random(N)]
-    states = [STATES[k] for k in generator.integers(0, 4, N)]
-    incomes = generator.integers(0, 40, N) / 4.0
+    generator = np.random.default_rng(seed)
+    ages: list[int | None] = [None if x < 0.05 else int(x * 24) for x in generator.random(n)]
+    states = [STATES[k] for k in generator.integers(0, 4, n)]
+    incomes = generator.integers(0, 40, n) / 4.0
     public: dict[str, Any] = {
-        "os": [SYSTEMS[k] for k in generator.integers(0, 4, N)],
-        "price": [None if x < 0.04 else float(round(x * 40) / 4) for x in generator.random(N)],
-        "qty": generator.integers(-2, 9, N).tolist(),
-        "pro": (generator.random(N) < 0.3).tolist(),
+        "os": [SYSTEMS[k] for k in generator.integers(0, 4, n)],
+        "price": [None if x < 0.04 else float(round(x * 40) / 4) for x in generator.random(n)],
+        "qty": generator.integers(-2, 9, n).tolist(),
+        "pro": (generator.random(n) < 0.3).tolist(),
     }
     private = (
         PrivateColumn("age", hb.Ordinal(24), missing=True),
@@ -52,7 +55,8 @@ def world(method: str = "HI", consistent: bool | None = None) -> World:
         PublicColumn(name, kind)
         for name, kind in (("os", "VARCHAR"), ("price", "DOUBLE"), ("qty", "BIGINT"), ("pro", "BOOLEAN"))
     )
-    schema = TableSchema("people", private, columns, method=method, epsilon=EPSILON)
+    expected = max(n, 1) if method == "HDG" else None
+    schema = TableSchema("people", private, columns, method=method, epsilon=epsilon, expected=expected)
     records = np.stack(
         [column.encode(values) for column, values in zip(private, (ages, states, incomes), strict=True)], axis=1
     )
@@ -63,21 +67,23 @@ def world(method: str = "HI", consistent: bool | None = None) -> World:
         "os VARCHAR, price DOUBLE, qty BIGINT, pro BOOLEAN)"
     )
     rows = list(zip(ages, states, incomes.tolist(), *public.values(), strict=True))
-    truth.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    if rows:
+        truth.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
     return World(QueryEngine(table, consistent=consistent), truth)
 
 
 class Generator:
-    """Draws queries."""
+    """Draws queries. With `more` aggregates, groups of nobody are not left out by HAVING either."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, more: Sequence[str] = ()) -> None:
         self._random = random.Random(seed)
+        self._more = more
 
     def query(self) -> tuple[str, int]:
         """A query, and how many of its results are keys; the others are aggregates."""
         draw = self._random
         keys = draw.sample(["os", "pro", "state", "age", "qty % 3"], draw.choice([0, 0, 0, 1, 1, 2]))
-        aggregates = draw.sample(AGGREGATES, draw.choice([1, 1, 2, 3]))
+        aggregates = draw.sample([*AGGREGATES, *self._more], draw.choice([1, 1, 2, 3]))
         results = [f"{key} AS k{place}" for place, key in enumerate(keys)]
         results += [f"{aggregate} AS a{place}" for place, aggregate in enumerate(aggregates)]
         text = f"SELECT {', '.join(results)} FROM people"
@@ -86,9 +92,10 @@ class Generator:
         if keys:
             text += f" GROUP BY {', '.join(keys)}"
             # groups of nobody are there in one answer and not in the other
-            text += f" HAVING COUNT(*) > {draw.choice([0, 0, 3])}.5"
+            if not self._more:
+                text += f" HAVING COUNT(*) > {draw.choice([0, 0, 3])}.5"
             if draw.random() < 0.3:
-                text += f" AND SUM(qty) > {draw.randint(-3, 20)}.5"
+                text += f" {'HAVING' if self._more else 'AND'} SUM(qty) > {draw.randint(-3, 20)}.5"
             if draw.random() < 0.5:
                 ways = [f"{key} {draw.choice(('ASC', 'DESC'))}" for key in keys]
                 if draw.random() < 0.3:

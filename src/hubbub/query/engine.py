@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from math import prod
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.confidence import check_level
 from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.split import SC
 from hubbub.query.answer import AnswerColumn, QueryAnswer
@@ -88,8 +88,7 @@ class QueryEngine:
         explain
             Whether the answer also holds the plan that EXPLAIN gives.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise InvalidValue("level", level, "a probability between 0 and 1")
+        check_level(level)
         try:
             statement = parse(text)
             select = normalise(statement.select, self.table.schema)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import NormalDist
 
 import numpy as np
 
+from hubbub.core.confidence import normal_reach
 from hubbub.query.duals import Dual
 from hubbub.query.errors import refused
 from hubbub.query.intervals import AnswerInterval, fieller, root_interval
@@ -85,7 +85,7 @@ class Output:
         """
         from sqlglot import exp
 
-        reach = NormalDist().inv_cdf(0.5 + level / 2)
+        reach = normal_reach(level)
         sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
         if isinstance(self.tree, exp.Sqrt):
             return root_interval(self._dual(self.tree.this, sums), joint, reach)

@@ -95,6 +95,8 @@ class SupportCounts:
         """Add the supports from the reports of a level and a block."""
         spots = np.minimum(np.searchsorted(block.rows, group.rows), block.rows.size - 1)
         selected = np.flatnonzero(block.rows[spots] == group.rows)
+        if not selected.size:
+            return
         spots = spots[selected]
         order = np.argsort(block.strata[spots], kind="stable")
         places, starts = np.unique(block.strata[spots][order], return_index=True)

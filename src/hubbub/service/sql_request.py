@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hubbub.core.confidence import check_level
 from hubbub.core.errors import InvalidValue
 from hubbub.service.problems import Problem
 
@@ -44,12 +45,10 @@ def read_query(body: bytes) -> SqlRequest:
     sql, level, explain = fields.get("sql"), fields.get("level", 0.95), fields.get("explain", False)
     if not isinstance(sql, str) or not sql.strip():
         raise InvalidValue("sql", sql, "a query")
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise InvalidValue("level", level, "a probability between 0 and 1")
     if not isinstance(explain, bool):
         raise InvalidValue("explain", explain, "true or false")
     first, last = (_step(name, fields.get(name)) for name in ("from", "to"))
-    return SqlRequest(sql, first, last, float(level), explain)
+    return SqlRequest(sql, first, last, check_level(level), explain)
 
 
 def _step(name: str, value: Any) -> int | None:
