@@ -57,9 +57,17 @@ Answer = tuple[Any, Ask]
 class ServedCollector:
     """A collector of one collection in a process of its own, and the log that it wrote until it served."""
 
-    def __init__(self, folder: Path, text: str, *options: str, port: int = 0, env: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        text: str,
+        *options: str,
+        port: int = 0,
+        env: Mapping[str, str] | None = None,
+        program: Sequence[str] = ONLY_SERVER,
+    ):
         (folder / "served.toml").write_text(text)
-        command = [*ONLY_SERVER, "serve", "served.toml", "--port", str(port), "--metrics-port", "0", *options]
+        command = [*program, "serve", "served.toml", "--port", str(port), "--metrics-port", "0", *options]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=env)
         self.folder = folder
         self.startup_log = ""

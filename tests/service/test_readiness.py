@@ -25,7 +25,7 @@ from web import KEYS, THEMES, TOKEN, Web, themes
 
 from hubbub.collection import ManualClock
 from hubbub.collection.upload import UPLOAD_TYPE
-from hubbub.service import writer
+from hubbub.service import collector
 from hubbub.service.app import create_app
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
@@ -173,7 +173,7 @@ def test_after_a_reboot_a_clock_in_doubt_is_not_ready():
 
 def test_kernels_are_compiled_before_it_is_ready(monkeypatch: pytest.MonkeyPatch):
     go_on = threading.Event()
-    monkeypatch.setattr(writer, "warm_up", lambda collections: go_on.wait(60))
+    monkeypatch.setattr(collector, "warm_up", lambda *questions, **options: go_on.wait(60))
     for web in serving(SqliteStore(":memory:")):
         assert set(ready(web)["not_ready"]) == {"kernels"}
         go_on.set()

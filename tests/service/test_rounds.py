@@ -279,8 +279,12 @@ def test_a_version_that_promises_less_is_not_served():
         wider,
         wider.replace("epsilon = 2.0, steps = 4", "epsilon = 1.0, steps = 3").replace("w = 4", "w = 3"),
     ):
-        with pytest.raises(InvalidValue, match="no wider promise"):
+        with pytest.raises(InvalidValue, match="no weaker promise"):
             Collector([load_collection(tried)], store, clock=clock, keys=KEYS)
+    newer = load_collection(second)
+    for change in ({"retention_days": 3650}, {"minimum_batch": first.minimum_batch - 1}, {"minimum_arc": 1}):
+        with pytest.raises(InvalidValue, match="no weaker promise"):
+            Collector([replace(newer, **change)], store, clock=clock, keys=KEYS)
     same = load_collection(second.replace("Every method", "Each method"))
     assert Collector([same], store, clock=clock, keys=KEYS).collections["streams"].version == 2
     assert collector.collections["streams"].version == 1

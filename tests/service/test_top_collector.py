@@ -16,7 +16,7 @@ from study_world import KEYS, Crowd
 from tests.questions.top_world import START, top_collection
 from web import AUTHORIZED, TOKEN
 
-from hubbub import Random, Strings
+from hubbub import Ordinal, Random, Strings
 from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import units_of
@@ -36,6 +36,7 @@ from hubbub.service.schemas import SCHEMAS
 from hubbub.service.service import Service
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.service.warm_up import warm_up
 
 ROUND, LATENESS, DEVICES = 3600, 10, 24
 HANGS = 90.0  # seconds after which a test gives up, not a measure of anything
@@ -220,3 +221,9 @@ def test_in_runs_that_take_turns_every_device_answers_one_and_pays_once(tmp_path
             device.close()
     assert answered.tolist() == [1] * len(answered)
     assert server.collector.counts()[collection.collection_id, "accepted"] == len(answered)
+
+
+def test_a_search_is_warmed_up_with_its_own_candidates(caplog: pytest.LogCaptureFixture):
+    """Its candidates are prefixes, and no values of the mechanism."""
+    warm_up([top_collection(), top_collection(fields={"word": Ordinal(100_000)})])
+    assert [record.__dict__["fields"] for record in caplog.records] == []

@@ -124,6 +124,28 @@ def test_nobody_keeps_when_or_in_which_order_reports_came(world: ShuffleWorld) -
     assert not any(entry.report_id in posted[0] for entry in entries)
 
 
+def test_what_is_handed_on_is_in_another_order_than_what_came(world: ShuffleWorld) -> None:
+    """Both shufflers permute. That 45 reports keep their order by chance has a probability of 1 in 45!."""
+    from hubbub.collection.shuffle_route import layer_name
+    from hubbub.collection.shuffled_batch import decode_shuffled
+    from hubbub.shuffle.onion import peel
+
+    entries = world.entries(values())
+    world.send(entries)
+    (opened,) = world.collector.board.open(world.collection.collection_id, world.clock.now())
+    came = [entry.report for entry in sorted(entries, key=lambda entry: entry.report_id)]
+    world.close()
+    for place, keys in enumerate(world.keys):
+        to = world.urls[1] if place == 0 else "collector"
+        (body,) = [body for who, _, path, body in world.seen if path == "/v1/shuffled" and who == to and body]
+        batch = decode_shuffled(body)
+        inside = peel(came, keys.encryption, layer_name(batch.name, opened.ask), place=place).inside
+        handed = [onion for onion in batch.onions if onion in set(inside)]
+        assert sorted(handed) == sorted(inside)  # every report of a person is handed on
+        assert handed != inside
+        came = batch.onions
+
+
 def test_a_step_after_another(world: ShuffleWorld) -> None:
     for step in (7, 8):
         world.clock.set(step * HOUR + 60.0)

@@ -148,7 +148,7 @@ class AnswerCard:
     lost
         For a stream of changes: how many reports were due, how many came, and how far the others may bias each value.
     smoothed
-        Whether the values are smoothed over time; the intervals are still those of the step's own reports.
+        Whether the values are smoothed over time, or corrected on average; the intervals do not rest on that.
     others
         Its other estimates by name, such as the quantiles of a distribution.
     stopped

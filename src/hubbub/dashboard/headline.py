@@ -81,7 +81,7 @@ def bias_text(bias: str, *, smoothed: bool = False) -> str:
         'none: right on average'
     """
     if smoothed:
-        return "possible: values are smoothed over time; the intervals are those of this step's own reports, and hold"
+        return "possible: values are smoothed, or corrected on average; the intervals do not rest on that, and hold"
     return _BIAS.get(bias, bias)
 
 

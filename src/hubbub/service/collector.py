@@ -33,6 +33,8 @@ from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFai
 from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
 from hubbub.service.versions import as_served, register
+from hubbub.service.warm_up import warm_up
+from hubbub.service.watchdog import Watchdog
 from hubbub.shuffle.onion import OnionKey
 
 __all__ = ["Collector", "Limits"]
@@ -64,6 +66,8 @@ class Collector:
         The alarms of each collection, by its name.
     onion_key
         The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
+    watchdog
+        Is told which question's code runs. The caller starts it.
 
     Example:
         >>> from hubbub.collection import ManualClock
@@ -87,8 +91,10 @@ class Collector:
         archive: Archive | None = None,
         alarms: Mapping[str, AlarmPlan] | None = None,
         onion_key: OnionKey | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.store = store
+        self.watchdog = watchdog or Watchdog()
         self.archive = archive
         self.clock = clock
         self.trusted = clock if isinstance(clock, TrustedClock) else None
@@ -125,10 +131,11 @@ class Collector:
             ceilings=self.limits.ceilings,
             archive=archive,
             on_release=self.alarms.judge,
+            watchdog=self.watchdog,
         )
         self.board = self._rounds.board
         self.failed = self._rounds.failed
-        """The questions that another package's error stopped, by collection id and name, and the error."""
+        """The questions that were set aside, by collection id and name, and why."""
         self._admission = Admission(
             self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
         )
@@ -194,8 +201,10 @@ class Collector:
 
     def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
         """Count a group of requests in one transaction. When this returns the receipts, all of it is on the disk."""
+        self.board.counting = None
         try:
-            drafted = draft(frames, self.board, self.clock.now(), self.store.knows)
+            with self.watchdog.call(lambda: self.board.counting, "counting reports to"):
+                drafted = draft(frames, self.board, self.clock.now(), self.store.knows)
         except StoreFailed:
             raise
         except Exception as error:  # nothing was changed: without the request that fails, the others are counted
@@ -206,6 +215,10 @@ class Collector:
         self._commit(drafted.changes)
         drafted.apply()
         return drafted.receipts
+
+    def warm_up(self) -> None:
+        """Compile the kernels that reports will need."""
+        warm_up(self.collections.values(), self._rounds.running, without=self.failed)
 
     def tick(self) -> float:
         """Do what is due by the clock. Returns when something will be due next."""
@@ -269,6 +282,7 @@ class Collector:
             changes.delivered, self._delivered = self._delivered, {}
         changes.counts.update(self._pending)
         changes.minute = int(self.clock.now() // 60)
+        self.watchdog.unmark(changes)
         changes.clock = None if self.trusted is None else self.trusted.record()
         if changes:
             deleted = self.store.commit(changes)

@@ -50,6 +50,7 @@ def gather(
         if frame.batch is not None:
             place = AnswerPlace(frame.collection, frame.batch.name)
             ask = board.find(place)
+            board.counting = place.collection, place.name.question
             reports = None if ask is None else ask.opener.open_batch(frame.batch)
             if ask is not None and reports is not None:
                 groups[ask.key].append(_group(reports, frame.batch.ids, owner))
@@ -58,6 +59,7 @@ def gather(
                 receipts[owner].rejected += [(report_id, reason) for report_id in _hex_ids(frame.batch)]
     for place, entries in singles.items():
         ask = board.find(place)
+        board.counting = place.collection, place.name.question
         readable = np.zeros(len(entries), dtype=bool)
         reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
         if ask is not None:

@@ -135,6 +135,7 @@ def digests_of(reports: Reports) -> Words:
     for part in (reports.public, reports.private):
         for name in sorted(part):
             words = _words(part[name])
+            words = words ^ (words >> np.uint64(32))  # floats have their bits at the top, where products lose them
             multipliers = (np.arange(place, place + words.shape[1], dtype=np.uint64) * _GOLDEN) | np.uint64(1)
             total += words @ multipliers
             place += words.shape[1]
@@ -146,7 +147,7 @@ def digests_of(reports: Reports) -> Words:
 def _words(column: NDArray[Any]) -> Words:
     """The entries of a column as 64-bit words, padded with zeros."""
     flat = column.reshape(len(column), math.prod(column.shape[1:]))
-    if flat.shape[1] == 1:
+    if flat.shape[1] == 1 and flat.dtype.kind != "f":
         return flat.astype(np.uint64)
     raw = np.ascontiguousarray(flat, dtype=flat.dtype.newbyteorder("<")).view(np.uint8)
     padded = np.zeros((len(raw), -(-raw.shape[1] // 8) * 8), dtype=np.uint8)

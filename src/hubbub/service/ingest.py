@@ -87,6 +87,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     drafted = Draft(StoreChanges(), [Receipt() for _ in frames], [])
     for key, group in gather(frames, drafted.receipts, board, knows).items():
         ask = board.asks[key]
+        board.counting = key.collection, ask.question
         status = _status(ask, group, now)
         _limit(status, group.ids, board.room(ask) - sum(len(ids) for _, _, ids in drafted.counted))
         if (status == FRESH).any():
@@ -139,6 +140,7 @@ def _take_shuffled(
     if ask is None:
         receipt.rejected.append((name, "unknown_ask"))
         return
+    board.counting = collection, ask.question
     taken = drafted.shuffled[ask.key][2] if ask.key in drafted.shuffled else ask.shuffled
     if taken is not None:
         if taken == batch.digest:

@@ -93,6 +93,8 @@ class Board:
         self.asks: dict[AskKey, OpenAsk] = {}
         self.expected: dict[AnswerPlace, float] = {}
         self.ceilings = ceilings or Ceilings()
+        self.counting: tuple[str, str] | None = None
+        """The collection and the question whose reports are being counted."""
         self._places: dict[AnswerPlace, OpenAsk] = {}
 
     def add(self, ask: OpenAsk) -> None:

@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
+from hubbub.core.confidence import check_level
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.spec import Json
 from hubbub.service.alarms.alarms_json import alarms_json
@@ -271,9 +272,6 @@ def _integer(request: Request, name: str, default: int) -> int:
 def _level(request: Request) -> float:
     text = request.query_params.get("level", "0.95")
     try:
-        level = float(text)
+        return check_level(float(text))
     except ValueError:
-        level = 0.0
-    if not 0 < level < 1:
-        raise InvalidValue("level", text, "a probability between 0 and 1")
-    return level
+        raise InvalidValue("level", text, "a probability between 0 and 1") from None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.confidence import check_level
 from hubbub.core.estimate import Estimate
 from hubbub.core.ratios import Ratios
 from hubbub.core.selected import Selected
@@ -117,8 +117,7 @@ def release_json(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
         >>> [round(high, 3) for high in release_json(row)["high"]], list(release_json(row)["estimates"])
         ([0.696], ['estimate'])
     """
-    if not 0 < level < 1:
-        raise InvalidValue("level", level, "a probability between 0 and 1")
+    check_level(level)
     payload: dict[str, Any] = json.loads(row.payload)
     head: dict[str, Json] = {"question": row.question, "step": row.step, "time": row.time, "withheld": row.withheld}
     name, *others = entries = payload.pop("estimates", {MAIN: {}})

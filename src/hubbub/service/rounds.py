@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
-from hubbub.core.plugin_guard import PluginFailed
+from hubbub.core.plugin_guard import PluginFailed, is_foreign
 from hubbub.core.random import Random
 from hubbub.core.sketch import Sketch
 from hubbub.core.spec import canonical
+from hubbub.mechanisms import MECHANISMS
 from hubbub.protocols.count import Count
 from hubbub.protocols.release import Release
 from hubbub.service.archive import Archive
@@ -37,6 +39,7 @@ from hubbub.service.store.base import CountRow, EraRow, StoreChanges, StoreFaile
 from hubbub.service.store.sql import Store
 from hubbub.service.studies import Studies
 from hubbub.service.turn_back import turn_back
+from hubbub.service.watchdog import WHY, Watchdog
 
 LONGEST_GAP = 1000
 """After this many missed steps (or w, if that is more) a stream begins a new era instead of catching up."""
@@ -58,6 +61,8 @@ class Rounds:
         How many reports the board takes.
     on_release
         Called once with each release, before it is stored.
+    watchdog
+        Is told which question's code runs.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -79,15 +84,20 @@ class Rounds:
         ceilings: Ceilings | None = None,
         archive: Archive | None = None,
         on_release: OnRelease = lambda *release: None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.board = Board(ceilings)
+        self._watchdog = watchdog or Watchdog()
+        stuck = self._watchdog.attach(store, {collection.collection_id: collection.name for collection in collections})
         self._store, self._archive, self._on_release = store, archive, on_release
         self._publisher = AskPublisher(self.board, store, rng)
         self._starter = EraStarter(store, archive, on_release)
         self._runs: list[QuestionRun] = []
         self.failed: dict[tuple[str, str], str] = {}
-        """Questions that were set aside because a class of another package raised an error: by collection id and name,
-        the error. What is stored of them stays until its retention is over, and the next start goes on from it."""
+        """Questions that were set aside because a class of another package raised an error, or because their code did
+        not return: by collection id and name, the reason. What is stored of them stays until its retention is over, and
+        the next start goes on from it."""
+        self._foreign: dict[tuple[str, str], bool] = {}
         self._not_started: list[tuple[Collection, str, str | None]] = []
         """Questions that the next tick starts: in a new era for the given reason, or taken over if there is none."""
         self._loaded = StoreChanges()
@@ -99,17 +109,20 @@ class Rounds:
             for question in collection.questions:
                 if Schedule(collection, question).is_study:
                     continue
+                if (collection.collection_id, question) in stuck:
+                    self._set_aside(collection, question, WHY)
+                    continue
                 era = store.era(collection.collection_id, question)
                 try:
                     why = None if era is None else self._resume(collection, era)
                 except PluginFailed as error:
-                    self._set_aside(collection, question, error)
+                    self._set_aside(collection, question, str(error))
                     continue
                 if era is None or why is not None:
                     self._not_started.append((collection, question, why))
             for era in store.running_studies(collection.collection_id):
                 try:
-                    why = self._resume(collection, era)
+                    why = WHY if era.key[:2] in stuck else self._resume(collection, era)
                 except PluginFailed as error:
                     why = str(error)
                 if why is not None:
@@ -130,9 +143,10 @@ class Rounds:
             run = self._runs[index]
             place = run.collection, run.era.question
             try:
-                self._runs[index] = self._starter.begin_at(*place, step, changes, why="time went back")
+                with self.running(*place):
+                    self._runs[index] = self._starter.begin_at(*place, step, changes, why="time went back")
             except PluginFailed as error:
-                self._set_aside(*place, error)
+                self._set_aside(*place, str(error))
         self._runs = [run for run in self._runs if run.era.key[:2] not in self.failed]
         self._remove_ended(changes)
         return changes
@@ -145,12 +159,13 @@ class Rounds:
         changes, self._loaded = self._loaded, StoreChanges()
         for collection, question, why in self._not_started:
             try:
-                if why is None:
-                    run = self._starter.take_over_or_begin(collection, question, now, changes)
-                else:
-                    run = self._starter.begin(collection, question, now, changes, why=why)
+                with self.running(collection, question):
+                    if why is None:
+                        run = self._starter.take_over_or_begin(collection, question, now, changes)
+                    else:
+                        run = self._starter.begin(collection, question, now, changes, why=why)
             except PluginFailed as error:
-                self._set_aside(collection, question, error)
+                self._set_aside(collection, question, str(error))
             else:
                 self._runs.append(run)
         self._not_started = []
@@ -178,7 +193,8 @@ class Rounds:
 
     def _resume(self, collection: Collection, era: EraRow) -> str | None:
         """Resume an era from the store; why it has ended, if it has."""
-        resumed = resume(self._store, collection, era, self._loaded)
+        with self.running(collection, era.question):
+            resumed = resume(self._store, collection, era, self._loaded)
         if isinstance(resumed, str):
             return resumed
         run, asks = resumed
@@ -186,6 +202,21 @@ class Rounds:
             self._publisher.restore(run, row, ask, self._loaded)
         self._runs.append(run)
         return None
+
+    @contextmanager
+    def running(self, collection: Collection, question: str, *, marked: bool = True) -> Iterator[None]:
+        """Code of a question runs inside. If it is of another package, it is marked as running in the store."""
+        place = collection.collection_id, question
+        with self._watchdog.call(lambda: place, "the question"):
+            if marked:
+                self._mark(collection, question)
+            yield
+
+    def _mark(self, collection: Collection, question: str, *, closing: bool = False) -> None:
+        place = collection.collection_id, question
+        if place not in self._foreign:
+            self._foreign[place] = _runs_foreign_code(collection, question)
+        self._watchdog.mark(place if self._foreign[place] else None, closing=closing)
 
     def _remove_ended(self, changes: StoreChanges) -> None:
         """Remove the runs of studies that have ended."""
@@ -206,26 +237,30 @@ class Rounds:
         A study that fails is stopped.
         """
         try:
-            while (next_run := self._advance_once(run, now, changes)) is not None:
+            while True:
+                with self.running(run.collection, run.era.question, marked=False):
+                    next_run = self._advance_once(run, now, changes)
+                    if next_run is None and run.message is not None:
+                        self._publish_ahead(run, now, changes)
+                if next_run is None:
+                    break
                 run = next_run
-            if run.message is not None:
-                self._publish_ahead(run, now, changes)
         except (ReplayMismatch, StoreFailed):
             raise
         except HubbubError as error:
             if run.is_study:
                 self._stop(run, str(error), now, changes)
             elif isinstance(error, PluginFailed):
-                self._set_aside(run.collection, run.era.question, error)
+                self._set_aside(run.collection, run.era.question, str(error))
                 return None
             else:
                 raise
         return run
 
-    def _set_aside(self, collection: Collection, question: str, error: PluginFailed) -> None:
-        """Go on without a question that an error of another package stopped: it must not stop the others."""
-        log("question failed", level=logging.ERROR, collection=collection.name, question=question, why=str(error))
-        self.failed[collection.collection_id, question] = str(error)
+    def _set_aside(self, collection: Collection, question: str, why: str) -> None:
+        """Go on without a question whose code failed or did not return: it must not stop the others."""
+        log("question failed", level=logging.ERROR, collection=collection.name, question=question, why=why)
+        self.failed[collection.collection_id, question] = why
 
     def _advance_once(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
         """Do one thing that is due for a run. Returns the run to continue with; None if nothing is due."""
@@ -242,6 +277,7 @@ class Rounds:
                     self.board.expected[place] = run.schedule.opens(run.number)
                 return None
         if isinstance(message, Release):
+            self._mark(run.collection, run.era.question, closing=True)
             snapshot = run.new_snapshot
             self._on_release(run.collection, run.era.question, message, changes)
             changes.releases.append(run.take_release(time=now))
@@ -260,6 +296,7 @@ class Rounds:
         open_asks = open_asks or self._publisher.publish(run, message, now, changes)
         if any(now < ask.until for ask in open_asks):
             return None
+        self._mark(run.collection, run.era.question, closing=True)
         _close(open_asks, changes)
         run.answer([ask.sketch for ask in open_asks])
         return run
@@ -276,6 +313,7 @@ class Rounds:
         place: dict[str, Any] = {"step": run.number, "missed": tuple(changes.asks)}
         n = Sketch.from_bytes(counted_ask(self._store, count, run.era, **place).sketch).n
         make = partial(make_count, self._store, self._archive, count, run.era, number=run.counts_made, **place)
+        self._mark(run.collection, run.era.question, closing=True)
         if count.work(n) <= AT_ONCE:
             row: CountRow | None = make()
         else:
@@ -306,6 +344,15 @@ class Rounds:
     def _is_too_far_behind(self, run: QuestionRun, now: float) -> bool:
         longest = max(LONGEST_GAP, run.collection.questions[run.era.question].lasts)
         return not run.is_study and run.is_unanswered and run.schedule.at(now) - run.number > longest
+
+
+def _runs_foreign_code(collection: Collection, question: str) -> bool:
+    """Whether the kind of a question, a mechanism that it names, or the domain of a field is of another package."""
+    asked = collection.questions[question]
+    if is_foreign(type(asked)) or any(is_foreign(type(domain)) for domain in collection.fields.values()):
+        return True
+    names = [name for name in asked.spec().values() if isinstance(name, str) and name in MECHANISMS]
+    return any(is_foreign(MECHANISMS[name]) for name in names)
 
 
 def _close(asks: Sequence[OpenAsk], changes: StoreChanges) -> None:

@@ -86,7 +86,8 @@ def run(
     webhooks
         The receivers of alarm events.
 
-    Returns the exit code: 0, or 1 if the collector failed.
+    Returns the exit code: 0, or 1 if the collector failed. If a call of a question's code does not return, or the
+    collector does not end within `LAST_SECONDS` of a signal, its watchdog ends the process with 1.
 
     Example:
         >>> import os
@@ -95,8 +96,12 @@ def run(
         ...     run(example_collector(), Tokens([]), [listening], on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM))
         0
     """
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
+    collector.watchdog.start()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
+    finally:
+        collector.watchdog.stop()
 
 
 async def _run(
@@ -110,6 +115,7 @@ async def _run(
     errors: list[BaseException] = []
 
     def stop() -> None:
+        collector.watchdog.end_soon()
         service.drain()
         for server in servers:
             server.should_exit = True

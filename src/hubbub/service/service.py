@@ -90,6 +90,8 @@ class Service:
             problems["collector"] = "it has failed; the log says why"
         if not self.writer.warm.is_set():
             problems["kernels"] = "they are not compiled yet"
+        if self.collector.watchdog.silent:
+            problems["writer"] = "it has taken no reports for some seconds; the log says why"
         if self._probe.problem is not None:
             problems["store"] = self._probe.problem
         clock = None if self.collector.trusted is None else self.collector.trusted.status()

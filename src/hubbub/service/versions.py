@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hubbub.authoring.diff import wider
 from hubbub.collection import Collection
+from hubbub.collection.weaker import AGREED, weaker_clauses
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions import read_collection
@@ -67,13 +67,13 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
             )
         if same is None:
             if newest:
-                _refuse_wider(collection, read_collection(json.loads(known[newest].spec)))
+                _refuse_weaker(collection, read_collection(json.loads(known[newest].spec)))
             spec = canonical(collection.spec())
             added.append(CollectionRow(collection.collection_id, collection.name, collection.version, spec))
         outdated |= {row.id for row in known.values()} - {collection.collection_id}
     return added, frozenset(outdated)
 
 
-def _refuse_wider(new: Collection, old: Collection) -> None:
-    for reason in wider(new, old):
-        raise InvalidValue(f"{new.name}.{reason.where}", f"version {new.version}", f"no wider promise: {reason.text}")
+def _refuse_weaker(new: Collection, old: Collection) -> None:
+    for where, text in weaker_clauses(new, old):
+        raise InvalidValue(f"{new.name}.{where}", f"version {new.version}", f"no weaker promise: {text}; {AGREED}")

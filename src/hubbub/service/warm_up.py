@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
@@ -18,10 +19,15 @@ from hubbub.protocols.driver import converse
 from hubbub.service.logs import log
 
 
-def warm_up(collections: Iterable[Collection]) -> None:
+def warm_up(
+    collections: Iterable[Collection],
+    running: Callable[[Collection, str], AbstractContextManager[object]] = lambda *question: nullcontext(),
+    without: Container[tuple[str, str]] = (),
+) -> None:
     """Run one step of every question with two invented reports, which compiles counting and estimating.
 
-    The results are dropped. If this fails for a question, its kernels are compiled when they are needed.
+    The results are dropped. `running` is entered for each question; those in `without`, by
+    collection id and name, are left out. If this fails for a question, its kernels are compiled when they are needed.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -29,16 +35,20 @@ def warm_up(collections: Iterable[Collection]) -> None:
     """
     for collection in collections:
         for question in collection.questions:
+            if (collection.collection_id, question) in without:
+                continue
             try:
-                for _release in converse(collection.protocol(question), count_two_reports, count=_counted, steps=1):
-                    pass
+                with running(collection, question):
+                    for _release in converse(collection.protocol(question), count_two_reports, count=_counted, steps=1):
+                        pass
             except Exception as error:
-                log("not warmed up", level=logging.WARNING, question=question, error=type(error).__name__)
+                kind, detail = type(error).__name__, str(error)  # the reports are invented: it has no values of people
+                log("not warmed up", level=logging.WARNING, question=question, error=kind, detail=detail)
 
 
 def _counted(count: Count) -> CountResult:
-    sketch = count.oracle.support(count.oracle.randomize(count.candidates[:2], Random(seed=0)), count.candidates)
-    return CountResult(sketch.n, sketch.counts)
+    reports = count.oracle.randomize(count.oracle.example_values(2), Random(seed=0))
+    return count.among(lambda: [reports])
 
 
 def count_two_reports(ask: Ask) -> Sketch:

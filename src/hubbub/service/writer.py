@@ -13,7 +13,6 @@ from hubbub.core.errors import HubbubError
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.receipt import Receipt
-from hubbub.service.warm_up import warm_up
 
 GATHER = 0.003
 """Seconds that a group waits for more requests: a commit costs about as much for one report as for a thousand."""
@@ -133,16 +132,18 @@ class Writer:
 
     def _run(self) -> None:
         try:
-            warm_up(self._collector.collections.values())
+            self._collector.warm_up()
             self.warm.set()
             due = self._tick()
             while True:
+                self._collector.watchdog.turn()
                 self._gather(due)
                 if self._group:
                     self._ingest(self._group)
                     self._group = []
                 elif self._stopping:
                     self._tick()
+                    self._collector.watchdog.stopped_in_order()
                     return
                 if time.monotonic() >= due:
                     due = self._tick()

@@ -276,6 +276,8 @@ class StoreChanges:
     """What to add to the numbers of reports, by collection and outcome."""
     clock: str | None = None
     """The record of the collector's clock."""
+    calling: str | None = None
+    """The questions whose code is running or did not return, as JSON."""
     minute: int = 0
     """The minute of Unix time of `counts`; with 0, they are not added to the numbers by minute."""
 

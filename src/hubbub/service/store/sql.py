@@ -152,6 +152,8 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 self._write(_COUNT, *place, count)
             if changes.clock is not None:
                 self._write(_META, "clock", changes.clock)
+            if changes.calling is not None:
+                self._write(_META, "calling", changes.calling)
             if changes.minute:
                 self._rate(changes)
         return deleted

@@ -52,5 +52,12 @@ class StatusReader(SqlReader):
 
     def clock(self) -> str | None:
         """The last stored record of the collector's clock."""
-        rows = self._read("SELECT value FROM meta WHERE key = 'clock'")
+        return self._meta("clock")
+
+    def calling(self) -> str | None:
+        """The questions whose code was running when the store was last changed, or did not return, as JSON."""
+        return self._meta("calling")
+
+    def _meta(self, key: str) -> str | None:
+        rows = self._read("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None

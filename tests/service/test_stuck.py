@@ -1,0 +1,274 @@
+"""Code of a question that does not return: it is seen, the process ends, and the next start goes on without it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_world import START
+from test_failing_mechanisms import KEYS, LATENESS, STEP, TheirGRR, one_device, released, two_questions
+from test_studies import STUDY, start_collector, stops, told
+
+from hubbub.collection import ManualClock
+from hubbub.core.plugin_guard import PluginFailed
+from hubbub.core.random import Random
+from hubbub.mechanisms import MECHANISMS
+from hubbub.service import watchdog as watching
+from hubbub.service.collector import Collector
+from hubbub.service.store.base import StoreChanges, StoreFailed
+from hubbub.service.store.sql import Store
+from hubbub.service.watchdog import Watchdog
+from served import ServedCollector, wait_for
+
+TEXT = """
+name = "two"
+version = 1
+title = "For tests"
+
+[schedule]
+step = "2s"
+lateness = "1s"
+
+[privacy]
+event = 9.0
+minimum_batch = 20
+
+[fields.theme]
+kind = "categorical"
+names = ["light", "dark", "high"]
+
+[questions.theirs]
+kind = "histogram"
+field = "theme"
+epsilon = 4.0
+mechanism = "TheirGRR"
+
+[questions.ours]
+kind = "histogram"
+field = "theme"
+epsilon = 4.0
+mechanism = "GRR"
+"""
+STUCK = [sys.executable, str(Path(__file__).parent / "serve_stuck.py")]
+
+
+class Stuck(ServedCollector):
+    """A collector with a mechanism that can hang."""
+
+    def __init__(self, folder: Path, mode: str, *options: str) -> None:
+        text = TEXT.replace('"TheirGRR"', '"OUE"') if mode == "own" else TEXT
+        super().__init__(folder, text, *options, program=[*STUCK, mode])
+
+    def not_ready(self) -> dict[str, Any]:
+        return json.loads(self.get("/readyz")[1])["not_ready"]
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        lines = [*self.startup_log.splitlines(), *self.log]
+        return [line for line in (json.loads(line) for line in lines if line[0] == "{") if line["event"] == event]
+
+    def close_log(self) -> None:
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def released(self, question: str) -> int:
+        return len(self.read(f"/v1/collections/two/questions/{question}/releases?from=0&to=9999999999")["releases"])
+
+
+@pytest.mark.parametrize("mode", ["foreign", "own"])
+def test_a_hanging_question_ends_the_process_and_the_next_start_sets_it_aside(tmp_path: Path, mode: str):
+    first = Stuck(tmp_path, mode, "--stuck-after", "7")
+    (tmp_path / "hang").touch()
+    first.answer("two", "theirs", [0] * 30)
+    wait_for(lambda: "writer" in first.not_ready())
+    (line,) = wait_for(lambda: first.logged("writer stuck"))
+    assert (line["level"], line["doing"]) == ("error", "the question theirs of two")
+    assert first.process.wait(60) == 1
+    (line,) = wait_for(lambda: first.logged("stopped"))
+    assert (line["error"], "theirs of two did not return for 7 seconds" in line["detail"]) == ("Stuck", True)
+    first.close_log()
+    second = Stuck(tmp_path, mode, "--stuck-after", "60")
+    (line,) = second.logged("question failed")
+    assert (line["question"], line["why"]) == ("theirs", watching.WHY)
+    assert second.not_ready() == {}
+    before = second.released("ours")
+    second.answer("two", "ours", [0] * 30)
+    wait_for(lambda: second.released("ours") > before + 1)
+    (tmp_path / "hang").unlink()
+    assert second.stop() == 0
+    third = Stuck(tmp_path, mode)
+    assert third.logged("question failed") == []
+    before = third.released("theirs")
+    wait_for(lambda: third.released("theirs") > before)
+    assert third.stop() == 0
+
+
+def test_a_signal_ends_a_process_that_hangs(tmp_path: Path):
+    served = Stuck(tmp_path, "foreign", "--stuck-after", "600")
+    (tmp_path / "hang").touch()
+    served.answer("two", "theirs", [0] * 30)
+    wait_for(lambda: "writer" in served.not_ready())
+    served.process.terminate()
+    assert served.process.wait(45) == 1
+    (line,) = wait_for(lambda: served.logged("stopped"))
+    assert f"did not end within {watching.LAST_SECONDS} seconds of the signal" in line["detail"]
+    served.close_log()
+
+
+@pytest.mark.slow
+def test_code_that_lets_no_other_thread_run_ends_the_process_twice_and_is_set_aside(tmp_path: Path):
+    first = Stuck(tmp_path, "alone", "--stuck-after", "5")
+    (tmp_path / "hang").touch()
+    first.answer("two", "theirs", [0] * 30)
+    assert first.process.wait(60) == 1
+    first.close_log()
+    command = [*STUCK, "alone", "serve", "served.toml", "--port", "0", "--stuck-after", "5"]
+    assert subprocess.run(command, cwd=tmp_path, timeout=60, capture_output=True).returncode == 1
+    third = Stuck(tmp_path, "alone")
+    assert [line["question"] for line in third.logged("question failed")] == ["theirs"]
+    assert third.stop() == 0
+
+
+# -- within one process, in both stores ------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    MECHANISMS["TheirGRR"] = TheirGRR
+    yield
+    del MECHANISMS["TheirGRR"]
+
+
+def start(store: Store, clock: ManualClock, watchdog: Watchdog | None = None) -> Collector:
+    return Collector([two_questions()], store, clock=clock, keys=KEYS, rng=Random(seed=1), watchdog=watchdog)
+
+
+class Hanging:
+    """A mechanism whose estimates wait, and a collector whose tick hangs in them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, store: Store, clock: ManualClock, method: str) -> None:
+        self.go_on, self.codes = threading.Event(), list[int]()
+        self.marked: list[str | None] = []
+        self.watchdog = Watchdog(limit=0.5, end=self._end)
+        self.collector = start(store, clock, self.watchdog)
+        monkeypatch.setattr(TheirGRR, method, self._wait)
+        self._store = store
+
+    def _wait(self, *given: Any) -> Any:
+        self.marked.append(self._store.calling())
+        self.go_on.wait(60)
+        raise PluginFailed("it was let go")
+
+    def _end(self, code: int) -> None:
+        self.codes.append(code)
+        self.watchdog._stopping.set()
+
+    def run(self, act: Callable[[], Any]) -> None:
+        """Do what hangs in another thread, until the watchdog ends the process."""
+
+        def hang() -> None:
+            with suppress(StoreFailed):  # in the end another collector has the store
+                act()
+
+        self.thread = threading.Thread(target=hang, daemon=True)
+        self.thread.start()
+        self.watchdog.start()
+        wait_for(lambda: self.codes)
+        self.watchdog.stop()
+
+
+@pytest.mark.parametrize("method", ["_estimate", "_fold"])
+def test_either_store_has_the_mark_and_nothing_else_is_lost(
+    monkeypatch: pytest.MonkeyPatch, reopen: Callable[[], Store], method: str
+):
+    clock = ManualClock(STEP + 1.0)
+    with monkeypatch.context() as patched:
+        hanging = Hanging(patched, reopen(), clock, method)
+        (collection,) = hanging.collector.collections.values()
+        place = [collection.collection_id, "theirs"]
+        if method == "_fold":
+            hanging.run(lambda: one_device(hanging.collector, 1))
+            assert hanging.marked == ["[]"], "no report has a transaction of its own for the mark"
+        else:
+            one_device(hanging.collector, 1)
+            clock.set(2 * STEP + LATENESS + 1.0)
+            hanging.run(hanging.collector.tick)
+            assert json.loads(hanging.marked[0] or "") == [[*place, 1]], "the mark is stored before the code is called"
+        assert hanging.codes == [1]
+        again = start(reopen(), clock)
+        assert again.failed == {tuple(place): watching.WHY}
+        clock.set(2 * STEP + LATENESS + 1.0)
+        again.tick()
+        assert [step for step, _ in released(again, "ours")] == [1]
+        again.warm_up()  # without the question that hangs
+        hanging.go_on.set()
+        hanging.thread.join(60)
+    after_a_crash = start(reopen(), clock)
+    assert set(after_a_crash.failed) == {tuple(place)}, "only an end in order has it tried again"
+    after_a_crash.watchdog.stopped_in_order()
+    repaired = start(reopen(), clock)
+    assert repaired.failed == {}
+    assert [step for step, _ in released(repaired, "theirs")] == [1]
+
+
+def test_a_mark_costs_one_transaction_for_a_closing_step_and_none_for_our_own(monkeypatch: pytest.MonkeyPatch):
+    from hubbub.service.store.sqlite import SqliteStore
+
+    store, clock = SqliteStore(":memory:"), ManualClock(STEP + 1.0)
+    collector = start(store, clock)
+    made: list[StoreChanges] = []
+    commit = store.commit
+    monkeypatch.setattr(store, "commit", lambda changes: made.append(changes) or commit(changes))
+    for seed in range(5):
+        one_device(collector, seed)
+        collector.tick()
+    assert [changes.calling for changes in made] == [None] * 5
+    made.clear()
+    clock.set(2 * STEP + LATENESS + 1.0)
+    collector.tick()
+    # Before the code of theirs; and after it, with all else that the tick stores.
+    assert [changes.calling is not None for changes in made] == [True, True]
+    assert json.loads(store.calling() or "") == []
+
+
+def test_code_in_which_a_process_ended_once_is_tried_again_and_then_set_aside(reopen: Callable[[], Store]):
+    """A kill or a power failure may come at any time; code that crashes the process does so again."""
+    clock = ManualClock(STEP + 1.0)
+    collector = start(reopen(), clock)
+    (collection,) = collector.collections.values()
+    theirs = collection.collection_id, "theirs"
+    collector.watchdog.mark(theirs)  # and here the process ends
+    second = start(reopen(), clock)
+    assert second.failed == {}
+    clock.set(2 * STEP + LATENESS + 1.0)
+    second.tick()  # a step is closed: the code returns
+    second.watchdog.mark(theirs)
+    third = start(reopen(), clock)
+    assert third.failed == {}
+    third.watchdog.mark(theirs)  # the code that starts a question has returned; the code that closes a step has not
+    assert set(start(reopen(), clock).failed) == {theirs}
+
+
+def test_questions_that_hang_one_after_the_other_are_all_set_aside(reopen: Callable[[], Store]):
+    clock = ManualClock(STEP + 1.0)
+    collector = start(reopen(), clock)
+    (collection,) = collector.collections.values()
+    for question in ("theirs", "ours"):
+        watchdog = Watchdog()
+        watchdog.attach(reopen(), {})
+        watchdog._mark_for_sure((collection.collection_id, question))
+    assert {question for _, question in start(reopen(), clock).failed} == {"theirs", "ours"}
+
+
+def test_a_run_of_a_study_that_hangs_ends_and_says_why(reopen: Callable[[], Store]):
+    clock = ManualClock(float(START))
+    collector = start_collector(reopen(), clock)
+    (era,) = collector.store.running_studies(STUDY.collection_id)
+    collector.watchdog._mark_for_sure(era.key[:2])
+    assert stops(told(start_collector(reopen(), clock))) == [(0, watching.WHY)]

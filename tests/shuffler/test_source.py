@@ -1,0 +1,69 @@
+"""The documents that a shuffler goes by: signed by a trusted key, of its collection, and no older ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from hubbub.authoring.toml import EXAMPLE, load_collection
+from hubbub.client import Response
+from hubbub.collection import Collection, Keys, seal
+from hubbub.core.errors import DecodeError
+from hubbub.shuffler.source import SignedSource
+
+OWN, FOREIGN = Keys(b"k" * 32), Keys(b"f" * 32)
+FIRST = load_collection(EXAMPLE)
+SECOND = load_collection(EXAMPLE.replace("version = 1", "version = 2"))
+
+
+class Serving:
+    """A collector that serves one signed document."""
+
+    def __init__(self, collection: Collection, keys: Keys) -> None:
+        self._body = json.dumps(seal(collection.spec(), keys.private)).encode()
+
+    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+        return Response(200, {}, self._body)
+
+
+def fetched(collection: Collection, keys: Keys = OWN, *, known: Collection | None = None) -> Collection:
+    return SignedSource("themes", Serving(collection, keys), OWN.public).fetch(known)[0]
+
+
+def test_a_document_of_a_trusted_key_is_read() -> None:
+    assert fetched(FIRST).collection_id == FIRST.collection_id
+    assert fetched(SECOND, known=FIRST).collection_id == SECOND.collection_id
+    assert fetched(FIRST, known=FIRST).collection_id == FIRST.collection_id
+
+
+def test_a_document_that_another_key_signed_is_refused() -> None:
+    """The document names its own key, and its signature is valid: the key is not one that this shuffler was given."""
+    with pytest.raises(DecodeError, match="a trusted key"):
+        fetched(FIRST, FOREIGN)
+
+
+def test_a_stored_document_of_another_key_is_refused() -> None:
+    document = json.dumps(seal(FIRST.spec(), FOREIGN.private))
+    with pytest.raises(DecodeError, match="a trusted key"):
+        SignedSource("themes", Serving(FIRST, OWN), OWN.public).read(document)
+
+
+def test_an_older_version_is_refused() -> None:
+    with pytest.raises(DecodeError, match="2 or newer"):
+        fetched(FIRST, known=SECOND)
+
+
+def test_a_version_that_changed_is_refused() -> None:
+    changed = load_collection(EXAMPLE.replace('title = "', 'title = "Other '))
+    assert changed.version == FIRST.version
+    assert changed.collection_id != FIRST.collection_id
+    with pytest.raises(DecodeError, match="a version never changes"):
+        fetched(changed, known=FIRST)
+
+
+def test_another_collection_is_refused() -> None:
+    other = load_collection(EXAMPLE.replace('name = "themes"', 'name = "others"'))
+    with pytest.raises(DecodeError, match="themes"):
+        fetched(other)
