@@ -22,7 +22,7 @@ from hubbub.mechanisms.frequency.unary import OUE
 
 
 @dataclass(frozen=True, kw_only=True)
-class TheirGRR(GRR):
+class HangingGRR(GRR):
     """GRR, of another package."""
 
     def _estimate(self, sketch: Any, candidates: Any = None) -> Any:
@@ -39,7 +39,7 @@ def hang() -> None:
 
 
 MODE = sys.argv.pop(1)
-MECHANISMS["TheirGRR"] = TheirGRR
+MECHANISMS["HangingGRR"] = HangingGRR
 if MODE == "own":
     estimate = OUE._estimate
 

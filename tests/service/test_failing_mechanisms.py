@@ -61,14 +61,14 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     del MECHANISMS["TheirGRR"]
 
 
-def two_questions() -> Collection:
+def two_questions(mechanism: str = "TheirGRR") -> Collection:
     asked = {"field": "theme", "epsilon": 1.0, "kind": "histogram"}
     return Collection(
         name="two",
         version=1,
         title="For tests",
         fields={"theme": Categorical(["light", "dark", "high"])},
-        questions={"theirs": Question.make(mechanism="TheirGRR", **asked), "ours": Question.make(**asked)},
+        questions={"theirs": Question.make(mechanism=mechanism, **asked), "ours": Question.make(**asked)},
         budget=Budget.of(event=2.0),
         step_seconds=STEP,
         lateness_seconds=LATENESS,

@@ -108,11 +108,11 @@ def serve(
     opened = open_store(store)
     clock = TrustedClock(opened.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
     watchdog = Watchdog(stuck_after)
-    watchdog.start()  # before the collector: its start runs the questions' code
     try:
         onion_key = folder.onion_key() if any(collection.shuffle for collection in loaded) else None
         options: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
-        collector = Collector(loaded, opened, clock=clock, keys=signing, watchdog=watchdog, **options)
+        with watchdog:  # the start of a collector runs the questions' code
+            collector = Collector(loaded, opened, clock=clock, keys=signing, watchdog=watchdog, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None

@@ -67,7 +67,7 @@ class Collector:
     onion_key
         The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
     watchdog
-        Is told which question's code runs. The caller starts it.
+        Is told which question's code runs. The caller enters it.
 
     Example:
         >>> from hubbub.collection import ManualClock

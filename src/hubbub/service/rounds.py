@@ -104,7 +104,7 @@ class Rounds:
         """What loading the store found to be changed; part of the next tick's changes."""
         self._id_deletion = IdDeletion()
         self._long_counts = LongCounts()
-        self._studies = Studies(collections, store, outdated)
+        self._studies = Studies(collections, store, outdated, self.running)
         for collection in collections:
             for question in collection.questions:
                 if Schedule(collection, question).is_study:
@@ -135,6 +135,9 @@ class Rounds:
             if (key.collection in outdated or key.collection in self._served) and key not in self.board.asks:
                 self._loaded.finals += [] if final else [key]
                 self._id_deletion.add(key, store.count_id_pages(key))
+        for place in stuck:
+            if place in self._studies.schedules:
+                self._set_aside(self._served[place[0]], place[1], WHY)
 
     def turn_back(self, now: float) -> StoreChanges:
         """If the clock went back: end the runs that are ahead of the present, and begin new eras in the present."""
@@ -169,7 +172,7 @@ class Rounds:
             else:
                 self._runs.append(run)
         self._not_started = []
-        self._runs += self._studies.begin(now, changes)
+        self._runs += self._studies.begin(now, changes, without=self.failed)
         self.board.expected.clear()
         advanced = [self._advance(run, now, changes) for run in self._runs]
         self._runs = [run for run in advanced if run is not None]
@@ -227,7 +230,8 @@ class Rounds:
         """Delete what the retention says, once an hour, when no ids wait to be deleted."""
         if not self._id_deletion and (self._swept is None or not 0 <= now - self._swept < SWEEP):
             self._swept = now
-            set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in self.failed}
+            streams = self.failed.keys() - self._studies.schedules.keys()
+            set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in streams}
             options: dict[str, Any] = {"set_aside": set_aside, "served": self._served, "now": now}
             changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 

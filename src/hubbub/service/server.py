@@ -96,12 +96,8 @@ def run(
         ...     run(example_collector(), Tokens([]), [listening], on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM))
         0
     """
-    collector.watchdog.start()
-    try:
-        with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
-    finally:
-        collector.watchdog.stop()
+    with collector.watchdog, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_run(collector, tokens, sockets, routes, on_ready, webhooks))
 
 
 async def _run(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
@@ -37,6 +38,8 @@ class Studies:
         The store, which knows every run that was ever begun.
     outdated
         The ids of earlier versions: their runs are stopped.
+    running
+        Entered with a collection and the name of a study around each call of the study's code.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -46,8 +49,14 @@ class Studies:
         ([], inf)
     """
 
-    def __init__(self, collections: Sequence[Collection], store: Store, outdated: Iterable[str] = ()) -> None:
-        self._store = store
+    def __init__(
+        self,
+        collections: Sequence[Collection],
+        store: Store,
+        outdated: Iterable[str] = (),
+        running: Callable[[Collection, str], AbstractContextManager[object]] = lambda *study: nullcontext(),
+    ) -> None:
+        self._store, self._running = store, running
         self.schedules = {
             (collection.collection_id, question): Schedule(collection, question)
             for collection in collections
@@ -58,12 +67,13 @@ class Studies:
         """Runs that cannot go on, and why."""
         self._begun: dict[tuple[str, str], int] = {}
 
-    def begin(self, now: float, changes: StoreChanges) -> list[QuestionRun]:
-        """Stop the lost runs. Returns the runs that begin now."""
+    def begin(self, now: float, changes: StoreChanges, without: Container[tuple[str, str]] = ()) -> list[QuestionRun]:
+        """Stop the lost runs. Returns the runs that begin now, of all studies but those in `without`."""
         for era, why in self.lost:
             self._stop(era, why, now, changes)
         self.lost = []
-        return [run for place, schedule in self.schedules.items() for run in self._begin(place, schedule, now, changes)]
+        due = {place: schedule for place, schedule in self.schedules.items() if place not in without}
+        return [run for place, schedule in due.items() for run in self._begin(place, schedule, now, changes)]
 
     def next_event(self, now: float) -> float:
         """When the next run of any study begins."""
@@ -86,7 +96,8 @@ class Studies:
             return
         log("study begins", collection=collection.name, question=question, run=number)
         try:
-            run = QuestionRun(collection, era)
+            with self._running(collection, question):
+                run = QuestionRun(collection, era)
         except HubbubError as error:
             self._stop(era, str(error), now, changes)
         else:

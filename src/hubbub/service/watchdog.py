@@ -7,20 +7,20 @@ if the watchdog marked it, or if the process ended within its code twice (once m
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import logging
 import math
 import os
-import sys
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from hubbub.service.logs import log
-from hubbub.service.store.base import StoreChanges
+from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 
 SILENT = 5.0
@@ -31,18 +31,20 @@ LAST_SECONDS = 25
 """Seconds after a signal to stop in which the process ends, whatever it is doing."""
 _LOOK = 0.25
 _MARKING = 5.0  # seconds that the store has to write a mark
-_MARGIN = 10.0  # seconds more where even this thread cannot run
+_MARGIN = 10.0  # seconds more, of the processor, where even this thread cannot run
 
 Place: TypeAlias = tuple[str, str]
 """The id of a collection, and the name of one of its questions."""
 
+_Call: TypeAlias = tuple[Callable[[], Place | None], str]
+
 WHY = "its code did not return, or the collector ended twice while it was running"
 """Why a start sets a question aside."""
-_ONCE, _SURE = 1, 2
+_SURE = 2
 
 
 class Watchdog:
-    """What the collector is doing, for how long, and the thread that looks at it once it is started.
+    """What the collector is doing, and for how long. A thread looks at it within `with watchdog:`.
 
     Parameters
     ----------
@@ -56,12 +58,11 @@ class Watchdog:
         self._limit, self._end = limit, end
         self._store: Store | None = None
         self._names: Mapping[str, str] = {}
-        self._aside: list[Place] = []  # set aside at the start: marked until the collector stops in order
-        self._suspects: set[Place] = set()  # the process ended once within their code, which has not returned since
+        self._ended: dict[Place, int] = {}  # how often the process ended in a question's code, which never returned
         self._marked: Place | None = None
         self._closing = False
         self._turn: float | None = None
-        self._call: tuple[Callable[[], Place | None], str] | None = None
+        self._call: _Call | None = None
         self._deadline = math.inf
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
@@ -71,12 +72,11 @@ class Watchdog:
     def attach(self, store: Store, names: Mapping[str, str]) -> list[Place]:
         """Take the store for the marks, and the names of collections by id. Returns the questions to set aside."""
         self._store, self._names = store, names
-        marks = json.loads(store.calling() or "[]")
-        self._aside = [(collection, question) for collection, question, times in marks if times >= _SURE]
-        self._suspects = {(collection, question) for collection, question, times in marks if times < _SURE}
-        for collection, question in self._suspects:
-            log("tried again", level=logging.WARNING, collection=names.get(collection), question=question)
-        return list(self._aside)
+        self._ended = {(place[0], place[1]): times for *place, times in json.loads(store.calling() or "[]")}
+        for (collection, question), times in self._ended.items():
+            if times < _SURE:
+                log("tried again", level=logging.WARNING, collection=names.get(collection), question=question)
+        return [place for place, times in self._ended.items() if times >= _SURE]
 
     def turn(self) -> None:
         """The writer has come round: it can take reports."""
@@ -103,116 +103,99 @@ class Watchdog:
         """
         if place != self._marked and self._store is not None:
             self._returned()
-            self._store.commit(StoreChanges(calling=self._text(place)))
+            self._store.commit(StoreChanges(calling=self._marks(place)))
         self._marked, self._closing = place, closing
 
     def unmark(self, changes: StoreChanges) -> None:
         """Remove the mark with a commit that is made anyway: the code has returned."""
         if self._marked is not None:
             self._returned()
-            changes.calling = self._text(None)
+            changes.calling = self._marks()
 
     def _returned(self) -> None:
         if self._marked is not None and self._closing:
-            self._suspects.discard(self._marked)
+            self._ended.pop(self._marked, None)
         self._marked = None
 
     def stopped_in_order(self) -> None:
         """The collector stops, and nothing hangs: the next start tries the questions again that were set aside."""
         self._turn = None
-        if self._aside and self._store is not None:
-            self._aside = []
-            self._store.commit(StoreChanges(calling="[]"))
+        if self._ended and self._store is not None:
+            self._ended = {}
+            self._store.commit(StoreChanges(calling=self._marks()))
 
     def end_soon(self) -> None:
         """A signal to stop has come: end the process in `LAST_SECONDS` if it has not ended by then."""
         self._deadline = min(self._deadline, time.monotonic() + LAST_SECONDS)
 
+    def _marks(self, place: Place | None = None) -> str:
+        """Collections, questions, and how often the process has ended there if it ends now, within `place`."""
+        marks = self._ended if place is None else {**self._ended, place: self._ended.get(place, 0) + 1}
+        return json.dumps([[*where, times] for where, times in sorted(marks.items())])
+
     # -- the thread -------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Start to look, unless that was done."""
+    def __enter__(self) -> Self:
         if self._thread is None:
             self._stopping.clear()
-            self._arm()
+            self._arm(self._limit + _MARGIN)
             self._thread = threading.Thread(target=self._run, name="hubbub-watchdog", daemon=True)
             self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Look no more."""
+    def __exit__(self, *error: object) -> None:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
+        self._arm(0.0)
         self._thread, self._deadline = None, math.inf
 
     def _run(self) -> None:
-        # Seconds are added up look by look: a process that was stopped and goes on has not hung meanwhile.
         lasted, quiet, told = 0.0, 0.0, False
-        seen = self._call, self._turn
-        now = armed = time.monotonic()
+        call, turn, now = self._call, self._turn, time.monotonic()
         while not self._stopping.wait(_LOOK):
+            self._arm(self._limit + _MARGIN)
             before, now = now, time.monotonic()
-            if now - armed > _MARGIN / 2:
-                armed = now
-                self._arm()
-            current = self._call, self._turn
-            passed = min(now - before, 4 * _LOOK)
-            lasted = lasted + passed if current[0] is not None and current[0] is seen[0] else 0.0
-            quiet = quiet + passed if current[1] is not None and current[1] == seen[1] else 0.0
-            seen = current
+            passed = min(now - before, 4 * _LOOK)  # a process that was stopped and goes on has not hung meanwhile
+            last_call, call, last_turn, turn = call, self._call, turn, self._turn
+            lasted = lasted + passed if call is not None and call is last_call else 0.0
+            quiet = quiet + passed if turn is not None and turn == last_turn else 0.0
             if told != (quiet > SILENT):
                 told = not told
-                self._tell(told, quiet)
-            if lasted > self._limit:
-                self._give_up(f"{self._doing()} did not return for {self._limit:g} seconds", marked=True)
+                if told:
+                    log("writer stuck", level=logging.ERROR, doing=self._doing(call), limit=self._limit)
+                else:
+                    log("writer goes on", level=logging.WARNING)
+            if call is not None and lasted > self._limit:
+                did = self._mark_for_sure(call[0]())
+                self._give_up(f"{self._doing(call)} did not return for {self._limit:g} seconds; {did}")
             if now > self._deadline:
-                self._give_up(f"{self._doing()} did not end within {LAST_SECONDS} seconds of the signal to stop")
-        faulthandler.cancel_dump_traceback_later()
+                self._give_up(f"{self._doing(call)} did not end within {LAST_SECONDS} seconds of the signal to stop")
 
-    def _arm(self) -> None:
-        """Have the process ended from outside of Python, where a call lets no other thread run, this one included."""
-        if self._end is os._exit and sys.__stderr__ is not None:
-            faulthandler.dump_traceback_later(self._limit + _MARGIN, exit=True, file=sys.__stderr__)
+    def _arm(self, seconds: float) -> None:
+        """Have the system end the process (SIGPROF) if this is not called again within so much time of the processor.
 
-    def _tell(self, stuck: bool, seconds: float) -> None:
-        if stuck:
-            log("writer stuck", level=logging.ERROR, doing=self._doing(), seconds=round(seconds, 1), limit=self._limit)
-        else:
-            log("writer goes on", level=logging.WARNING)
+        A call may let no other thread run, this one included. A process that is stopped spends no such time.
+        """
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
-    def _give_up(self, detail: str, *, marked: bool = False) -> None:
-        """End the process. A question whose call is over the limit is marked first."""
-        place = self._place()
-        if marked and place is not None:
-            marking = threading.Thread(target=self._mark_for_sure, args=(place,), daemon=True)
-            marking.start()
-            marking.join(_MARKING)
-            detail += "; the next start sets the question aside"
+    def _give_up(self, detail: str) -> None:
         log("stopped", level=logging.ERROR, error="Stuck", detail=detail)
-        for handler in logging.getLogger("hubbub.service").handlers:
-            handler.flush()
         self._end(1)
 
-    def _mark_for_sure(self, place: Place) -> None:
-        self._aside.append(place)
-        if self._store is not None:
-            self._store.commit(StoreChanges(calling=self._text(None)))
+    def _mark_for_sure(self, place: Place | None) -> str:
+        """Have the next start set a question aside. Returns whether it will, in words."""
+        if place is None or self._store is None:
+            return "no question is known"
+        self._ended[place] = _SURE
+        try:  # in a thread: the store may hang as well
+            ThreadPoolExecutor(1).submit(self._store.commit, StoreChanges(calling=self._marks())).result(_MARKING)
+        except (StoreFailed, TimeoutError) as error:
+            return f"the store has no mark of it ({type(error).__name__})"
+        return "the next start sets the question aside"
 
-    def _place(self) -> Place | None:
-        call = self._call
-        return None if call is None else call[0]()
-
-    def _doing(self) -> str:
-        call, place = self._call, self._place()
+    def _doing(self, call: _Call | None) -> str:
         if call is None:
             return "the collector"
-        of = "" if place is None else f" {place[1]} of {self._names.get(place[0], place[0])}"
-        return call[1] + of
-
-    def _text(self, place: Place | None) -> str:
-        """The marks as JSON: collection, question, and how often the process ended there if it ends now."""
-        marks = dict.fromkeys(self._suspects, _ONCE)
-        if place is not None:
-            marks[place] = _SURE if place in self._suspects else _ONCE
-        marks |= dict.fromkeys(self._aside, _SURE)
-        return json.dumps([[*where, times] for where, times in sorted(marks.items())])
+        place, doing = call[0](), call[1]
+        return doing if place is None else f"{doing} {place[1]} of {self._names.get(place[0], place[0])}"

@@ -133,6 +133,7 @@ class Writer:
     def _run(self) -> None:
         try:
             self._collector.warm_up()
+            self._collector.watchdog.turn()
             self.warm.set()
             due = self._tick()
             while True:
