@@ -16,6 +16,7 @@ from hubbub.service.collector import Collector
 from hubbub.service.service import Service
 
 sys.path.insert(0, str(Path(__file__).parent))  # the tests share a fleet of devices
+sys.path.insert(1, str(Path(__file__).parent.parent))
 
 
 @pytest.fixture(scope="session")

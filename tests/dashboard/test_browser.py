@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from hubbub.collection import ManualClock
 from hubbub.collection.relay_batch import BATCH_TYPE
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from served import THEMES, ServedCollector
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -265,13 +266,35 @@ def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living
     watched.context.close()
 
 
-def test_a_server_that_is_gone_is_said_to_be(browser: Browser, living: tuple[Site, Collector, PageFleet]):
-    site, _, _ = living
-    watched = Watched(browser, site, http_credentials={"username": "anyone", "password": TOKEN})
-    page = watched.page
-    page.goto(f"{site.address}/ingest/emoji")
-    page.locator("#live", has_text="Live").wait_for()
-    site.close()
-    page.locator("#live", has_text="No connection").wait_for()
-    assert page.locator("h1").inner_text() == "Ingest"
-    watched.context.close()
+@pytest.mark.parametrize("end", [ServedCollector.kill, ServedCollector.stop])
+def test_numbers_are_old_while_the_collector_is_gone_and_live_once_it_is_back(
+    browser: Browser, tmp_path: Path, end: Callable[[ServedCollector], object]
+):
+    served = ServedCollector(tmp_path, THEMES)
+    try:
+        context = browser.new_context(http_credentials={"username": "anyone", "password": served.token})
+        context.set_default_timeout(60_000)
+        page = context.new_page()
+        page.goto(f"{served.url}/results/themes")
+        badge = page.locator("#live span")
+        page.locator("#live.on", has_text="Live").wait_for()
+        page.evaluate(
+            """() => {
+              const badge = document.querySelector("#live span");
+              window.shown = [badge.textContent];
+              new MutationObserver(() => window.shown.push(badge.textContent)).observe(badge, { childList: true });
+            }"""
+        )
+        end(served)
+        page.locator("#live:not(.on)", has_text="No connection: as of").wait_for()
+        page.locator("main.old").wait_for()
+        since = badge.inner_text()
+        for _ in range(4):
+            page.wait_for_event("requestfailed", lambda request: request.url.endswith("/results/themes"))
+        assert (badge.inner_text(), page.evaluate("window.shown")) == (since, ["Live", since])
+        served = ServedCollector(tmp_path, THEMES, port=served.port)
+        page.locator("#live.on", has_text="Live").wait_for()
+        assert page.locator("main.old").count() == 0
+        context.close()
+    finally:
+        served.close()

@@ -15,6 +15,7 @@ from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection
+from hubbub.service.logs import JsonLines
 from hubbub.service.metrics import metrics_app, metrics_text
 from hubbub.service.openapi import openapi
 from hubbub.service.queries import Queries
@@ -228,11 +229,23 @@ def test_the_description_names_every_route(web: Web):
     assert set(described["paths"]) == routes | {"/v1/reports", "/v1/shuffled", "/v1/collections/{name}/spot-checks"}
 
 
-def test_a_failure_says_nothing_of_itself(web: Web, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(web.collector, "releases", lambda *args, **more: 1 / 0)
-    answer = web.client.get("/v1/collections/themes/questions/popular/releases", headers=AUTHORIZED)
-    assert (answer.status_code, problem(answer)) == (500, "internal")
-    assert "division" not in answer.text
+def test_a_failure_is_logged_by_place_and_says_nothing_of_values(
+    web: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fails(*given: object, **more: object) -> None:
+        raise ValueError("the value 4711")
+
+    monkeypatch.setattr(web.collector, "releases", fails)
+    monkeypatch.setattr(web.collector, "admit", fails)
+    path = "/v1/collections/themes/questions/popular/releases"
+    answers = [web.client.get(path, headers=AUTHORIZED), web.post(UPLOAD_TYPE, web.frame())]
+    assert [(answer.status_code, problem(answer)) for answer in answers] == [(500, "internal")] * 2
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    asked = [(line["method"], line["path"], line["route"], line["error"]) for line in lines]
+    assert asked == [("GET", path, "Queries.releases", "ValueError"), ("POST", "/v1/reports", None, "ValueError")]
+    assert "service/queries.py:" in lines[0]["detail"]
+    assert "service/reports.py:" in lines[1]["detail"]
+    assert "4711" not in "".join([*(answer.text for answer in answers), *map(str, lines)])
 
 
 def test_a_store_that_does_not_answer_is_said(web: Web, monkeypatch: pytest.MonkeyPatch):

@@ -86,6 +86,7 @@ class Stuck(ServedCollector):
 
 @pytest.mark.parametrize("mode", ["foreign", "own"])
 def test_a_hanging_question_ends_the_process_and_the_next_start_sets_it_aside(tmp_path: Path, mode: str):
+    assert Stuck(tmp_path, mode).stop() == 0  # has the kernels compiled, which may take more than 7 seconds
     first = Stuck(tmp_path, mode, "--stuck-after", "7")
     (tmp_path / "hang").touch()
     first.answer("two", "theirs", [0] * 30)

@@ -21,7 +21,7 @@ from hubbub.service.bulletin import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.frames import Frame, RefusedRequest, Served
 from hubbub.service.ingest import draft, refusal
 from hubbub.service.limits import Limits
-from hubbub.service.logs import log
+from hubbub.service.logs import log, log_error
 from hubbub.service.open_asks import AnswerPlace
 from hubbub.service.quarantine import SET_ASIDE
 from hubbub.service.raw_reports import move_reports
@@ -210,7 +210,7 @@ class Collector:
         except Exception as error:  # nothing was changed: without the request that fails, the others are counted
             if len(frames) > 1:
                 return [receipt for frame in frames for receipt in self.ingest([frame])]
-            log("undecided", level=logging.ERROR, error=type(error).__name__)
+            log_error("undecided", error)
             drafted = refusal(frames[0])
         self._commit(drafted.changes)
         drafted.apply()
@@ -295,4 +295,4 @@ class Collector:
                 try:
                     listener(changes)
                 except Exception as error:  # what is committed stays committed
-                    log("listener failed", level=logging.ERROR, error=type(error).__name__)
+                    log_error("listener failed", error)

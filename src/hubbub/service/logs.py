@@ -6,13 +6,16 @@ import json
 import logging
 import sys
 import time
-from typing import TextIO
+import traceback
+from pathlib import Path
+from typing import Any, TextIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Logged", "log", "set_up"]
+__all__ = ["Logged", "log", "log_error", "log_failed_request", "set_up"]
 
 _logger = logging.getLogger("hubbub.service")
+_PLACES = 4  # the innermost lines of a stack that are logged
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
@@ -22,6 +25,17 @@ def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
         >>> log("started", collections=["themes"])
     """
     _logger.log(level, event, extra={"fields": fields})
+
+
+def log_error(event: str, error: BaseException, **fields: object) -> None:
+    """Log an error by its kind and where it was raised: its message may hold values."""
+    log(event, level=logging.ERROR, **fields, **_described(error))
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    lines = [(Path(frame.f_code.co_filename), line, frame) for frame, line in traceback.walk_tb(error.__traceback__)]
+    places = [f"{path.parent.name}/{path.name}:{line} {frame.f_code.co_name}" for path, line, frame in lines]
+    return {"error": type(error).__name__, "detail": "; ".join(places[: -_PLACES - 1 : -1])}
 
 
 class JsonLines(logging.Formatter):
@@ -40,8 +54,8 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        if record.exc_info and record.exc_info[0] is not None:
-            line["error"] = record.exc_info[0].__name__
+        if record.exc_info and record.exc_info[1] is not None:
+            line |= _described(record.exc_info[1])
         return json.dumps(line, default=str)
 
 
@@ -55,8 +69,17 @@ def set_up(stream: TextIO | None = None, *, level: int = logging.INFO) -> None:
         logger.setLevel(least)
 
 
+def log_failed_request(scope: Scope, error: Exception) -> None:
+    """Log an exception in a request, without values."""
+    route = getattr(scope.get("endpoint"), "__qualname__", None)
+    log_error("request failed", error, method=scope["method"], path=scope["path"], route=route)
+
+
 class Logged:
-    """An ASGI application that logs each answer: method, path, status, time. No address, query or body."""
+    """An ASGI application that logs each answer: method, path, status, time. No address, query or body.
+
+    An exception is logged with the path, the function that the route calls, and where it was raised.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -74,6 +97,9 @@ class Logged:
 
         try:
             return await self._app(scope, receive, send_and_note)
+        except Exception as error:
+            log_failed_request(scope, error)
+            raise
         finally:
             took = round(1000 * (time.perf_counter() - began), 1)
             log("request", method=scope["method"], path=scope["path"], status=status, ms=took)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from hubbub.core.errors import HubbubError
 from hubbub.service.frames import TYPES, RefusedRequest
+from hubbub.service.logs import log_failed_request
 from hubbub.service.problems import CONTENT_TYPE, Problem, problem_of
 from hubbub.service.service import Service
 
@@ -43,9 +43,10 @@ class ReportsRoute:
             if scope["method"] != "POST":
                 raise Problem(405, "not_allowed", headers=[("Allow", "POST, OPTIONS")])
             body = await self._take(scope, receive)
-        except HubbubError as error:
-            return await _send_problem(send, problem_of(error))
-        except Problem as problem:
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.slug == "internal":
+                log_failed_request(scope, error)
             return await _send_problem(send, problem)
         return await _send(send, 200, body, [_JSON, _ANY_ORIGIN])
 

@@ -7,7 +7,6 @@ their address, which is in memory alone.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +24,7 @@ from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
 from hubbub.collection.upload import json_size
 from hubbub.core.errors import HubbubError
 from hubbub.service.bodies import Bodies
-from hubbub.service.logs import log
+from hubbub.service.logs import log_error
 from hubbub.service.problems import Problem, handlers, problem_of
 from hubbub.service.receipt import Receipt
 from hubbub.service.request_body import read_body
@@ -132,7 +131,7 @@ class ShufflerApp:
             try:
                 await asyncio.to_thread(self._hop.tick)
             except Exception as error:  # such as a full disk, or an unexpected document: it is tried again
-                log("not done", level=logging.ERROR, error=type(error).__name__)
+                log_error("not done", error)
             await asyncio.sleep(PACE)
 
     async def _store(self) -> None:
@@ -147,7 +146,7 @@ class ShufflerApp:
                         self._hop.take_all, [(upload.kind, upload.body) for upload in group]
                     )
                 except Exception as error:  # nothing was stored, and the senders try again
-                    log("not stored", level=logging.ERROR, error=type(error).__name__)
+                    log_error("not stored", error)
                     outcomes = [StoreFailed("nothing was stored")] * len(group)
                 for upload, outcome in zip(group, outcomes, strict=True):
                     if upload.future.done():

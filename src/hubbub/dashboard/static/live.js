@@ -9,6 +9,8 @@
   const AT_MOST = 1500; // milliseconds between two updates
   const AT_LEAST = 30000; // ... even if nothing is heard: "closes in ..." goes on
   const WITHOUT_EVENTS = 10000; // ... if events do not come through at all
+  const AGAIN = 60000; // ... until they are tried again
+  const PATIENCE = 8000; // milliseconds in which a page must come
   // Not location.href: an address may hold a name and password, which fetch refuses.
   const here = location.origin + location.pathname + location.search;
 
@@ -16,7 +18,11 @@
   let failures = 0;
   let paused = false;
   let busy = false;
-  let last = Date.now();
+  let live = false; // whether events come
+  let tried = 0; // when they were last asked for
+  let lost = false; // whether the events broke off, and no page has come since
+  let down = false; // whether the last page that was asked for did not come
+  let last = Date.now(); // when the page that is shown came
   let due = 0;
   let tag = ""; // of the page as it is shown
 
@@ -28,13 +34,18 @@
     paused = !paused;
     button.textContent = paused ? "Resume" : "Pause";
     paused ? close() : open();
+    show();
     if (!paused) soon(0);
   });
   status.append(text, button);
 
-  function say(word, on) {
+  function show() {
+    const old = lost || down;
+    const fresh = live ? "Live" : "Up to date";
+    const word = paused ? "Paused" : old ? `No connection: as of ${new Date(last).toLocaleTimeString()}` : fresh;
     if (text.textContent !== word) text.textContent = word;
-    status.classList.toggle("on", on);
+    status.classList.toggle("on", !old && !paused);
+    document.getElementById("main").classList.toggle("old", old);
   }
 
   // Make `old` like `fresh` with as little change as can be: what has the focus keeps it, what is open stays open.
@@ -67,7 +78,8 @@
     if (busy || paused || document.hidden) return;
     busy = true;
     try {
-      const answer = await fetch(here, { headers: { Accept: "text/html", "If-None-Match": tag }, cache: "no-store" });
+      const headers = { Accept: "text/html", "If-None-Match": tag };
+      const answer = await fetch(here, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
       if (!answer.ok && answer.status !== 304) throw new Error(String(answer.status));
       const html = answer.status === 304 ? "" : await answer.text(); // 304: what is shown is what there is
       const fresh = html && new DOMParser().parseFromString(html, "text/html").getElementById("main");
@@ -77,11 +89,17 @@
         hubbubCharts.all();
       }
       last = Date.now();
-      say(events ? "Live" : "Up to date", true);
+      if (down || (!events && last - tried > AGAIN)) {
+        close(); // the browser would wait longer and longer to try again, and in the end no more
+        failures = 0;
+        open();
+      }
+      lost = down = false;
     } catch {
-      say("No connection", false);
+      down = true;
     } finally {
       busy = false;
+      show();
     }
   }
 
@@ -91,27 +109,32 @@
 
   function open() {
     if (!feed || events || paused || document.hidden || failures > 3 || !("EventSource" in window)) return;
+    tried = Date.now();
     events = new EventSource(location.origin + feed);
     events.onopen = () => {
+      live = true;
       failures = 0;
-      say("Live", true);
+      show();
       soon(0);
     };
     for (const kind of ["release", "ask", "counts", "alarm"]) events.addEventListener(kind, () => soon(0));
     events.onerror = () => {
       failures += 1;
-      say("No connection", false);
+      lost = lost || live;
+      live = false;
       if (failures > 3 || events.readyState === EventSource.CLOSED) {
         close();
         failures = Math.max(failures, 4); // from now on by asking
       }
+      show();
+      soon(0);
     };
   }
 
   function close() {
     if (events) events.close();
     events = null;
-    say(paused ? "Paused" : "Up to date", false);
+    live = false;
   }
 
   // A browser allows few connections to one server: a page that nobody sees holds none.
@@ -124,8 +147,8 @@
     }
   });
   setInterval(() => {
-    if (Date.now() - last > (events ? AT_LEAST : WITHOUT_EVENTS)) soon(0);
+    if (lost || down || Date.now() - last > (events ? AT_LEAST : WITHOUT_EVENTS)) soon(0);
   }, 1000);
-  say("Up to date", true);
   open();
+  show();
 })();

@@ -20,7 +20,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.release import Release
 from hubbub.service.alarms.event import AlarmEvent
-from hubbub.service.logs import log
+from hubbub.service.logs import log, log_error
 from hubbub.service.schedule import Schedule
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.store.sql import Store
@@ -111,7 +111,7 @@ class Alarms:
             self._judge_release(collection, question, release, changes)
         except Exception as error:
             place = {"collection": collection.name, "question": question, "step": release.step}
-            log("alarms failed", level=logging.ERROR, **place, error=f"{type(error).__name__}: {error}")
+            log_error("alarms failed", error, **place)
 
     def _judge_release(self, collection: Collection, question: str, release: Release, changes: StoreChanges) -> None:
         watches = self._watches.get(collection.name, {}).get(question)
@@ -191,7 +191,7 @@ class Alarms:
                 try:
                     listener(event)
                 except Exception as error:  # what is committed stays committed
-                    log("listener failed", level=logging.ERROR, error=type(error).__name__)
+                    log_error("listener failed", error)
 
     # -- for others -------------------------------------------------------------------------------------------
 

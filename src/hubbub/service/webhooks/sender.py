@@ -12,7 +12,7 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.collector import Collector
-from hubbub.service.logs import log
+from hubbub.service.logs import log, log_error
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.delivery import NotDelivered, deliver
 
@@ -100,7 +100,7 @@ class WebhookSender:
                 else:
                     self._change.wait(_IDLE)
             except Exception as error:  # such as a store that is gone: the thread goes on until the collector stops
-                log("webhook stuck", level=logging.ERROR, webhook=self.webhook.name, error=type(error).__name__)
+                log_error("webhook stuck", error, webhook=self.webhook.name)
                 self._wait(_IDLE)
 
     def _next(self) -> AlarmEvent | None:
