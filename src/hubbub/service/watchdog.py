@@ -28,7 +28,7 @@ SILENT = 5.0
 LIMIT = 120.0
 """Seconds that one call of a question's code may take. The slowest of our own takes a few."""
 LAST_SECONDS = 25
-"""Seconds after a signal to stop in which the process ends, whatever it is doing."""
+"""Seconds after a signal to stop in which the process ends, even if code hangs."""
 _LOOK = 0.25
 _MARKING = 5.0  # seconds that the store has to write a mark
 _MARGIN = 10.0  # seconds more, of the processor, where even this thread cannot run
