@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Self, TypeAlias
 
 from hubbub.service.logs import log
-from hubbub.service.store.base import StoreChanges, StoreFailed
+from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 
 SILENT = 5.0
@@ -190,7 +190,7 @@ class Watchdog:
         self._ended[place] = _SURE
         try:  # in a thread: the store may hang as well
             ThreadPoolExecutor(1).submit(self._store.commit, StoreChanges(calling=self._marks())).result(_MARKING)
-        except (StoreFailed, TimeoutError) as error:
+        except Exception as error:  # the process ends all the same
             return f"the store has no mark of it ({type(error).__name__})"
         return "the next start sets the question aside"
 
