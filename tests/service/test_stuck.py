@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,9 +26,11 @@ from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service import watchdog as watching
 from hubbub.service.collector import Collector
+from hubbub.service.example import example_collector
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.watchdog import Watchdog
+from hubbub.service.writer import Writer
 from served import ServedCollector, wait_for
 
 TEXT = """
@@ -139,6 +142,17 @@ def test_code_that_lets_no_other_thread_run_ends_the_process_twice_and_is_set_as
     assert third.stop() == 0
 
 
+@pytest.mark.slow
+def test_a_process_that_was_stopped_and_goes_on_has_not_hung(tmp_path: Path):
+    served = Stuck(tmp_path, "foreign", "--stuck-after", "5")
+    served.process.send_signal(signal.SIGSTOP)
+    time.sleep(17)  # longer than either way to end it
+    served.process.send_signal(signal.SIGCONT)
+    before = served.released("ours")
+    wait_for(lambda: served.released("ours") > before + 1)
+    assert served.stop() == 0
+
+
 # -- within one process, in both stores ------------------------------------------------------------------------
 
 
@@ -225,6 +239,18 @@ def test_either_store_has_the_mark_and_nothing_else_is_lost(
     repaired = start(reopen(), clock)
     assert repaired.failed == {}
     assert [step for step, _ in released(repaired, "theirs")] == [1]
+
+
+def test_a_writer_that_hangs_before_its_first_turn_is_seen(monkeypatch: pytest.MonkeyPatch):
+    collector, go_on = example_collector(), threading.Event()
+    monkeypatch.setattr(collector, "tick", lambda: float(go_on.wait(60)))
+    monkeypatch.setattr(watching, "SILENT", 0.1)
+    writer = Writer(collector, on_failure=print)
+    writer._thread.start()
+    wait_for(lambda: collector.watchdog.silent)
+    go_on.set()
+    writer.stop()
+    assert not collector.watchdog.silent
 
 
 def test_a_mark_costs_one_transaction_for_a_closing_step_and_none_for_our_own(monkeypatch: pytest.MonkeyPatch):
