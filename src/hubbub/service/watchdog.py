@@ -173,7 +173,7 @@ class Watchdog:
                 self._give_up(f"{self._doing(call)} did not end within {LAST_SECONDS} seconds of the signal to stop")
 
     def _arm(self, seconds: float) -> None:
-        """Have the system end the process (SIGPROF) if this is not called again within so much time of the processor.
+        """Have the system end the process (SIGPROF) after these seconds of processor time, unless this is called again.
 
         A call may let no other thread run, this one included. A process that is stopped spends no such time.
         """
