@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
+from hubbub.core.private_file import make_private_file
+from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 FORMAT = Format("shuffler", 1)
 _PRAGMAS = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
@@ -69,21 +71,29 @@ class ShufflerStore:
 
     def __init__(self, path: str | Path, *, timeout: float = 5.0) -> None:
         self._lock = threading.RLock()
+        if str(path) != ":memory:":
+            make_private_file(path)  # SQLite would let others read it
         try:
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
             for pragma in _PRAGMAS:
                 self._file.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error as error:
+            with self.transaction():
+                self._bring_up_to_date()
+        except SQLITE_ERRORS as error:
             raise InvalidValue(
                 "store", str(path), f"a shuffler's store that no other program holds ({error})"
             ) from None
-        with self.transaction():
-            known = self._file.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
-            if known is None:
-                for table in _TABLES:
-                    self._run(table)
-                self.set_note("version", str(FORMAT.version))
-            FORMAT.migrate(int(self.note("version") or 0), lambda sql: self._run(sql))
+
+    def _bring_up_to_date(self) -> None:
+        """Create the tables, or migrate those of an older version; refuse a damaged file."""
+        damage = self._run("PRAGMA integrity_check(1)")
+        if damage != [("ok",)]:
+            raise sqlite3.DatabaseError(f"damaged: {damage[0][0]}")
+        if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
+            for table in _TABLES:
+                self._run(table)
+            self.set_note("version", str(FORMAT.version))
+        FORMAT.migrate(int(self.note("version") or 0), lambda sql: self._run(sql))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
