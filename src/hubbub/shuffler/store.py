@@ -93,7 +93,8 @@ class ShufflerStore:
             for table in _TABLES:
                 self._run(table)
             self.set_note("version", str(FORMAT.version))
-        FORMAT.migrate(int(self.note("version") or 0), lambda sql: self._run(sql))
+        version = self.note("version") or "none"
+        FORMAT.migrate(int(version) if version.isdecimal() else version, lambda sql: self._run(sql))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
