@@ -1,4 +1,4 @@
-"""`--store`: no password on the command line, which every user of the machine can read; and files that are no stores."""
+"""`--store`: no password on the command line, which every user can read; and files that are no stores."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "emoji.toml"
 NOBODY = "127.0.0.1:1/nothing?connect_timeout=2"
 
 
-def serve(folder: Path, *options: str, **env: str) -> str:
-    hubbub = [sys.executable, "-c", "from hubbub.cli import main; main()"]
-    command = [*hubbub, "serve", str(EXAMPLE), "--port", "0", "--keys", str(folder / "keys"), *options]
-    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
+def started(*command: str, **env: str) -> str:
+    """The one line with which a program that does not start says why."""
+    hubbub = [sys.executable, "-c", "from hubbub.cli import main; main()", *command]
+    done = subprocess.run(hubbub, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     return done.stderr
+
+
+def serve(folder: Path, *options: str, **env: str) -> str:
+    return started("serve", str(EXAMPLE), "--port", "0", "--keys", str(folder / "keys"), *options, **env)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +86,10 @@ def test_a_store_that_cannot_be_read_is_one_line(
     for name in ("hubbub.db", "first.db"):
         damage(tmp_path / name)
     store = ("--store", f"sqlite:///{tmp_path / 'hubbub.db'}")
-    refused("serve", EXAMPLE, "--port", "0", "--keys", tmp_path / "keys", *store)
+    serve(tmp_path, *store)
     refused("backup", tmp_path / "backup", *store)
     assert not (tmp_path / "backup").exists()
     settings = {"collection": "c", "collector": "http://127.0.0.1:9", "public_key": "0" * 64, "key": "first.key"}
     lines = [f'{name} = "{value}"' for name, value in {**settings, "store": "first.db"}.items()]
     (tmp_path / "first.toml").write_text("\n".join([*lines, "port = 0"]))
-    refused("shuffler", "serve", "--config", tmp_path / "first.toml")
+    started("shuffler", "serve", "--config", str(tmp_path / "first.toml"))
