@@ -93,6 +93,13 @@ def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
     return name_private_file(fresh, path)
 
 
+def replace_private_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name."""
+    fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
+    if write_private_file(fresh, content):
+        os.replace(fresh, path)
+
+
 def _make_without_links(target: str) -> bool:
     """For a disk without links (FAT). Another thread could lock the new file only between its creation and its
     closing."""
