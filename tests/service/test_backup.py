@@ -15,7 +15,7 @@ from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_col
 
 from hubbub.collection import ManualClock
 from hubbub.service.archive import Archive, ReportsMissing, sha256_of
-from hubbub.service.backup import make
+from hubbub.service.backup import make, restore
 from hubbub.service.backup.check import check_backup
 from hubbub.service.backup.make import make_backup
 from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file
@@ -233,6 +233,22 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_made(
         with pytest.raises(BackupRefused, match=DAMAGE[damage]):
             act()
     assert list(target.iterdir()) == []
+
+
+def test_what_is_damaged_while_it_is_restored_is_noticed(backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("store.db", f"reports/{some_file(backup).name}"):
+
+        def check_then_damage(folder: Path, name: str = name) -> Manifest:
+            manifest = check_backup(folder)
+            damage_one_bit(folder / name)
+            return manifest
+
+        monkeypatch.setattr(restore, "check_backup", check_then_damage)
+        with pytest.raises(BackupRefused, match="damaged: 1 changed"):
+            restore_backup(backup, f"sqlite:///{tmp_path / 'again.db'}", tmp_path / "again")
+        assert not (tmp_path / "again.db").exists()
+        damage_one_bit(backup / name)  # which undoes it
+        shutil.rmtree(tmp_path / "again", ignore_errors=True)
 
 
 @pytest.mark.parametrize("there", ["hubbub.db", "hubbub.db-wal", "hubbub.db-journal", "reports", "link"])

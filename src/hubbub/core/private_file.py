@@ -94,7 +94,17 @@ def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
 
 
 def replace_private_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name."""
+    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "count")
+        ...     replace_private_file(path, b"1")
+        ...     replace_private_file(path, b"2")
+        ...     os.listdir(folder), open(path).read()
+        (['count'], '2')
+    """
     fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
     if write_private_file(fresh, content):
         os.replace(fresh, path)

@@ -73,16 +73,17 @@ class ShufflerStore:
         self._lock = threading.RLock()
         if str(path) != ":memory:":
             make_private_file(path)  # SQLite would let others read it
+        self._file = _connect(path, timeout)
         try:
-            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
             for pragma in _PRAGMAS:
-                self._file.execute(f"PRAGMA {pragma}")
+                self._run(f"PRAGMA {pragma}")
             with self.transaction():
                 self._bring_up_to_date()
-        except SQLITE_ERRORS as error:
-            raise InvalidValue(
-                "store", str(path), f"a shuffler's store that no other program holds ({error})"
-            ) from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, SQLITE_ERRORS):
+                raise _unusable(path, error) from None
+            raise
 
     def _bring_up_to_date(self) -> None:
         """Create the tables, or migrate those of an older version; refuse a damaged file."""
@@ -229,6 +230,17 @@ class ShufflerStore:
     def _run(self, sql: str, *values: object) -> list[Any]:
         with self._lock:
             return self._file.execute(sql, values).fetchall()
+
+
+def _connect(path: str | Path, timeout: float) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: str | Path, error: Exception) -> InvalidValue:
+    return InvalidValue("store", str(path), f"a shuffler's store that no other program holds ({error})")
 
 
 def _batch_row(row: Sequence[Any]) -> BatchRow:
