@@ -99,11 +99,10 @@ def replace_private_file(path: str | os.PathLike[str], content: bytes) -> None:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "count")
-        ...     replace_private_file(path, b"1")
-        ...     replace_private_file(path, b"2")
-        ...     os.listdir(folder), open(path).read()
-        (['count'], '2')
+        ...     for content in (b"1", b"22"):
+        ...         replace_private_file(os.path.join(folder, "count"), content)
+        ...     os.listdir(folder), os.path.getsize(os.path.join(folder, "count"))
+        (['count'], 2)
     """
     fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
     if write_private_file(fresh, content):
