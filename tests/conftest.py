@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator
 from typing import Any
 
@@ -14,6 +17,10 @@ from hypothesis import settings
 
 # Several tests run at once, and hundreds of processes are started: a pool of threads each would only be in the way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Clients keep the number of their answers in the user's state folder. Golden folders are opened in several tests.
+STATE = tempfile.mkdtemp(prefix="hubbub-state-")
+os.environ.pop("XDG_RUNTIME_DIR", None)
 
 collect_ignore = ["plugin_package"]  # another package, whose tests run where it is installed
 
@@ -34,6 +41,11 @@ def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
     return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Every test has a state folder of its own."""
+    os.environ["XDG_STATE_HOME"] = os.path.join(STATE, hashlib.sha256(item.nodeid.encode()).hexdigest()[:16])
+
+
 def pytest_collection_finish() -> None:
     """What is collected stays: the collector of garbage need not go through it again and again."""
     gc.freeze()
@@ -43,3 +55,4 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """What was frozen is looked at again: DuckDB's module complains of whatever is left when Python ends."""
     gc.unfreeze()
+    shutil.rmtree(STATE, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -166,3 +167,97 @@ def test_a_folder_without_its_marker_gets_another(folder: Path) -> None:
     (folder / "client.json").unlink()
     spend_some(folder, server, clock, range(6, 7))
     assert (folder / "client.json").exists()
+
+
+def copied(folder: Path, place: Path) -> Path:
+    shutil.rmtree(place, ignore_errors=True)
+    return Path(shutil.copytree(folder, place))
+
+
+def restored(folder: Path, copy: Path, how: str) -> Path:
+    """Put back an older copy: over the file, as a new file, the whole folder, or next to the folder."""
+    if how == "elsewhere":
+        return copied(copy, folder.with_name("elsewhere"))
+    if how == "folder":
+        return copied(copy, folder)
+    if how == "new file":
+        (folder / FILE).unlink()
+    shutil.copyfile(copy / FILE, folder / FILE)
+    return folder
+
+
+@pytest.mark.parametrize("how", ["in place", "new file", "folder", "elsewhere"])
+def test_an_older_copy_is_refused_and_recovered_with_everything_spent(folder: Path, tmp_path: Path, how: str) -> None:
+    server, clock = LocalServer(survey(LIFE)), ManualClock()
+    assert spend_some(folder, server, clock, range(5, 6)) == 1
+    copy = copied(folder, tmp_path / "copy")
+    assert spend_some(folder, server, clock, range(6, 7)) == 1
+    heard = len(server.bodies)
+    older = restored(folder, copy, how)
+    for _ in range(2):
+        with pytest.raises(LedgerUnavailable, match="an older copy, after 1 of 2 answers"):
+            device(older, server, clock)
+    Client.recover(older, clock=clock)
+    assert spend_some(older, server, clock, range(7, 9)) == 0  # the limit is for life
+    assert len(server.bodies) == heard
+
+
+def test_a_copy_put_under_a_running_client_is_refused(folder: Path, tmp_path: Path) -> None:
+    server, clock = LocalServer(survey(TEXT)), ManualClock()
+    spend_some(folder, server, clock, range(5, 6))
+    copy = copied(folder, tmp_path / "copy")
+    with device(folder, server, clock) as client:
+        for step, reports in ((6, 1), (7, 1)):
+            begin(server, clock, step)
+            client.record("theme", "dark")
+            assert (client.tick(), client.upload()) == (reports, reports)
+        shutil.copyfile(copy / FILE, folder / FILE)  # into the file that it has open
+        heard = len(server.bodies)
+        for act in (client.tick, client.upload):
+            with pytest.raises(LedgerUnavailable, match="an older copy"):
+                act()
+        assert len(server.bodies) == heard
+
+
+def test_a_copy_from_before_an_answer_that_never_left_is_taken(folder: Path, tmp_path: Path) -> None:
+    """Nothing was spent: a program that is killed between answering and sending is not locked out."""
+    server, clock = LocalServer(survey(TEXT)), ManualClock()
+    spend_some(folder, server, clock, range(5, 6))
+    copy = copied(folder, tmp_path / "copy")
+    with device(folder, server, clock) as client:
+        begin(server, clock, 6)
+        client.record("theme", "dark")
+        assert client.tick() == 1
+    restored(folder, copy, "in place")
+    with device(folder, server, clock) as client:
+        client.record("theme", "dark")
+        assert (client.tick(), client.upload()) == (1, 1)
+
+
+@pytest.mark.parametrize("place", ["XDG_STATE_HOME", "XDG_RUNTIME_DIR"])
+def test_either_place_alone_recognises_an_older_copy(
+    folder: Path, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole home was restored, or the machine was started again."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "XDG_STATE_HOME"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "XDG_RUNTIME_DIR"))
+    server, clock = LocalServer(survey(TEXT)), ManualClock()
+    spend_some(folder, server, clock, range(5, 6))
+    copy = copied(folder, tmp_path / "copy")
+    spend_some(folder, server, clock, range(6, 7))
+    (lost,) = {"XDG_STATE_HOME", "XDG_RUNTIME_DIR"} - {place}
+    shutil.rmtree(tmp_path / lost)
+    restored(folder, copy, "folder")
+    with pytest.raises(LedgerUnavailable, match="an older copy"):
+        device(folder, server, clock)
+    shutil.rmtree(tmp_path / place)  # without both, it cannot be told: docs/promises.md
+    device(folder, server, clock).close()
+
+
+def test_where_nothing_can_be_written_outside_a_client_works_all_the_same(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    server, clock = LocalServer(survey(TEXT)), ManualClock()
+    assert spend_some(folder, server, clock, range(5, 7)) == 2

@@ -47,7 +47,6 @@ def test_one_step_by_two_shufflers() -> None:
     assert 100 <= batch["people"] <= 200  # a busy machine may be late with some
     assert set(result["outcomes"]) == {"accepted"}
     assert result["outcomes"]["accepted"] >= batch["people"] + 600
-    assert result["shufflers"][0]["accepted"] >= batch["people"]  # of the next step, too
     assert all(counts["batches handed"] >= 1 for counts in result["shufflers"])
     epsilons = [coalition["epsilon"] for coalition in result["coalitions"]]
     assert min(epsilons) == epsilons[0] < epsilons[-1] == max(epsilons)

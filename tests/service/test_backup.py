@@ -14,15 +14,16 @@ import pytest
 from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 from hubbub.collection import ManualClock
-from hubbub.service.archive import Archive
-from hubbub.service.backup import make
+from hubbub.service.archive import Archive, ReportsMissing, sha256_of
+from hubbub.service.backup import make, restore
 from hubbub.service.backup.check import check_backup
 from hubbub.service.backup.make import make_backup
-from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
+from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file
 from hubbub.service.backup.restore import restore_backup
 from hubbub.service.collector import Collector
 from hubbub.service.releases import release_json
 from hubbub.service.store import open_store
+from hubbub.service.store.base import StoreFailed
 
 Databases = Callable[[], str]
 
@@ -137,6 +138,24 @@ def flip(backup: Path) -> None:
     some_file(backup).write_bytes(content)
 
 
+def flip_and_sign(backup: Path) -> None:
+    """A file that was damaged before the backup was made, by a program that did not notice."""
+    flip(backup)
+    again_manifest(backup)
+
+
+def flip_value(backup: Path) -> None:
+    """A value inside of a row: to SQLite, nothing is wrong."""
+    path = backup / "store.db"
+    with sqlite3.connect(path) as database:
+        ((data,),) = database.execute("SELECT data FROM sketches LIMIT 1")
+    database.close()
+    content = path.read_bytes()
+    place = content.index(data[:64]) + len(data[:64]) // 2
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    again_manifest(backup)
+
+
 def flip_database(backup: Path) -> None:
     path = backup / "store.db"
     content = bytearray(path.read_bytes())
@@ -155,7 +174,7 @@ def newer(backup: Path) -> None:
 
 def other_database(backup: Path) -> None:
     with sqlite3.connect(backup / "store.db") as database:
-        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9)")
+        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9), checksum = NULL")
     database.close()
     again_manifest(backup)
 
@@ -187,6 +206,8 @@ DAMAGE = {
     lose: "damaged: 1 missing",
     cut: "damaged: 1 of another size",
     flip: "damaged: 1 changed",
+    flip_and_sign: "does not belong to these files",
+    flip_value: "a row of the table sketches has changed",
     flip_database: "damaged|malformed|not a database",
     newer: "tables of version 99",
     other_database: "does not belong to these files",
@@ -212,6 +233,22 @@ def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_made(
         with pytest.raises(BackupRefused, match=DAMAGE[damage]):
             act()
     assert list(target.iterdir()) == []
+
+
+def test_what_is_damaged_while_it_is_restored_is_noticed(backup: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("store.db", f"reports/{some_file(backup).name}"):
+
+        def check_then_damage(folder: Path, name: str = name) -> Manifest:
+            manifest = check_backup(folder)
+            damage_one_bit(folder / name)
+            return manifest
+
+        monkeypatch.setattr(restore, "check_backup", check_then_damage)
+        with pytest.raises(BackupRefused, match="damaged: 1 changed"):
+            restore_backup(backup, f"sqlite:///{tmp_path / 'again.db'}", tmp_path / "again")
+        assert not (tmp_path / "again.db").exists()
+        damage_one_bit(backup / name)  # which undoes it
+        shutil.rmtree(tmp_path / "again", ignore_errors=True)
 
 
 @pytest.mark.parametrize("there", ["hubbub.db", "hubbub.db-wal", "hubbub.db-journal", "reports", "link"])
@@ -269,6 +306,50 @@ def test_a_store_that_lacks_a_file_is_not_backed_up_as_if_it_were_whole(tmp_path
         make_backup(url, tmp_path / "reports", tmp_path / "backup")
     collector.store.close()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
+
+
+def damage_by_cutting(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def damage_by_emptying(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damage_one_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [damage_by_cutting, damage_by_emptying, damage_one_bit])
+def test_a_damaged_file_of_reports_is_neither_backed_up_nor_counted(
+    store: str, tmp_path: Path, damage: Callable[[Path], None]
+):
+    clock = ManualClock(10 * HOUR)
+    collector = opened(store, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(3))
+    assert candidate_shares(collector, "ages", ["7"])["n"] == 2 * CROWD
+    path = sorted((tmp_path / "reports").glob("ages-*"))[0]
+    damage(path)
+    with pytest.raises(BackupRefused, match=f"{path.name}: damaged"):
+        make_backup(store, tmp_path / "reports", tmp_path / "backup")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("backup")]
+    with pytest.raises(ReportsMissing, match=f"{path.name} is damaged"):
+        candidate_shares(collector, "ages", ["7"])
+    collector.store.close()
+
+
+def test_a_store_with_a_changed_value_is_neither_backed_up_nor_opened(store: str, tmp_path: Path):
+    clock = ManualClock(10 * HOUR)
+    collector = opened(store, tmp_path / "reports", clock)
+    some_steps(collector, clock, range(3))
+    collector.store._write("UPDATE releases SET payload = REPLACE(payload, '1', '2')")
+    collector.store.close()
+    with pytest.raises(BackupRefused, match="a row of the table releases has changed"):
+        make_backup(store, tmp_path / "reports", tmp_path / "backup")
+    with pytest.raises(StoreFailed, match="a row of the table releases has changed"):
+        open_store(store)
 
 
 def test_when_retention_deletes_files_meanwhile_it_is_done_again(

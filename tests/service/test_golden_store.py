@@ -43,6 +43,7 @@ ENDED = {  # the questions that must begin anew: what they once said is not what
     "store-3": {"places", *STREAMS},
     "store-4": set(),
     "store-5": set(),
+    "store-6": set(),
 }
 
 

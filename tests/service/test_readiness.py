@@ -286,11 +286,23 @@ def test_secrets_that_others_may_read_and_plain_http_in_public_are_warned_of(tmp
     assert first.end() == 0
     assert not [line for line in quiet if line["level"] == "warning"]
     (tmp_path / "hubbub-keys" / "signing.key").chmod(0o644)
-    second = Serve(tmp_path, "--host", "0.0.0.0")
-    warned = {line["event"]: line["detail"] for line in logged(second.lines(SERVING)) if line["level"] == "warning"}
+    (tmp_path / "webhooks.toml").write_text(
+        '[webhooks.pager]\nurl = "http://127.0.0.1:9"\nsecret_file = "pager.secret"\n'
+    )
+    for name in ("pager.secret", "proxy.secret"):
+        (tmp_path / name).write_text(f"whsec_{'a2tra2tr' * 4}\n")
+        (tmp_path / name).chmod(0o640)
+    options = ("--host", "0.0.0.0", "--webhooks", "webhooks.toml", "--proxy-secret", "proxy.secret")
+    second = Serve(tmp_path, *options)
+    lines = [line for line in logged(second.lines(SERVING)) if line["level"] == "warning"]
     assert second.end() == 0
-    assert set(warned) == {"secret exposed", "not encrypted"}
-    assert "signing.key: others than its owner may read it (mode 644)" in warned["secret exposed"]
+    assert {line["event"] for line in lines} == {"secret exposed", "not encrypted"}
+    exposed = [line["detail"].partition(";")[0] for line in lines if line["event"] == "secret exposed"]
+    assert [line.rpartition("/")[2] for line in exposed] == [
+        "signing.key: others than its owner may read it (mode 644)",
+        "proxy.secret: others than its owner may read it (mode 640)",
+        "pager.secret: others than its owner may read it (mode 640)",
+    ]
 
 
 def test_the_last_line_of_the_log_says_why_a_commit_failed(tmp_path: Path):
@@ -314,7 +326,7 @@ def test_the_last_line_of_the_log_says_what_is_not_reproduced(tmp_path: Path):
     first.lines(SERVING)
     assert first.end() == 0
     with closing(sqlite3.connect(tmp_path / "hubbub.db")) as store, store:
-        store.execute("UPDATE asks SET spec = '{}'")
+        store.execute("UPDATE asks SET spec = '{}', checksum = NULL")
     code, lines = Serve(tmp_path).ended()
     assert code == 1
     last = json.loads(lines[-1])

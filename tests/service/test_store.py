@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -171,6 +174,48 @@ def test_only_closed_asks_are_forgotten(reopen: Reopen):
     assert list(store.id_pages(ask(6).key)) == [b"three"]
     assert sorted(store.asks_with_ids()) == [(ask(6).key, False), (ask(6, 2).key, False)]
     assert store.knows("c" * 32, name(5))
+
+
+def contents(path: Path) -> dict[str, list[str]]:
+    """All rows of a store, but for the token of its owner."""
+    with closing(sqlite3.connect(path)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        rows = {table: database.execute(f"SELECT * FROM {table}").fetchall() for (table,) in tables}
+    return {table: [repr(row) for row in rows[table] if row[0] != "owner"] for table in rows}
+
+
+def damaged_copies(content: bytes) -> Iterator[bytes]:
+    """Copies of a file with damage to any of its pages: zeros, noise, and 200 of single bits, with a fixed seed."""
+    rng, size = random.Random(7), 4096
+    for start in range(0, len(content), size):
+        for damage in (bytes(size), rng.randbytes(size)):
+            yield content[:start] + damage + content[start + size :]
+    for _ in range(200):
+        place = rng.randrange(len(content))
+        yield content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :]
+
+
+def test_a_damaged_file_is_refused_or_says_what_it_said(tmp_path: Path):
+    path = tmp_path / "hubbub.db"
+    store = SqliteStore(path)
+    changes = filled()
+    for number in range(9):  # some rows of several pages
+        changes.id_pages.append(page(6, number + 1, random.Random(number).randbytes(9000)))
+    changes.asks.append(ask(7)._replace(sketch=random.Random(99).randbytes(20_000)))
+    store.commit(changes)
+    store.close()
+    content, before, refused = path.read_bytes(), contents(path), 0
+    for damaged in damaged_copies(content):
+        path.write_bytes(damaged)
+        try:
+            SqliteStore(path).close()
+        except StoreFailed:
+            refused += 1
+        else:
+            assert contents(path) == before  # the damage was in a part that nothing uses
+        for log in tmp_path.glob("hubbub.db-*"):
+            log.unlink()
+    assert refused > len(content) // 4096
 
 
 def test_a_newer_collector_takes_over_and_the_older_can_change_nothing(reopen: Reopen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import sqlite3
 from pathlib import Path
@@ -64,3 +65,31 @@ def test_nothing_is_left_of_reports_that_were_handed_on(tmp_path: Path) -> None:
     store.forget([NAME])
     assert store.known(NAME, b"i" * 16) is None
     store.close()
+
+
+def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = ShufflerStore(path)
+    with store.transaction():
+        store.begin(NAME, 1, ANSWER, 28800.0)
+    assert {oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()} == {"0o600"}
+    store.close()
+
+
+def test_a_file_that_is_damaged_or_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    store = ShufflerStore(path)
+    with store.transaction():
+        store.begin(NAME, 1, ANSWER, 28800.0, random.Random(1).randbytes(50_000))
+    store.close()
+    content = path.read_bytes()
+    # But for the last page, which has the end of the batch: reports are sealed, and a changed one counts as unreadable.
+    pages = [content[:at] + bytes(4096) + content[at + 4096 :] for at in range(0, len(content) - 4096, 4096)]
+    for damaged in (*pages, content[:-4096], b"no database" * 1000):
+        path.write_bytes(damaged)
+        with pytest.raises(InvalidValue, match=r"store: got .*a\.db.*(damaged|malformed|not a database)"):
+            ShufflerStore(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InvalidValue, match=r"store: got .*a\.db"):
+        ShufflerStore(path)

@@ -282,7 +282,7 @@ def test_a_batch_under_the_minimum_is_refused_by_everyone() -> None:
         object.__setattr__(hop.collection.shuffle, "least", 2)  # type: ignore[union-attr]
     both.send(both.entries(values(5)))
     both.close()
-    assert "5 reports of people; at least 20" in dropped(both)
+    assert "too few reports of people; at least 20" in dropped(both)
     counts = {outcome: count for (_, outcome), count in both.collector.counts().items() if count}
     assert counts == {"under_minimum": 15}
 

@@ -207,7 +207,20 @@ def test_the_status_tells_nothing_of_a_batch_that_gathers() -> None:
     assert world.hops[0].status() == before
     world.close()
     after: Any = world.hops[0].status()
-    assert (after["counts"]["accepted"], [row["state"] for row in after["batches"]]) == (30, ["handed"])
+    assert (after["counts"]["batches handed"], [row["state"] for row in after["batches"]]) == (1, ["handed"])
+
+
+def test_counts_before_and_after_a_small_batch_differ_by_no_size_of_it() -> None:
+    """The counts of a shuffler whose small batch had 3 reports are those of one whose small batch had 7."""
+    seen: list[Any] = []
+    for few in (3, 7):
+        world = ShuffleWorld(least=20)
+        world.send(world.entries(["dark"] * few))
+        world.close()
+        seen.append(world.hops[0].status())
+        world.finish()
+    assert seen[0] == seen[1]
+    assert seen[0]["counts"] == {"batches dropped": 1}
 
 
 def test_an_ask_of_a_tiny_arc_is_refused_by_shufflers() -> None:

@@ -70,7 +70,7 @@ def serve(
     from hubbub.service.archive import Archive, beside
     from hubbub.service.auth import Tokens
     from hubbub.service.collector import Collector
-    from hubbub.service.exposure import open_secrets, public_address
+    from hubbub.service.exposure import public_address, warn_of_open_secrets
     from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.logs import log, set_up
     from hubbub.service.question_run import ReplayMismatch
@@ -116,8 +116,8 @@ def serve(
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
-    for warning in open_secrets([folder.key_path, folder.token_path]):
-        log("secret exposed", level=logging.WARNING, detail=warning)
+    secrets = [folder.key_path, folder.token_path, folder.onion_path, proxy_secret]
+    warn_of_open_secrets(*secrets, *(webhook.secret_file for webhook in hooks))
     if public_address(host):
         detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"
         log("not encrypted", level=logging.WARNING, detail=detail)

@@ -132,6 +132,8 @@ class Client:
             with self._store.transaction():
                 in_force = self._current.in_force(collection)
                 waiting = self._store.outbox.waiting() if in_force else []
+                answers = self._store.answers()
+            self._store.count_outside(answers)
             if not in_force:  # another process changed the version: the queued answers belong to that one
                 self._current.load()
             return self._uploader.upload(collection, waiting, self._clock.now())

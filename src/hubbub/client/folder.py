@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.private_file import make_private_file, name_private_file
+from hubbub.core.private_file import make_private_file, name_private_file, replace_private_file
 from hubbub.privacy.ledger_file import LedgerUnavailable
 
 FILE = "client.sqlite"
@@ -43,6 +45,12 @@ def claim(folder: Path) -> None:
         raise LedgerUnavailable(f"{file} is missing, and was there before: {_ADVICE}")
 
 
+def older_copy(folder: Path, answers: int, counted: int) -> LedgerUnavailable:
+    """The error of a database after `answers` answers, where `counted` are known from outside of the folder."""
+    state = f"is an older copy, after {answers:,} of {counted:,} answers"
+    return LedgerUnavailable(f"{folder / FILE} {state}: {_ADVICE}")
+
+
 def mark(folder: Path, collection: str, format: int) -> None:
     """Write the marker file, unless it exists."""
     if (folder / MARKER).exists():
@@ -51,6 +59,39 @@ def mark(folder: Path, collection: str, format: int) -> None:
     make_private_file(fresh)
     fresh.write_text(json.dumps({"collection": collection, "format": format}) + "\n")
     name_private_file(str(fresh), folder / MARKER)
+
+
+class AnswerCount:
+    """The highest number of answers that was seen of a device, in one file in each of some folders.
+
+    The name of the file is a random number that is in the device's database: the folder may be moved, and its copies
+    are recognised. A file that cannot be read or written recognises nothing.
+    """
+
+    def __init__(self, folders: Iterable[Path], name: str) -> None:
+        self._files = [folder / name for folder in folders]
+
+    def read(self) -> int:
+        """The highest number in any of the files; 0 if there is none."""
+        return max(map(_number, self._files), default=0)
+
+    def raise_to(self, number: int) -> None:
+        """Write the number to each file that has a lower one, durably."""
+        for file in self._files:
+            if _number(file) < number:
+                with suppress(OSError):
+                    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    replace_private_file(file, str(number).encode())
+
+
+def state_folders() -> list[Path]:
+    """Where numbers of answers are kept: in the user's state folder, and in the folder of the running session.
+
+    The second is in memory on most systems: no backup holds it, and it is gone after a restart.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.local/state")
+    places = (state, os.environ.get("XDG_RUNTIME_DIR", ""))
+    return [Path(place) / "hubbub" for place in places if os.path.isabs(place)]
 
 
 def collection_in(folder: Path) -> str | None:
@@ -128,3 +169,10 @@ def _in_marker(file: Path) -> str | None:
         return str(json.loads(file.read_text())["collection"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _number(file: Path) -> int:
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0

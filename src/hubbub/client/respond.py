@@ -125,7 +125,7 @@ class Responder:
                 raise
             if report is not None:  # without a report, the step of a stream is answered all the same
                 answer = answer._replace(report=sealer_for(collection).seal(published.name, published.ask, report))
-            outbox.add(answer, since=collection.opens(step))
+            self._store.queue(answer, since=collection.opens(step))
             return int(report is not None)
         except ClientRefusal as error:
             self._refuse(name, error)
@@ -138,4 +138,4 @@ class Responder:
     def _cover(self, collection: Collection, answer: Answer) -> None:
         """Where the collection has cover, queue a frame without a report: on the network it looks like an answer."""
         if answer.report is not None:
-            self._store.outbox.add(answer, since=collection.opens(answer.step))
+            self._store.queue(answer, since=collection.opens(answer.step))

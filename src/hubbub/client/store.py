@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hubbub.client.folder import FILE, claim, mark, remove_old_ledgers
-from hubbub.client.outbox import Outbox
+from hubbub.client.folder import FILE, AnswerCount, claim, mark, older_copy, remove_old_ledgers, state_folders
+from hubbub.client.outbox import Answer, Outbox
 from hubbub.collection import Clock, Collection
 from hubbub.core.domain import Code
 from hubbub.core.migrations import Format, Run
@@ -20,6 +21,7 @@ from hubbub.privacy.ledger_file import LedgerFile
 from hubbub.privacy.ledger_store import TABLES, all_spent
 
 __all__ = [
+    "ANSWERS",
     "FORMAT",
     "IN_FORCE",
     "RECOVERED",
@@ -33,6 +35,8 @@ __all__ = [
 
 IN_FORCE = "in force"
 """The name of the note with the version in force: the one whose asks the device answers."""
+ANSWERS = "answers"
+"""The name of the note with the number of answers that the device has given."""
 RECOVERED = "recovered"
 """The name of the note with the time at which the file was made again after it was lost."""
 
@@ -148,7 +152,17 @@ class DeviceStore:
         with self.transaction():
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
             ((key,),) = self._run("SELECT value FROM device WHERE name = 'key'")
+            # Not from `rng`: a test may give the same to several devices.
+            self._run("INSERT INTO device VALUES ('count', ?) ON CONFLICT DO NOTHING", os.urandom(16).hex().encode())
+            count = self.note("count")
         self.device_key: bytes = key
+        self._folder, self._counted = folder, AnswerCount(state_folders(), str(count))
+        try:
+            with self.transaction():
+                self.answers()
+        except BaseException:
+            self.close()
+            raise
 
     def clock_of(self, collection: Collection | None) -> DeviceClock:
         """The device's clock, with the steps of a collection; with steps of a second where there is none."""
@@ -166,6 +180,24 @@ class DeviceStore:
     def savepoint(self) -> AbstractContextManager[None]:
         """A part of a transaction, which is undone if it raises."""
         return self._file.savepoint()
+
+    # -- answers ----------------------------------------------------------------------------------------------
+
+    def answers(self) -> int:
+        """How many answers were queued so far; `LedgerUnavailable` if more are known from outside of the folder."""
+        answers, counted = int(self.note(ANSWERS) or 0), self._counted.read()
+        if counted > answers:
+            raise older_copy(self._folder, answers, counted)
+        return answers
+
+    def queue(self, answer: Answer, since: float) -> None:
+        """Queue an answer, and count it."""
+        self.set_note(ANSWERS, str(self.answers() + 1))
+        self.outbox.add(answer, since=since)
+
+    def count_outside(self, answers: int) -> None:
+        """Keep the number of answers outside of the folder as well. This comes before any of them is sent."""
+        self._counted.raise_to(answers)
 
     # -- documents --------------------------------------------------------------------------------------------
 

@@ -93,6 +93,22 @@ def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
     return name_private_file(fresh, path)
 
 
+def replace_private_file(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for content in (b"1", b"22"):
+        ...         replace_private_file(os.path.join(folder, "count"), content)
+        ...     os.listdir(folder), os.path.getsize(os.path.join(folder, "count"))
+        (['count'], 2)
+    """
+    fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
+    if write_private_file(fresh, content):
+        os.replace(fresh, path)
+
+
 def _make_without_links(target: str) -> bool:
     """For a disk without links (FAT). Another thread could lock the new file only between its creation and its
     closing."""

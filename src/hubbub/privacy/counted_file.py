@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.migrations import Format
-from hubbub.core.private_file import make_private_file
+from hubbub.core.private_file import replace_private_file
 from hubbub.core.spec import Json
 from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
 
@@ -100,13 +100,7 @@ class CountedFile:
 
     def mark(self, number: int) -> None:
         """Raise the counter, after the state was written: a state behind the counter was restored from a copy."""
-        fresh = f"{self._counter}.{os.urandom(8).hex()}.new"
-        make_private_file(fresh)
-        with open(fresh, "r+b") as file:
-            file.write(str(number).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._counter)
+        replace_private_file(self._counter, str(number).encode())
 
     def _count(self) -> int | None:
         try:

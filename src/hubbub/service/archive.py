@@ -8,6 +8,7 @@ set aside (`quarantine.py`).
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import HubbubError, MissingDependency
 from hubbub.core.reports import Reports
 from hubbub.service.quarantine import Swept, set_aside, sweep
-from hubbub.service.store.base import Expiry
+from hubbub.service.store.base import ArchiveRow, Expiry
 
 _KEY = b"hubbub"
 _ROWS = 1 << 16
@@ -37,7 +38,7 @@ class Archive:
         >>> import tempfile
         >>> archive = Archive(Path(tempfile.mkdtemp()) / "reports")
         >>> name = archive.name("popular", 7, "0" * 32, "1" * 32)
-        >>> archive.write(name, Reports("0" * 32, private={"value": np.uint16([9, 4])}))
+        >>> _ = archive.write(name, Reports("0" * 32, private={"value": np.uint16([9, 4])}))
         >>> archive.read(name).private["value"].tolist()
         [4, 9]
         >>> archive.missing([name, "popular-8-00000000-1111111111111111.parquet"])
@@ -57,8 +58,11 @@ class Archive:
         """The name of the file for an ask."""
         return f"{question}-{step}-{collection[:8]}-{ask[:16]}.parquet"
 
-    def write(self, name: str, reports: Reports) -> None:
-        """Write a file atomically and durably. A file of this name with other reports is set aside, never replaced."""
+    def write(self, name: str, reports: Reports) -> str:
+        """Write a file atomically and durably. Returns its checksum.
+
+        A file of this name with other reports is set aside, never replaced.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -78,8 +82,10 @@ class Archive:
             os.fsync(file.fileno())
         if path.exists() and not filecmp.cmp(path, partial, shallow=False):
             set_aside(path)
+        digest = sha256_of(partial)
         os.replace(partial, path)
         self._sync()
+        return digest
 
     def read(self, name: str) -> Reports:
         """All reports of a file; `ReportsMissing` if it does not exist or cannot be read."""
@@ -100,6 +106,15 @@ class Archive:
         except (OSError, pa.ArrowInvalid) as error:
             raise ReportsMissing(f"{name} cannot be read: {type(error).__name__}") from error
 
+    def check(self, row: ArchiveRow) -> None:
+        """Check that a file is as it was written; `ReportsMissing` if not. Files without a checksum pass."""
+        try:
+            damaged = row.sha256 is not None and sha256_of(self.folder / row.name) != row.sha256
+        except OSError as error:
+            raise ReportsMissing(f"{row.name} cannot be read: {type(error).__name__}") from error
+        if damaged:
+            raise ReportsMissing(f"{row.name} is damaged: it is not the file that was written")
+
     def missing(self, names: Iterable[str]) -> list[str]:
         """The names of the files that do not exist, sorted."""
         return sorted(name for name in names if not (self.folder / name).is_file())
@@ -117,6 +132,12 @@ class Archive:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 checksum of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def beside(store: str) -> Path:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+
+from hubbub.service.logs import log
 
 
 def open_secrets(paths: Iterable[Path]) -> list[str]:
@@ -36,6 +39,12 @@ def open_secrets(paths: Iterable[Path]) -> list[str]:
             line = f"{path.parent}: others than its owner may replace what is in it (mode {folder:o})"
             lines += [line] if line not in lines else []
     return lines
+
+
+def warn_of_open_secrets(*paths: Path | None) -> None:
+    """Log a warning for each of some files that other users may read or change, where they exist."""
+    for warning in open_secrets(path for path in paths if path is not None and path.exists()):
+        log("secret exposed", level=logging.WARNING, detail=warning)
 
 
 def public_address(host: str) -> bool:

@@ -46,8 +46,7 @@ def move_reports(store: Store, archive: Archive, key: AskKey, question: str, ste
     """
     reports = Reports.concat(map(unpack, store.kept_segments(key)))
     name = archive.name(question, step, *key)
-    archive.write(name, reports)
-    return ArchiveRow(*key, name, len(reports))
+    return ArchiveRow(*key, name, len(reports), archive.write(name, reports))
 
 
 def kept_reports(
@@ -84,6 +83,7 @@ def reports_to(store: Store, archive: Archive | None, key: AskKey) -> Iterator[R
     try:
         if archive is None:
             raise ReportsMissing(f"{row.name} is missing: there is no folder of reports")
+        archive.check(row)
         for reports in archive.batches(row.name):
             n += len(reports)
             yield reports

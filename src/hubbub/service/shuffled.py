@@ -81,7 +81,8 @@ def open_shuffled(
     reports, readable = ask.opener.open_each(peeled.inside)
     people = len(reports) - batch.fakes
     if people < route.least:
-        detail = f"{max(people, 0):,} reports of people; at least {route.least:,}, as is signed"
+        # Without the number: the last shuffler shows the reason to anyone.
+        detail = f"too few reports of people; at least {route.least:,}, as is signed"
         raise RefusedRequest("under_minimum", detail, collection=collection.collection_id, count=count)
     return OpenedBatch(
         answer=batch.answer,

@@ -154,7 +154,7 @@ def shuffle_onions(
     """
     peeled = peel(onions, key, batch, place=place)
     if len(peeled.inside) < least:
-        raise InvalidValue("batch", f"{len(peeled.inside)} reports", f"at least {least}")
+        raise InvalidValue("batch", "too few reports", f"at least {least}")  # shown to anyone: no number
     if len({len(onion) for onion in peeled.inside}) > 1:
         raise DecodeError("batch", "reports of several sizes", "one size, so that none can be told from the others")
     added = [wrap(fake, rest, batch, place=place + 1) for fake in fakes]

@@ -114,15 +114,18 @@ class BatchStates:
         transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
         response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.outgoing(batch.name))
         if response.status == 200:
-            self._store.end(batch.name, "handed", batch.note)
+            self._end(batch, "handed", batch.note)
         elif response.status in _LATER:
             raise Unreachable(f"POST {PATH}: status {response.status}")
         else:
             raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
 
     def _drop(self, batch: BatchRow, why: str) -> None:
-        log("dropped", batch=batch.name, why=why)
-        self._store.end(batch.name, "dropped", why)
+        self._end(batch, "dropped", why)
+
+    def _end(self, batch: BatchRow, state: str, note: str) -> None:
+        self._store.end(batch.name, state, note)
+        log(state, batch=batch.name, note=note, counts=self._store.counts())
 
 
 def _detail(body: bytes) -> str:

@@ -30,6 +30,9 @@ from hubbub.shuffler.store import ShufflerStore
 REFRESH = 30.0
 """Seconds between one look for a new version of the collection and the next."""
 
+_SHOWN = ("batches received", "batches handed", "batches dropped", "unreadable", "repeated", "fakes")
+"""The counts that anyone may see: of batches, and of what was in those that were large enough."""
+
 
 class ShufflerHop:
     """A shuffler of one collection.
@@ -150,10 +153,11 @@ class ShufflerHop:
                     self.trouble = f"{batch.name}: {type(error).__name__}: {error}"
 
     def status(self) -> dict[str, Json]:
-        """The batches and their states, the counts of events until the last batch ended, and the last error.
+        """The batches and their states, what was counted of batches that ended, and the last error.
 
         Anyone may read it. Nothing is shown of a batch that still gathers: somebody who watches a device send could
-        otherwise learn whether its upload had a report.
+        otherwise learn whether its upload had a report. No count includes the reports of a batch that was too small
+        to be handed on.
         """
         batches: list[Json] = [
             {"batch": row.name, "state": row.state, "note": row.note}
@@ -161,7 +165,8 @@ class ShufflerHop:
             if row.state != "gathering"
         ]
         version = None if self.collection is None else self.collection.version
-        counts: dict[str, Json] = json.loads(self._store.note("counts") or "{}")
+        stored: dict[str, Json] = json.loads(self._store.note("counts") or "{}")
+        counts: dict[str, Json] = {name: count for name, count in stored.items() if name in _SHOWN}
         head: dict[str, Json] = {"collection": self.name, "version": version}
         return {**head, "batches": batches, "counts": counts, "trouble": self.trouble}
 

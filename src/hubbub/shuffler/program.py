@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from hubbub.client.transport import HttpTransport
 from hubbub.collection import Clock, SystemClock
+from hubbub.service.exposure import warn_of_open_secrets
 from hubbub.service.guard import Guard
 from hubbub.service.limits import ConnectionLimits, SenderLimits
 from hubbub.service.logs import log
@@ -44,6 +45,7 @@ def serve_hop(
 async def _serve(config: HopConfig, clock: Clock, on_ready: Callable[[str], None]) -> None:
     listening = bind(config.host, config.port)
     store = ShufflerStore(config.store)
+    warn_of_open_secrets(config.key, config.store)
     hop = ShufflerHop(
         config.collection,
         ShufflerKeys.load(config.key),

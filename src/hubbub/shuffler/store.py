@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
+from hubbub.core.private_file import make_private_file
+from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 FORMAT = Format("shuffler", 1)
 _PRAGMAS = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
@@ -69,21 +71,31 @@ class ShufflerStore:
 
     def __init__(self, path: str | Path, *, timeout: float = 5.0) -> None:
         self._lock = threading.RLock()
+        if str(path) != ":memory:":
+            make_private_file(path)  # SQLite would let others read it
+        self._file = _connect(path, timeout)
         try:
-            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
             for pragma in _PRAGMAS:
-                self._file.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error as error:
-            raise InvalidValue(
-                "store", str(path), f"a shuffler's store that no other program holds ({error})"
-            ) from None
-        with self.transaction():
-            known = self._file.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
-            if known is None:
-                for table in _TABLES:
-                    self._run(table)
-                self.set_note("version", str(FORMAT.version))
-            FORMAT.migrate(int(self.note("version") or 0), lambda sql: self._run(sql))
+                self._run(f"PRAGMA {pragma}")
+            with self.transaction():
+                self._bring_up_to_date()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, SQLITE_ERRORS):
+                raise _unusable(path, error) from None
+            raise
+
+    def _bring_up_to_date(self) -> None:
+        """Create the tables, or migrate those of an older version; refuse a damaged file."""
+        damage = self._run("PRAGMA integrity_check(1)")
+        if damage != [("ok",)]:
+            raise sqlite3.DatabaseError(f"damaged: {damage[0][0]}")
+        if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
+            for table in _TABLES:
+                self._run(table)
+            self.set_note("version", str(FORMAT.version))
+        version = self.note("version") or "none"
+        FORMAT.migrate(int(version) if version.isdecimal() else version, lambda sql: self._run(sql))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -218,6 +230,17 @@ class ShufflerStore:
     def _run(self, sql: str, *values: object) -> list[Any]:
         with self._lock:
             return self._file.execute(sql, values).fetchall()
+
+
+def _connect(path: str | Path, timeout: float) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=timeout)
+    except sqlite3.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: str | Path, error: Exception) -> InvalidValue:
+    return InvalidValue("store", str(path), f"a shuffler's store that no other program holds ({error})")
 
 
 def _batch_row(row: Sequence[Any]) -> BatchRow:

@@ -6,8 +6,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from hubbub.service.backup.manifest import DATABASE, BackupRefused, Manifest, sha256_of
+from hubbub.service.archive import sha256_of
+from hubbub.service.backup.manifest import DATABASE, BackupRefused, Manifest
+from hubbub.service.store.checksums import sqlite_damage
 from hubbub.service.store.migrations import VERSION
+from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 _MOST_NAMED = 3
 
@@ -38,27 +41,35 @@ def check_backup(folder: Path) -> Manifest:
     faults = [f"{len(names):,} {fault} ({_some(names)})" for fault, names in faulty.items() if names]
     if faults:
         raise BackupRefused(f"{folder}: damaged: {'; '.join(faults)}")
-    _check_database(folder / DATABASE, manifest)
+    named = read_database(folder / DATABASE)
+    copied = {Path(file.name).name: file.sha256 for file in manifest.files[1:]}
+    other = sorted(
+        named.keys() ^ copied.keys() | {name for name in named if named[name] not in (None, copied.get(name))}
+    )
+    if other:
+        raise BackupRefused(f"{folder / DATABASE}: does not belong to these files of reports: {_some(other)}")
     return manifest
 
 
-def _check_database(path: Path, manifest: Manifest) -> None:
+def read_database(path: Path, shown: str = "") -> dict[str, str | None]:
+    """Check the copy of a store: it is whole, and this version reads it. Returns the checksums of its files of reports.
+
+    A file that an older version wrote has none. `shown` is what errors call the store, if not by the path of the copy.
+    """
+    shown = shown or str(path)
     try:
         # Immutable: SQLite then writes nothing beside the file, not even a lock.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
-            ((result,), *_) = database.execute("PRAGMA integrity_check").fetchall()
-            if result != "ok":
-                raise BackupRefused(f"{path}: damaged: {result}")
             versions = database.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
-            names = {name for (name,) in database.execute("SELECT name FROM archives")}
-    except sqlite3.Error as error:
-        raise BackupRefused(f"{path}: {error}") from error
-    version = versions[0][0] if versions else "none"
-    if not version.isdecimal() or not 1 <= int(version) <= VERSION:
-        raise BackupRefused(f"{path}: tables of version {version}; this version of hubbub reads up to {VERSION}")
-    if names != set(manifest.reports):
-        other = sorted(names.symmetric_difference(manifest.reports))
-        raise BackupRefused(f"{path}: does not belong to these files of reports: {_some(other)}")
+            version = versions[0][0] if versions else "none"
+            if version != str(VERSION):
+                raise BackupRefused(f"{shown}: tables of version {version}; this version of hubbub reads {VERSION}")
+            damage = sqlite_damage(database.execute)
+            if damage:
+                raise BackupRefused(f"{shown}: damaged: {damage}")
+            return dict(database.execute("SELECT name, sha256 FROM archives ORDER BY name").fetchall())
+    except SQLITE_ERRORS as error:
+        raise BackupRefused(f"{shown}: {error}") from error
 
 
 def _some(names: list[str]) -> str:

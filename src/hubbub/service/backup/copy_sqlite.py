@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hubbub.core.private_file import make_private_file
 from hubbub.service.backup.manifest import BackupRefused
+from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 _PATIENCE = 30.0
 
@@ -36,7 +37,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
         ):
             live.backup(copy)  # all pages in one call, and so in one snapshot
             make_single_file(copy)
-    except sqlite3.Error as error:
+    except SQLITE_ERRORS as error:
         raise BackupRefused(f"{source}: {error}") from error
 
 

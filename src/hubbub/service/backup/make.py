@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import tempfile
 import time
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from hubbub import __version__
+from hubbub.service.archive import sha256_of
+from hubbub.service.backup.check import read_database
 from hubbub.service.backup.copy_postgres import copy_postgres
 from hubbub.service.backup.copy_sqlite import copy_sqlite
-from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupFile, BackupRefused, Manifest, copy_file, sha256_of
+from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupFile, BackupRefused, Manifest, copy_file
 from hubbub.service.store import sqlite_path
 
 _ATTEMPTS = 3
@@ -70,25 +70,18 @@ def _copy(store: str, reports: Path, part: Path) -> tuple[Manifest, list[str]]:
     else:
         copy_sqlite(path, database)
     files = [BackupFile(DATABASE, database.stat().st_size, sha256_of(database))]
-    for name in _report_files(database):
+    for name, sha256 in read_database(database, "PostgreSQL" if path is None else str(path)).items():
         try:
             copied = copy_file(reports / name, part / REPORTS / name)
         except FileNotFoundError:
             missing.append(name)
             continue
+        if sha256 not in (None, copied.sha256):
+            raise BackupRefused(f"{reports / name}: damaged: it is not the file that the store wrote")
         files.append(replace(copied, name=f"{REPORTS}/{name}"))
     manifest = Manifest(began, __version__, "postgresql" if path is None else "sqlite", tuple(files))
     manifest.write(part)
     return manifest, missing
-
-
-def _report_files(database: Path) -> list[str]:
-    """The files of reports that a copied store names."""
-    try:
-        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as copy:
-            return [name for (name,) in copy.execute("SELECT name FROM archives ORDER BY name")]
-    except sqlite3.Error as error:
-        raise BackupRefused(f"not a store of hubbub: {error}") from error
 
 
 def _sync(*folders: Path) -> None:

@@ -103,8 +103,8 @@ def copy_file(source: Path, target: Path) -> BackupFile:
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "a").write_bytes(b"abc")
         >>> copied = copy_file(folder / "a", folder / "b")
-        >>> copied.name, copied.bytes, copied.sha256 == sha256_of(folder / "b")
-        ('b', 3, True)
+        >>> copied.name, copied.bytes, copied.sha256[:8]
+        ('b', 3, 'ba7816bf')
     """
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as original, open(os.open(target, _NEW_FILE, 0o600), "wb") as file:
@@ -114,17 +114,3 @@ def copy_file(source: Path, target: Path) -> BackupFile:
         file.flush()
         os.fsync(file.fileno())
     return BackupFile(target.name, size, digest.hexdigest())
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 checksum of a file, in hexadecimal.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "a"
-        >>> _ = path.write_bytes(b"abc")
-        >>> sha256_of(path)[:8]
-        'ba7816bf'
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

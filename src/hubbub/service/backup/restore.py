@@ -11,7 +11,7 @@ from pathlib import Path
 from hubbub.service.backup.check import check_backup
 from hubbub.service.backup.copy_postgres import fill_postgres, postgres_in_use
 from hubbub.service.backup.copy_sqlite import sqlite_files
-from hubbub.service.backup.manifest import DATABASE, REPORTS, BackupRefused, Manifest, copy_file
+from hubbub.service.backup.manifest import DATABASE, BackupFile, BackupRefused, Manifest, copy_file
 from hubbub.service.store import sqlite_path
 
 
@@ -47,7 +47,7 @@ def restore_backup(backup: Path, store: str, reports: Path) -> Manifest:
     if path is None:
         fill_postgres(backup / DATABASE, store)
     else:
-        _restore_database(backup / DATABASE, path)
+        _restore_database(backup, manifest, path)
     return manifest
 
 
@@ -68,18 +68,24 @@ def _restore_reports(backup: Path, manifest: Manifest, reports: Path) -> None:
     reports.absolute().parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f"{reports.name}.", suffix=".part", dir=reports.absolute().parent))
     try:
-        for name in manifest.reports:
-            copy_file(backup / REPORTS / name, part / name)
+        for file in manifest.files[1:]:
+            _copy_checked(backup, file, part / Path(file.name).name)
         os.rename(part, reports)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _restore_database(source: Path, path: Path) -> None:
+def _copy_checked(backup: Path, file: BackupFile, target: Path) -> None:
+    """Copy a file of a backup; `BackupRefused` if the copy is not what the manifest says."""
+    if copy_file(backup / file.name, target).sha256 != file.sha256:
+        raise BackupRefused(f"{backup}: damaged: 1 changed ({file.name})")
+
+
+def _restore_database(backup: Path, manifest: Manifest, path: Path) -> None:
     path.absolute().parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.urandom(8).hex()}.part")
     try:
-        copy_file(source, part)
+        _copy_checked(backup, manifest.files[0], part)
         try:
             os.link(part, path)  # unlike a rename, this never replaces a file
         except OSError as error:

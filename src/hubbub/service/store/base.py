@@ -110,12 +110,13 @@ class IdPage(NamedTuple):
 
 
 class ArchiveRow(NamedTuple):
-    """A file with the `n` single reports to an ask."""
+    """A file with the `n` single reports to an ask. `sha256` is its checksum when it was written, in hexadecimal."""
 
     collection: str
     ask: str
     name: str
     n: int
+    sha256: str | None
 
 
 class AskRow(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hubbub.core.migrations import Format, Migration
 
-VERSION = 5
+VERSION = 6
 
 _TO_2 = (
     # Stores of version 1 got these tables when a newer hubbub first opened them.
@@ -92,7 +92,18 @@ _TO_5 = (
     "CREATE TABLE spot_checks (collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL)",
     "CREATE INDEX spot_checks_of_asks ON spot_checks (collection, ask)",
 )
-_MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4, 4: _TO_5}
+_TO_6 = (
+    # Rows and files of before have no checksum.
+    "ALTER TABLE archives ADD COLUMN sha256 TEXT",
+    *(
+        f"ALTER TABLE {table} ADD COLUMN checksum BIGINT"
+        for table in (
+            *("collections", "asks", "snapshots", "sketches", "id_pages", "reports", "archives", "candidate_counts"),
+            *("releases", "shuffled_batches", "spot_checks", "alarm_states", "alarm_events"),
+        )
+    ),
+)
+_MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4, 4: _TO_5, 5: _TO_6}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
@@ -100,7 +111,7 @@ def store_format(*, real: str, bytes: str, serial: str) -> Format:
 
     Example:
         >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        5
+        6
     """
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():

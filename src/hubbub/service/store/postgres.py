@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,10 @@ class PostgresStore(Store):
                 return self._reader.execute(_marked(sql), values).fetchall()
             except self._error as error:
                 raise StoreFailed(str(error)) from error
+
+    def _stream(self, sql: str) -> Iterable[Any]:
+        with self._writer.cursor(name="stream") as rows:
+            yield from rows.execute(_marked(sql))
 
     def _probe(self, seconds: float) -> list[Any]:
         with self._transaction():

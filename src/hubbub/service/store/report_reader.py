@@ -78,7 +78,9 @@ class ReportReader(SqlReader):
 
     def archive_of(self, key: AskKey) -> ArchiveRow | None:
         """The file with the single reports to an ask."""
-        rows = self._read("SELECT collection, ask, name, n FROM archives WHERE collection = ? AND ask = ?", *key)
+        rows = self._read(
+            "SELECT collection, ask, name, n, sha256 FROM archives WHERE collection = ? AND ask = ?", *key
+        )
         return ArchiveRow(*rows[0]) if rows else None
 
     def archive_names(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from hubbub.core.random import Random
 from hubbub.service.ids import ENTRY_BYTES
 from hubbub.service.reasons import REASONS
 from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
+from hubbub.service.store.checksums import CHECKED, damaged_row, row_checksum
 from hubbub.service.store.migrations import store_format
 from hubbub.service.store.protocol_reader import ProtocolReader
 from hubbub.service.store.report_reader import ReportReader
@@ -36,9 +38,16 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         self._owner = (rng or Random()).bytes(16).hex()
         self._writing = threading.RLock()
         self._reading = threading.RLock()
-        with self._transaction():
-            self._bring_up_to_date()
-            self._write(_META, "owner", self._owner)
+        try:
+            with self._transaction():
+                self._bring_up_to_date()
+                damage = self._damage()
+                if damage:
+                    raise StoreFailed(f"the store is damaged: {damage}; restore a backup")
+                self._write(_META, "owner", self._owner)
+        except BaseException:
+            self.close()
+            raise
 
     def _bring_up_to_date(self) -> None:
         """Create the tables, or migrate those of an older version, in the transaction that takes the store over."""
@@ -70,6 +79,14 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         """Run one statement on the writing connection. Returns how many rows it changed."""
 
     @abstractmethod
+    def _stream(self, sql: str) -> Iterable[Any]:
+        """Run one query on the writing connection. Its rows are read as they are needed: there may be many."""
+
+    def _damage(self) -> str | None:
+        """The first damage that is found in all that is stored; None if there is none."""
+        return damaged_row(self._stream)
+
+    @abstractmethod
     def _probe(self, seconds: float) -> list[Any]:
         """The rows of `OWNER`, read on the writing connection with the lock of a commit; waits at most `seconds`."""
 
@@ -89,7 +106,7 @@ class Store(ProtocolReader, ReportReader, StatusReader):
             if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
                 raise StoreFailed("another collector has taken over the store")
             for collection in changes.collections:
-                self._write("INSERT INTO collections VALUES (?, ?, ?, ?)", *collection)
+                self._insert("collections", *collection)
             for passed_over in changes.passed_over:
                 self._remove(passed_over)
             for era in changes.eras:
@@ -101,30 +118,30 @@ class Store(ProtocolReader, ReportReader, StatusReader):
             for era in changes.recognised:
                 self._change_one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
-                self._write(_SNAPSHOT, *snapshot)
+                self._insert("snapshots", *snapshot, replacing="collection, question, first, step")
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
             for ask in changes.asks:
-                *row, sketch = ask
-                self._write("INSERT INTO asks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *map(_plain, row))
-                self._write("INSERT INTO sketches VALUES (?, ?, ?)", *ask.key, sketch)
+                *row, final, forgotten, sketch = ask
+                self._insert("asks", *row, final=int(final), forgotten=int(forgotten))
+                self._insert("sketches", *ask.key, sketch)
             for key in changes.repacked:
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for id_page in changes.id_pages:
                 if not id_page.part:
                     self._write(_ID_PARTS, *id_page[:3])
-                self._write(_ID_PAGE, *id_page)
+                self._insert("id_pages", *id_page)
             for key, n, data in changes.reports:
-                self._write("INSERT INTO reports (collection, ask, n, data) VALUES (?, ?, ?, ?)", *key, n, data)
+                self._insert("reports", *key, n, data)
             for archive in changes.archives:
-                self._write("INSERT INTO archives VALUES (?, ?, ?, ?)", *archive)
+                self._insert("archives", *archive)
                 self._write("DELETE FROM reports WHERE collection = ? AND ask = ?", *archive[:2])
             for batch in changes.shuffled:
-                self._write("INSERT INTO shuffled_batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *batch)
+                self._insert("shuffled_batches", *batch)
                 self._write("DELETE FROM spot_checks WHERE collection = ? AND ask = ?", *batch[:2])
             for key, onion in changes.spot_checks:
-                self._write("INSERT INTO spot_checks VALUES (?, ?, ?)", *key, onion)
+                self._insert("spot_checks", *key, onion)
             for key, sketch in changes.sketches.items():
-                self._change_one(_SKETCH, sketch, *key)
+                self._change_one(_SKETCH, sketch, row_checksum(*key, sketch), *key)
             for key in changes.finals:
                 self._change_one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
             for key, page in changes.trimmed:
@@ -134,16 +151,16 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 deleted[key.collection, "ids"] += self._trim(key, 0)
                 self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for counted in changes.counted:
-                self._write("INSERT INTO candidate_counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *counted)
+                self._insert("candidate_counts", *counted)
             for release in changes.releases:
-                self._write("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?)", *release)
+                self._insert("releases", *release)
             for watch, state in changes.alarm_states.items():
                 if state is None:
                     self._write("DELETE FROM alarm_states WHERE collection = ? AND watch = ?", *watch)
                 else:
-                    self._write(_ALARM_STATE, *watch, state)
+                    self._insert("alarm_states", *watch, state, replacing="collection, watch")
             for event in changes.alarm_events:
-                self._write("INSERT INTO alarm_events VALUES (?, ?, ?)", *event)
+                self._insert("alarm_events", *event)
             for webhook, number in changes.delivered.items():
                 self._write(_DELIVERED, *webhook, number)
             for expiry in changes.expired:
@@ -214,21 +231,26 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 self._write(f"DELETE FROM {table} WHERE collection = ? AND question = ?", *expiry[:2])  # noqa: S608
         return Counter({(collection, kind): number for kind, number in deleted.items() if number})
 
+    def _insert(self, table: str, *values: object, replacing: str = "", **unchecked: object) -> None:
+        """Insert a row with its checksum; with `replacing`, the state of a row with the same key is replaced."""
+        row = dict(zip(CHECKED[table], values, strict=True), checksum=row_checksum(*values), **unchecked)
+        sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608 - own names
+        if replacing:
+            sql += f" ON CONFLICT ({replacing}) DO UPDATE SET state = excluded.state, checksum = excluded.checksum"
+        self._write(sql, *row.values())
+
     def _change_one(self, sql: str, *values: object) -> None:
         if self._changed(sql, *values) != 1:
             raise StoreFailed(f"the store does not hold what it should: {sql}")
 
 
-_ID_PAGE = "INSERT INTO id_pages VALUES (?, ?, ?, ?, ?)"
 _ID_PARTS = "DELETE FROM id_pages WHERE collection = ? AND ask = ? AND page = ?"
 # The sketch of a closed ask never changes again.
-_SKETCH = """UPDATE sketches SET data = ? WHERE collection = ? AND ask = ?
+_SKETCH = """UPDATE sketches SET data = ?, checksum = ? WHERE collection = ? AND ask = ?
     AND (SELECT final FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask) = 0"""
 _ENDED = "UPDATE eras SET running = 0 WHERE collection = ? AND question = ? AND first = ? AND running = 1"
 _ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)
     ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
-_SNAPSHOT = """INSERT INTO snapshots VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (collection, question, first, step) DO UPDATE SET state = excluded.state"""
 _RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
 _META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 # A step was passed over if none of its asks was ever open, deleted asks included.
@@ -248,13 +270,7 @@ _EXPIRED_REPORTS = """SELECT SUM(n) FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""
 _RATE = """INSERT INTO rates VALUES (?, ?, ?, ?) ON CONFLICT (collection, minute)
     DO UPDATE SET accepted = rates.accepted + excluded.accepted, rejected = rates.rejected + excluded.rejected"""
-_ALARM_STATE = """INSERT INTO alarm_states VALUES (?, ?, ?)
-    ON CONFLICT (collection, watch) DO UPDATE SET state = excluded.state"""
 _DELIVERED = """INSERT INTO webhooks VALUES (?, ?, ?)
     ON CONFLICT (name, collection) DO UPDATE SET delivered = excluded.delivered"""
 _COUNT = """INSERT INTO counts VALUES (?, ?, ?)
     ON CONFLICT (collection, outcome) DO UPDATE SET count = counts.count + excluded.count"""
-
-
-def _plain(value: object) -> object:
-    return int(value) if isinstance(value, bool) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
+from hubbub.service.store.checksums import sqlite_damage
 from hubbub.service.store.sql import OWNER, Store
 
 _PATIENCE = 10.0  # seconds that one process waits for another's transaction
@@ -23,6 +24,8 @@ _PRAGMAS = (
     "secure_delete = ON",  # what is deleted is overwritten
 )
 
+SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file makes SQLite raise: its message may contain bytes of the file."""
 
 _Identity: TypeAlias = tuple[int, int] | None
 
@@ -48,9 +51,9 @@ class SqliteStore(Store):
         self._writer = _connect(self._path)
         for pragma in _PRAGMAS:
             self._write(f"PRAGMA {pragma}")
-        super().__init__(rng)
         # A database in memory belongs to its connection.
         self._reader = self._writer if self._path == ":memory:" else _connect(self._path)
+        super().__init__(rng)
         self._opened = self._files()
 
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
@@ -98,13 +101,13 @@ class SqliteStore(Store):
     def _write(self, sql: str, *values: object) -> list[Any]:
         try:
             return self._writer.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise StoreFailed(f"{self._path}: {error}") from error
 
     def _changed(self, sql: str, *values: object) -> int:
         try:
             return self._writer.execute(sql, values).rowcount
-        except sqlite3.Error as error:
+        except SQLITE_ERRORS as error:
             raise StoreFailed(f"{self._path}: {error}") from error
 
     def _read(self, sql: str, *values: object) -> list[Any]:
@@ -112,8 +115,17 @@ class SqliteStore(Store):
         with self._writing if self._reader is self._writer else self._reading:
             try:
                 return self._reader.execute(sql, values).fetchall()
-            except sqlite3.Error as error:
+            except SQLITE_ERRORS as error:
                 raise StoreFailed(f"{self._path}: {error}") from error
+
+    def _stream(self, sql: str) -> Iterable[Any]:
+        try:
+            yield from self._writer.execute(sql)
+        except SQLITE_ERRORS as error:
+            raise StoreFailed(f"{self._path}: {error}") from error
+
+    def _damage(self) -> str | None:
+        return sqlite_damage(self._stream)
 
     def _probe(self, seconds: float) -> list[Any]:
         self._check_place()
@@ -134,7 +146,10 @@ class SqliteStore(Store):
 def _connect(path: str) -> sqlite3.Connection:
     if path != ":memory:":
         make_private_file(path)  # SQLite would let others read it; it gives -wal and -shm the same permissions
-    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    try:
+        return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise StoreFailed(f"{path}: {error}") from error
 
 
 def _identity(path: str) -> _Identity:

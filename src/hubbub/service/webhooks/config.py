@@ -35,6 +35,8 @@ class Webhook:
         Seconds that a delivery may take.
     collections
         The collections whose alarms are sent; empty for all.
+    secret_file
+        The file that the secrets were read from, if they were.
 
     Example:
         >>> Webhook("pager", "https://pager.example.org/hubbub", (b"k" * 32,))
@@ -50,6 +52,7 @@ class Webhook:
     secrets: tuple[bytes, ...]
     timeout: int = 10
     collections: tuple[str, ...] = ()
+    secret_file: Path | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -124,6 +127,7 @@ def _webhook(name: str, table: TomlTable, folder: Path, environ: Mapping[str, st
         secrets=read_secrets(table.at("secret_env" if variable else "secret_file"), text),
         timeout=seconds_of(table.at("timeout"), table.take("timeout", str, "10s")),
         collections=tuple(map(str, collections)),
+        secret_file=folder / file if file else None,
     )
     table.finish()
     return webhook
