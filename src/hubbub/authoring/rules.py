@@ -10,7 +10,7 @@ from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
-from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
+from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
@@ -179,6 +179,29 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
             )
 
 
+def people_of_arcs(collection: Collection) -> Iterator[Finding]:
+    """The shortest arc has at least 100 of the planned devices, unless the author says why."""
+    share, people = collection.minimum_arc / CIRCLE, collection.smallest_arc
+    reason, where = collection.overrides.get("arc_below_100"), "privacy.minimum_arc"
+    if people is None:
+        text = (
+            f"{100 * share:.3g}% of the devices are {SMALLEST_ARC} people only from {SMALLEST_ARC / share:,.0f} devices"
+        )
+        yield Finding("warning", "privacy.planned_devices", f"not stated: {text} on; state how many are planned for")
+        return
+    size = f"{people:,} {'person' if people == 1 else 'people'}"
+    text = f"the smallest group that devices answer in, {100 * share:.3g}% of {collection.planned_devices:,}, is {size}"
+    if people >= SMALLEST_ARC:
+        yield Finding("note", where, text)
+        if reason is not None:
+            yield Finding("warning", "override.arc_below_100", UNUSED)
+    elif reason is None:
+        allowed = f"at least {SMALLEST_ARC}: raise it, or give a reason as arc_below_100 in [override]"
+        yield Finding("error", where, f"{text}; {allowed}")
+    else:
+        yield Finding("warning", where, f"{text}; allowed because: {reason}")
+
+
 def unread_fields(collection: Collection) -> Iterator[Finding]:
     """A field that no question reads is recorded for nothing.
 
@@ -271,6 +294,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     never_answered,
     lifetime,
     small_arcs,
+    people_of_arcs,
     unread_fields,
     one_field_twice,
     timing,

@@ -99,6 +99,13 @@ def _arc(new: Collection, old: Collection) -> Iterator[WeakerClause]:
         yield WeakerClause("privacy.minimum_arc", f"at least {was} of the devices were asked at a time, and now {now}")
 
 
+def _devices(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if old.smallest_arc is not None and (new.smallest_arc or 0) < old.smallest_arc:
+        now = "an unknown number" if new.smallest_arc is None else f"{new.smallest_arc:,}"
+        text = f"at least {old.smallest_arc:,} devices were to be asked at a time, and now {now}"
+        yield WeakerClause("privacy.planned_devices", f"{text}: raise privacy.minimum_arc where fewer are planned for")
+
+
 def _retention(new: Collection, old: Collection) -> Iterator[WeakerClause]:
     if new.retention_days > old.retention_days:
         text = f"reports were kept for {old.retention_days:,} days, and now for {new.retention_days:,}"
@@ -131,6 +138,7 @@ CLAUSES: Mapping[str, Rule | str] = {
     "lateness_seconds": "until when a report is counted; nothing is promised about it",
     "minimum_batch": _batch,
     "minimum_arc": _arc,
+    "planned_devices": _devices,
     "retention_days": _retention,
     "overrides": _overrides,
     "cover": _cover,

@@ -72,6 +72,10 @@ def _about(collection: Collection) -> Html:
             ),
             ("Fewest reports of a release", count(collection.minimum_batch)),
             ("Fewest devices asked at a time", f"{part(collection.minimum_arc / CIRCLE)} of all"),
+            (
+                "Planned for",
+                count(collection.planned_devices, "device") if collection.planned_devices else "not stated",
+            ),
             ("Sums of reports are kept for", duration_text(collection.retention_days * 86400)),
             ("Size of every upload", count(collection.frame_bytes, "byte")),
         ],
