@@ -227,7 +227,8 @@ def test_other_advice() -> None:
     assert levels(unread, "fields.age") == ["warning"]
     assert levels(small(questions={"a": THEME, "b": THEME}, budget=Budget.of(event=2.0)), "fields.theme") == ["note"]
     assert levels(small(step_seconds=59), "schedule.step") == ["warning"]
-    assert levels(small(lateness_seconds=3601), "schedule.lateness") == ["warning"]
+    assert levels(small(lateness_seconds=3599), "schedule.lateness") == []
+    assert levels(small(lateness_seconds=3600), "schedule.lateness") == ["error"]
     assert levels(small(retention_days=366), "schedule.retention") == ["warning"]
     linked = small(questions={"q": KEPT}, budget=Budget.of(user=9.0))
     assert "linked" in only_finding(linked, "note", "questions.q").text

@@ -12,8 +12,9 @@ from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
-from hubbub.protocols.ask import Ask
+from hubbub.core.errors import HubbubError
 from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import Conversation
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
 __all__ = ["RULES"]
@@ -164,10 +165,14 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Devices accept the arcs that a question asks: none is below the collection's minimum."""
+    """Every question can be asked, and devices accept its arcs: none is below the collection's minimum."""
     for name, question in collection.questions.items():
-        first = next(collection.protocol(name))
-        asks = [ask for ask in (first if isinstance(first, list) else [first]) if isinstance(ask, Ask)]
+        terms = collection.terms[name]
+        try:  # as the collector begins
+            asks = Conversation(collection.protocol(name), rounds=terms.rounds, parts=terms.parts).asks
+        except HubbubError as error:
+            yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
+            continue
         share = min([question.smallest_group(collection.setting(name)), *(ask.cohort.share for ask in asks)])
         if share * CIRCLE < collection.minimum_arc:
             yield Finding(
@@ -234,10 +239,11 @@ def timing(collection: Collection) -> Iterator[Finding]:
             "schedule.step",
             f"a step {every(collection.step_seconds)} shows closely when a device is on",
         )
-    if collection.lateness_seconds > collection.step_seconds:
-        yield Finding(
-            "warning", "schedule.lateness", "longer than a step: a release comes after the next step has ended"
-        )
+    for name in collection.questions:
+        length = collection.round_seconds(name)
+        if collection.lateness_seconds >= length:
+            text = f"less than {length:g} seconds, a round of {name}: the next round waits for late reports"
+            yield Finding("error", "schedule.lateness", text)
     if collection.retention_days > _LONG_DAYS:
         yield Finding("warning", "schedule.retention", "reports are kept for more than a year: is it needed?")
 

@@ -225,6 +225,11 @@ class Collection:
         begins, length = self.opens(step), self.step_seconds
         return begins + (round - 1) * length / terms.rounds, begins + round * length / terms.rounds
 
+    def round_seconds(self, question: str) -> float:
+        """How long a round of a question is."""
+        opens, closes = self.round_times(question, 0, 0, 1)
+        return closes - opens
+
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
         """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given.
 

@@ -123,6 +123,8 @@ class Collector:
         self._counts = store.counts()
         self._published: dict[str, tuple[object, ...]] = {}
         self.alarms = Alarms(collections, store, alarms or {})
+        first = StoreChanges(collections=added)
+        self.alarms.clear_removed(first)
         self._rounds = Rounds(
             collections,
             store,
@@ -132,6 +134,7 @@ class Collector:
             archive=archive,
             on_release=self.alarms.judge,
             watchdog=self.watchdog,
+            first=first,
         )
         self.board = self._rounds.board
         self.failed = self._rounds.failed
@@ -139,11 +142,8 @@ class Collector:
         self._admission = Admission(
             self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
         )
-        changes = StoreChanges(collections=added)
-        self.alarms.clear_removed(changes)
-        self._commit(changes)
-        self._archive_closed()
         self.tick()
+        self._archive_closed()
 
     def admit(self, content_type: str, body: bytes) -> Frame:
         """Read an upload or a batch, or refuse it (`RefusedRequest`); refusals are counted."""
