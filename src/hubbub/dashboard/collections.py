@@ -31,7 +31,7 @@ def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
 def _card(reader: Reader, collection: Collection) -> Html:
     lines = []
     for name, question in collection.questions.items():
-        answers = as_possible(collection, name, reader.releases(collection.name, name, 1))
+        answers = as_possible(collection, name, reader.releases(collection, name, 1))
         text = headline(answers[-1]) if answers else "Nothing is released yet."
         here = path_to("results", collection.name, name)
         lines.append(el("li", el("a", question.title or name, href=here), el("p", text)))
