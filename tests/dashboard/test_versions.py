@@ -152,3 +152,12 @@ def test_the_page_leads_to_what_ended(page: Callable[[str], Any]) -> None:
     assert "/results/themes/gone?version=2" in page("").text
     assert page("/gone?version=2").status == 200
     assert page("/gone").status == page("/changed?version=9").status == 404
+
+
+def test_a_first_version_without_releases() -> None:
+    collector = Collector([load_collection(TEXT)], SqliteStore(":memory:"), clock=ManualClock(1000.0), keys=KEYS)
+    app, headers = create_app(Service(collector), Tokens([TOKEN])), {"Authorization": f"Bearer {TOKEN}"}
+    path = "/v1/collections/themes/questions/same/releases"
+    answer = json.loads(ask(app, path, headers=headers).text)
+    assert (answer["versions"], answer["earlier"], answer["releases"]) == ([1], [], [])
+    assert ask(app, f"{path}/latest", headers=headers).status == 404

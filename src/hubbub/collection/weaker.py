@@ -1,8 +1,9 @@
 """Where a version of a collection promises people less than the version before.
 
-People agree to a collection once. So no later version may promise less: `hubbub check --against` reports an error, and
-the collector does not serve such a version. The way to promise less is a new collection under a new name, which people
-see. A device keeps every promise about spending that it ever adopted, and refuses a weaker shuffle by itself.
+People agree to a collection once. So no later version may promise less: `hubbub check --against` reports an error, the
+collector does not serve such a version, and devices refuse to adopt it (`clients/js/src/weaker.ts` is the browser's
+part, and both run `tests/vectors/weaker.json`). The way to promise less is a new collection under a new name, which
+people see.
 
 `CLAUSES` has a rule for every field of the signed document.
 """
