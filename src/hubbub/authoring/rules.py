@@ -239,11 +239,10 @@ def timing(collection: Collection) -> Iterator[Finding]:
             "schedule.step",
             f"a step {every(collection.step_seconds)} shows closely when a device is on",
         )
-    for name in collection.questions:
-        length = collection.round_seconds(name)
-        if collection.lateness_seconds >= length:
-            text = f"less than {length:g} seconds, a round of {name}: the next round waits for late reports"
-            yield Finding("error", "schedule.lateness", text)
+    length, name = min((collection.round_seconds(name), name) for name in collection.questions)
+    if collection.lateness_seconds >= length:
+        text = f"at least as long as a round of {name} ({length:g} seconds): the next round waits for late reports"
+        yield Finding("error", "schedule.lateness", text)
     if collection.retention_days > _LONG_DAYS:
         yield Finding("warning", "schedule.retention", "reports are kept for more than a year: is it needed?")
 

@@ -102,7 +102,7 @@ class VersionHistory:
 
     def __init__(self, collections: Mapping[str, Collection], store: Store) -> None:
         self._collections, self._store = collections, store
-        self._earlier = {name: list(self._read(name)) for name in collections}
+        self._read_versions: dict[str, list[Collection]] = {}
         self._all: dict[tuple[str, str], list[list[Collection]]] = {}
 
     def series(self, name: str, question: str, version: int | None = None) -> list[Collection]:
@@ -116,14 +116,14 @@ class VersionHistory:
     def ended(self, name: str) -> dict[str, list[int]]:
         """The last version of each series that the served version does not continue, oldest first, by question."""
         served = self._collections[name].version
-        questions = {question for each in self._earlier[name] for question in each.questions}
+        questions = {question for each in self._earlier(name) for question in each.questions}
         last = {question: [series[-1].version for series in self._series(name, question)] for question in questions}
         return {key: [end for end in ends if end != served] for key, ends in sorted(last.items()) if ends != [served]}
 
     def _series(self, name: str, question: str) -> list[list[Collection]]:
         if (name, question) not in self._all:
             found: list[list[Collection]] = []
-            for version in (*self._earlier[name], self._collections[name]):
+            for version in (*self._earlier(name), self._collections[name]):
                 served = version is self._collections[name]
                 if question not in version.questions:
                     continue
@@ -135,6 +135,11 @@ class VersionHistory:
                     found.append([version])
             self._all[name, question] = found
         return self._all[name, question]
+
+    def _earlier(self, name: str) -> list[Collection]:
+        if name not in self._read_versions:  # when it is first asked for: compiling many versions takes a while
+            self._read_versions[name] = list(self._read(name))
+        return self._read_versions[name]
 
     def _read(self, name: str) -> Iterator[Collection]:
         """The earlier versions, oldest first, but for those whose kinds of questions are no longer there."""
