@@ -118,23 +118,26 @@ class VersionHistory:
         served = self._collections[name].version
         questions = {question for each in self._earlier(name) for question in each.questions}
         last = {question: [series[-1].version for series in self._series(name, question)] for question in questions}
-        return {key: [end for end in ends if end != served] for key, ends in sorted(last.items()) if ends != [served]}
+        ended = {question: [end for end in ends if end != served] for question, ends in sorted(last.items())}
+        return {question: ends for question, ends in ended.items() if ends}
 
     def _series(self, name: str, question: str) -> list[list[Collection]]:
-        if (name, question) not in self._all:
-            found: list[list[Collection]] = []
-            for version in (*self._earlier(name), self._collections[name]):
-                served = version is self._collections[name]
-                if question not in version.questions:
-                    continue
-                if not served and self._store.last_step(version.collection_id, question) is None:
-                    continue
-                if found and difference(found[-1][-1], version, question) is None:
-                    found[-1].append(version)
-                else:
-                    found.append([version])
+        if (name, question) in self._all:
+            return self._all[name, question]
+        found: list[list[Collection]] = []
+        for version in (*self._earlier(name), self._collections[name]):
+            served = version is self._collections[name]
+            if question not in version.questions:
+                continue
+            if not served and self._store.last_step(version.collection_id, question) is None:
+                continue
+            if found and difference(found[-1][-1], version, question) is None:
+                found[-1].append(version)
+            else:
+                found.append([version])
+        if found:  # anyone may ask for any name
             self._all[name, question] = found
-        return self._all[name, question]
+        return found
 
     def _earlier(self, name: str) -> list[Collection]:
         if name not in self._read_versions:  # when it is first asked for: compiling many versions takes a while
