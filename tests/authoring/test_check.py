@@ -17,6 +17,7 @@ from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
 from hubbub.privacy.budget import Budget
 from hubbub.protocols.ask import Ask
+from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.window import METHODS
 from hubbub.questions import Question
@@ -77,9 +78,28 @@ def test_a_small_batch_needs_a_reason() -> None:
     assert "a demonstration" in only_finding(allowed, "warning", "privacy.minimum_batch").text
 
 
-@pytest.mark.parametrize("name", ["epsilon_above_8", "minimum_batch_below_20"])
+def test_groups_of_fewer_than_100_people_need_a_reason() -> None:
+    where = "privacy.minimum_arc"
+    one = small(planned_devices=1000)
+    assert "0.1% of 1,000, is 1 person; at least 100" in only_finding(one, "error", where).text
+    with pytest.raises(UnsafeCollection):
+        refuse_unsafe(one)
+    assert levels(small(planned_devices=99_499), where) == ["error"]
+    assert "is 100 people" in only_finding(small(planned_devices=100_000), "note", where).text
+    assert levels(replace(one, minimum_arc=CIRCLE // 10), where) == ["note"]
+    allowed = replace(one, overrides={"arc_below_100": "a class of volunteers"})
+    assert "is 1 person; allowed because: a class of volunteers" in only_finding(allowed, "warning", where).text
+    refuse_unsafe(allowed)
+
+
+def test_a_size_that_is_not_stated_is_asked_for() -> None:
+    text = only_finding(small(minimum_arc=CIRCLE // 100), "warning", "privacy.planned_devices").text
+    assert "1% of the devices are 100 people only from 10,000 devices on" in text
+
+
+@pytest.mark.parametrize("name", ["arc_below_100", "epsilon_above_8", "minimum_batch_below_20"])
 def test_a_reason_for_nothing_is_noticed(name: str) -> None:
-    assert levels(small(overrides={name: "just in case"}), f"override.{name}") == ["warning"]
+    assert levels(small(overrides={name: "just in case"}, planned_devices=10**6), f"override.{name}") == ["warning"]
 
 
 def test_an_unsafe_collection_says_everything_at_once() -> None:
@@ -207,7 +227,8 @@ def test_other_advice() -> None:
     assert levels(unread, "fields.age") == ["warning"]
     assert levels(small(questions={"a": THEME, "b": THEME}, budget=Budget.of(event=2.0)), "fields.theme") == ["note"]
     assert levels(small(step_seconds=59), "schedule.step") == ["warning"]
-    assert levels(small(lateness_seconds=3601), "schedule.lateness") == ["warning"]
+    assert levels(small(lateness_seconds=3599), "schedule.lateness") == []
+    assert levels(small(lateness_seconds=3600), "schedule.lateness") == ["error"]
     assert levels(small(retention_days=366), "schedule.retention") == ["warning"]
     linked = small(questions={"q": KEPT}, budget=Budget.of(user=9.0))
     assert "linked" in only_finding(linked, "note", "questions.q").text

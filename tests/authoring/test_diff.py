@@ -124,6 +124,7 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"minimum_batch": 50}, "privacy.minimum_batch", "error", "and now on 50"),
     ({"minimum_batch": 500}, "privacy.minimum_batch", "note", "stricter"),
     ({"minimum_arc": 1 << 20}, "privacy.minimum_arc", "error", "of the devices were asked at a time"),
+    ({"planned_devices": 200_000}, "privacy.planned_devices", "note", "from nothing to 200000"),
     ({"cover": True}, "privacy.cover", "note", "as much as a device that answers"),
     ({"trust": "shuffle", "shuffle": ROUTE}, "trust", "note", "devices send to the first"),
     ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),

@@ -19,3 +19,9 @@ def folder() -> Iterator[Path]:
 
     with tempfile.TemporaryDirectory(dir=SHELF) as place:
         yield Path(place)
+
+
+@pytest.fixture
+def any_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices adopt versions that promise less: then their ledger alone keeps the promises."""
+    monkeypatch.setattr("hubbub.collection.weaker.CLAUSES", {})

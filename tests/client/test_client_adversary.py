@@ -10,6 +10,8 @@ from adversary import history
 
 from hubbub.privacy.book import Book
 
+pytestmark = pytest.mark.usefixtures("any_version")
+
 
 def lives(folder: Path, seeds: range, *, stop: bool = False) -> tuple[list[str], int]:
     """What went wrong in so many histories, and how much was heard; with `stop`, up to the first that goes wrong."""

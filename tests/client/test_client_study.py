@@ -184,6 +184,7 @@ def test_asks_that_declare_more_than_the_limit_together_are_refused(world: World
 WIDER = replace(TERMS, limit=2 * ONE, promises=(Promise(2 * ONE, 1, DAY, 0, scope=of_question("popular")),))
 
 
+@pytest.mark.usefixtures("any_version")
 def test_a_version_that_widens_the_limit_in_mid_run_gets_no_more_than_was_paid(world: World) -> None:
     assert [world.round(1, ask(0.5)), world.round(2, ask(0.5))] == [1, 1]
     world.server.serve(WIDER, version=2)

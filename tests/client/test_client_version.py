@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 from device import MEMO, answers, begin, device, live
 from local_server import TEXT, LocalServer, survey
 
@@ -45,6 +47,7 @@ def test_a_new_version_begins_at_once_and_the_window_goes_on(folder: Path) -> No
         assert status.user.limit == 20 * UNITS_PER_EPSILON
 
 
+@pytest.mark.usefixtures("any_version")
 def test_many_versions_share_one_life(folder: Path) -> None:
     server, clock = LocalServer(survey(TEXT)), ManualClock()
     with device(folder, server, clock) as client:
@@ -58,6 +61,7 @@ def test_many_versions_share_one_life(folder: Path) -> None:
         assert [promise.limit for promise in client.status().promises] == [UNITS_PER_EPSILON, 20 * UNITS_PER_EPSILON]
 
 
+@pytest.mark.usefixtures("any_version")
 def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
     """8 in any 7 days was promised; version 2 has steps of a second, and 8 in each: 2,662 was heard in a minute."""
     week = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 8.0, steps = 168}").replace(
@@ -88,6 +92,7 @@ def test_a_version_that_lifts_every_limit_lifts_none(folder: Path) -> None:
         assert client.status().spent <= 2 * cost  # a week later once more
 
 
+@pytest.mark.usefixtures("any_version")
 def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
     moves = TEXT.replace("event = 1.0\nuser = 20.0", "user = 20.0").replace(
         'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
@@ -119,6 +124,37 @@ def test_a_stream_of_changes_goes_on_across_versions(folder: Path) -> None:
         serve(server, survey(moves.replace("changes = 2", "changes = 4"), version="6"))
         assert days(client, server, clock, range(34, 40)) == [0] * 6
         assert client.status().spent == 2 * spent
+
+
+WEAKER: list[tuple[str, dict[str, Any]]] = [
+    ("privacy.event", {"budget": Budget.of(event=2.0, user=20.0)}),
+    ("privacy.minimum_batch", {"minimum_batch": 20}),
+    ("privacy.minimum_arc", {"minimum_arc": 1 << 20}),
+    ("schedule.retention", {"retention_days": 3650}),
+]
+
+
+@pytest.mark.parametrize(("where", "change"), WEAKER, ids=[where for where, _ in WEAKER])
+def test_a_version_that_promises_less_is_refused_by_the_device(
+    folder: Path, where: str, change: dict[str, Any]
+) -> None:
+    """All clauses are in `tests/collection/test_weaker.py`."""
+    first = replace(survey(TEXT), minimum_batch=100)
+    server, clock = LocalServer(first), ManualClock()
+    with device(folder, server, clock) as client:
+        assert days(client, server, clock, range(5, 6)) == [1]
+        serve(server, replace(first, version=2, **change))
+        assert days(client, server, clock, range(6, 8)) == [0, 0]
+        status = client.status()
+        assert (status.version, status.spent) == (1, UNITS_PER_EPSILON)
+        assert status.counts["refused: weaker"] > 0
+        assert status.trouble is not None
+        assert status.trouble.startswith(f"weaker: {where}: ")
+        assert status.trouble.endswith("to promise less, begin a new collection under a new name")
+        clock.advance(86400)
+        serve(server, replace(first, version=3))  # as much as before is a version again
+        assert days(client, server, clock, range(40, 41)) == [1]
+        assert client.status().version == 3
 
 
 def test_memos_are_carried_over_and_not_paid_again(folder: Path) -> None:

@@ -38,6 +38,7 @@ def test_every_kind_is_safe_without_being_known(everything: Collection) -> None:
     ("change", "where"),
     [
         ({"minimum_batch": 19}, "privacy.minimum_batch"),
+        ({"planned_devices": 1000}, "privacy.minimum_arc"),
         ({"questions": {"q": replace(THEMES, epsilon=8.5)}, "budget": Budget.of(event=9.0)}, "questions.q"),
         ({"questions": {"q": replace(MEMO, permanent=8.5)}, "budget": Budget.of(user=99.0)}, "questions.q"),
         (

@@ -127,7 +127,7 @@ def test_a_version_with_a_weaker_shuffle_is_refused(
     route = sites.collector.collection.shuffle
     weaker = {"trust": "local", "shuffle": None} if change is None else {"shuffle": replace(route, **change)}
     sites.collector.collection = replace(sites.collector.collection, version=2, **weaker)
-    with pytest.raises(Exception, match="as people agreed to"):
+    with pytest.raises(Exception, match="begin a new collection under a new name"):
         visit(context, sites.collector)
     assert not sites.collector.uploads
 

@@ -516,6 +516,10 @@ def unsafe(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "minimum_batch", {"minimum_batch": 19}
     yield "", {"minimum_batch": 19, "overrides": batch}
     yield "minimum_batch", {"minimum_batch": 19, "overrides": nine}
+    yield "minimum_arc", {"planned_devices": 99_499}
+    yield "", {"planned_devices": 99_501}
+    yield "", {"planned_devices": 1000, "overrides": {"arc_below_100": "because"}}
+    yield "planned_devices", {"planned_devices": 0}
     for large in (terms(limit=8 * 10**12 + 1), terms(promises=[{**promise, "limit": 8 * 10**12 + 1}])):
         yield "epsilon", large
         yield "", {**large, "overrides": nine}

@@ -374,3 +374,12 @@ test("without the browser's randomness nothing is drawn", () => {
     Object.defineProperty(globalThis, "crypto", crypto);
   }
 });
+
+test("a later version that promises less is found by its clause", () => {
+  const { documents, cases } = read("weaker");
+  assert.ok(cases.length > 30);
+  for (const { name, of, was, now, clauses } of cases) {
+    const version = (change) => Object.fromEntries(Object.entries({ ...documents[of], ...change }).filter(([, value]) => value !== null));
+    assert.deepEqual(js.weakerClauses(version(now), version(was)).sort(), clauses, name);
+  }
+});

@@ -11,7 +11,8 @@ from exact_world import SIZE, batch_frame, exact_collection
 from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
-from hubbub.authoring import load_collection
+from hubbub.authoring import check, load_collection
+from hubbub.authoring.toml import read_collection
 from hubbub.collection import Collection, Keys, ManualClock, open_sealed
 from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
@@ -226,7 +227,7 @@ def test_a_lateness_that_leaves_no_time_is_refused(adaptive: bool, lateness: int
     if allowed:
         start_collector(collection, ManualClock(1000.0))
     else:
-        with pytest.raises(InvalidValue, match="lateness_seconds"):
+        with pytest.raises(InvalidValue, match=r"schedule\.lateness"):
             start_collector(collection, ManualClock(1000.0))
 
 
@@ -266,6 +267,21 @@ def test_a_changed_collection_needs_a_new_version_which_ends_the_old_one():
     assert list(store.id_pages(first.key)) == []
     with pytest.raises(InvalidValue, match="a change is a new version"):
         start_collector(exact_collection(), clock, store)
+
+
+@pytest.mark.parametrize("lateness", ["49s", "50s", "99s", "100s", "7d"])
+@pytest.mark.parametrize(("method", "length"), [("LPU", 100), ("LPA", 50)], ids=["one round", "two rounds"])
+def test_check_finds_what_a_start_refuses_and_a_refused_start_stores_nothing(method: str, length: int, lateness: str):
+    text = STREAM.replace("METHOD", method)
+    collection, store = read_collection(text.replace('"10s"', f'"{lateness}"')), SqliteStore(":memory:")
+    errors = [finding.where for finding in check(collection) if finding.level == "error"]
+    assert errors == (["schedule.lateness"] if collection.lateness_seconds >= length else [])
+    if errors:
+        with pytest.raises(InvalidValue, match=r"schedule\.lateness"):
+            start_collector(collection, ManualClock(1000.0), store)
+        assert store.collections() == []
+        collection = read_collection(text)  # what was refused is not served: it is version 1 still
+    assert start_collector(collection, ManualClock(1000.0), store).collections["streams"].version == 1
 
 
 def test_a_version_that_promises_less_is_not_served():

@@ -109,11 +109,10 @@ def test_a_browser_may_give_the_token_as_a_password(web: Web):
 
 def test_releases_have_intervals(web: Web):
     base = "/v1/collections/themes/questions/popular/releases"
-    nothing = web.client.get(base, headers=AUTHORIZED).json()
-    assert (nothing["question"], nothing["releases"]) == ("popular", [])
-    assert (nothing["shape"]["form"], nothing["shape"]["unit"]) == ("shares", "share")
-    missing = web.client.get(f"{base}/latest", headers=AUTHORIZED)
-    assert (missing.status_code, problem(missing)) == (404, "not_found")
+    begun = web.client.get(base, headers=AUTHORIZED).json()
+    assert (begun["question"], begun["versions"], begun["earlier"]) == ("popular", [1, 2], [])
+    assert [(release["step"], release["version"], release["n"]) for release in begun["releases"]] == [(9, 1, 0)]
+    assert (begun["shape"]["form"], begun["shape"]["unit"]) == ("shares", "share")
     fill(web)
     latest = web.client.get(f"{base}/latest", headers=AUTHORIZED).json()
     assert latest["labels"] == ["light", "dark", "(none)"]
@@ -124,17 +123,29 @@ def test_releases_have_intervals(web: Web):
     assert narrow["high"][0] - narrow["low"][0] < latest["high"][0] - latest["low"][0]
     web.wait_until(1210.0)  # a step in which nobody answered
     listed = web.client.get(base, headers=AUTHORIZED).json()["releases"]
-    assert [release["step"] for release in listed] == [10, 11]
-    assert listed[0] == latest
-    assert listed[1]["withheld"] == "0 reports; at least 20 are needed"
-    assert listed[1]["value"] is None
-    for query, steps in (("from=11", [11]), ("to=10", [10]), ("from=12", []), ("most=1", [11]), ("most=-5", [11])):
+    assert [(release["step"], release["version"]) for release in listed] == [(9, 1), (10, 2), (11, 2)]
+    assert listed[1] == latest
+    assert listed[2]["withheld"] == "0 reports; at least 20 are needed"
+    assert listed[2]["value"] is None
+    for query, steps in (("from=11", [11]), ("to=10", [9, 10]), ("from=12", []), ("most=1", [11]), ("most=-5", [11])):
         got = web.client.get(f"{base}?{query}", headers=AUTHORIZED).json()["releases"]
         assert [release["step"] for release in got] == steps
 
 
 @pytest.mark.parametrize(
-    "query", ["from=x", "to=1.5", "from=", "most=one", "level=0", "level=1", "level=nan", "level=x", "from=" + "9" * 30]
+    "query",
+    [
+        "from=x",
+        "to=1.5",
+        "from=",
+        "most=one",
+        "level=0",
+        "level=1",
+        "level=nan",
+        "level=x",
+        "version=x",
+        "from=" + "9" * 30,
+    ],
 )
 def test_parameters_are_checked(web: Web, query: str):
     path = f"/v1/collections/themes/questions/popular/releases?{query}"

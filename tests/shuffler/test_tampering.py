@@ -359,7 +359,7 @@ def test_a_version_with_a_weaker_shuffle_is_refused_by_devices(tmp_path: Path, c
     assert (device.tick(), device.upload()) == (0, 0)
     assert all(body is None for *_, body in world.seen[sent:])
     counts = device.status().counts
-    assert counts["refused: shuffle"] > 0
+    assert counts["refused: weaker"] > 0
     device.close()
     world.store.close()
 

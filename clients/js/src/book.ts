@@ -1,4 +1,5 @@
 import type { Ledger, Moment } from "./promises";
+import type { Spec } from "./spec";
 
 /** The account of a device, through every version of a collection: promises, debits and the time. */
 export interface Book extends Ledger, Moment {
@@ -8,8 +9,8 @@ export interface Book extends Ledger, Moment {
   /** How many answers were made, and the page that made the last of them. */
   answers: number;
   page: number;
-  /** How much the shufflers of the version in force protect (`Route`); a later version with less is refused. */
-  shuffled?: number[];
+  /** The document of the version in force: a later version that promises less is refused (`weaker.ts`). */
+  agreed?: Spec;
 }
 
 export const newBook = (wall: number, recovered: boolean): Book => ({

@@ -11,6 +11,7 @@ import { type Spec, exactly } from "./spec";
 import { type Store, openStore } from "./store";
 import { fetchSealed } from "./transport";
 import type { Entry } from "./upload";
+import { AGREED, weakerClauses } from "./weaker";
 
 export interface Options {
   /** The collector's address. */
@@ -157,12 +158,11 @@ export class Client {
       const book = this.#clock.open((await access.get<Book>(["book"]))!);
       const fits = version > book.version || id === book.id; // the signature of an old one is good too
       check(fits, "version", "what it was, or a later one");
-      const strength = collection.shuffle?.strength;
-      const weaker = book.shuffled?.some((much, place) => !(strength && strength[place]! >= much));
-      check(!weaker, "shuffle", "at least as many shufflers, reports of a batch and fakes as people agreed to");
+      const [weaker] = book.agreed ? weakerClauses(spec, book.agreed) : [];
+      if (weaker) throw new Refused(weaker, AGREED);
       // It is in force at once, and takes back nothing that was promised before.
       const promises = addPromises(book.promises, collection.promises);
-      access.put(["book"], { ...book, version, id, promises, ...(strength && { shuffled: strength }) } satisfies Book);
+      access.put(["book"], { ...book, version, id, promises, agreed: spec } satisfies Book);
     });
     this.collection = collection;
     await this.#queue.load();

@@ -33,8 +33,6 @@ export interface Collection {
 export interface Route {
   address: string;
   route: string[];
-  /** How many shufflers, the least reports of a batch, fakes, and minus delta: none of them may become less. */
-  strength: number[];
 }
 
 /** Who shuffles (`collection/shuffle_route.py`). A browser that cannot seal reports takes no part, and says so. */
@@ -54,9 +52,8 @@ async function readRoute(spec: Spec): Promise<Route | null> {
   } catch {
     check(false, "browser", "one with X25519: this one cannot encrypt reports to shufflers, and sends none");
   }
-  const strength = [shufflers.length, shuffle.least as number, shuffle.fakes as number, -(shuffle.delta as number)];
-  check(strength.every(Number.isFinite), "shuffle", "numbers");
-  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route, strength };
+  check([shuffle.least, shuffle.fakes, shuffle.delta].every(Number.isFinite), "shuffle", "numbers");
+  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route };
 }
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {

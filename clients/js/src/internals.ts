@@ -16,6 +16,7 @@ export { expBelow, fraction, spentBy, within } from "./exact";
 export { bucket, fingerprint, mix32, product32 } from "./hash";
 export { readMechanism, remembers } from "./mechanisms";
 export { readTerms } from "./terms";
+export { weakerClauses } from "./weaker";
 export { systemRandom } from "./random";
 export { canonical, specId } from "./spec";
 export { readView } from "./views";

@@ -32,6 +32,7 @@ export interface Terms {
 
 const LARGEST_EPSILON = 8n * UNITS_PER_EPSILON;
 const SMALLEST_BATCH = 20;
+const SMALLEST_ARC = 100;
 const MEMOS = ["BasicRappor", "Loloha"];
 
 const list = (field: string, value: unknown): Json[] => {
@@ -130,6 +131,13 @@ export function readTerms(spec: Spec): Record<string, Terms> {
   return terms;
 }
 
+/** How many of the planned devices the shortest arc has; null where no size is stated. */
+export function smallestArc(spec: Spec): number | null {
+  if (!Object.hasOwn(spec, "planned_devices")) return null;
+  const planned = integer("planned_devices", spec.planned_devices, 1, 2 ** 40);
+  return Number((planned * integer("minimum_arc", spec.minimum_arc, 1, 2 ** 32) + 2n ** 31n) >> 32n);
+}
+
 /** The rules that a device does not leave to the author (`collection/safety.py`). */
 export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string, Terms>): void {
   const reason = (name: string) => Object.hasOwn(spec.overrides as Spec, name);
@@ -137,6 +145,8 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   check(reason("minimum_batch_below_20") || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
   const least = spec.trust === "shuffle" ? integer("least", (spec.shuffle as Spec).least, 2, 2 ** 40) : SMALLEST_BATCH;
   check(reason("minimum_batch_below_20") || least >= SMALLEST_BATCH, "least", `at least ${SMALLEST_BATCH}, or a reason`);
+  const people = smallestArc(spec);
+  check(reason("arc_below_100") || people === null || people >= SMALLEST_ARC, "minimum_arc", `at least ${SMALLEST_ARC} devices, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
   for (const [name, { promises: own, account, limit, state, views }] of Object.entries(terms)) {
     const plain = views.some((view) => (view as Spec).kind === "beside");

@@ -26,6 +26,8 @@ def check(collection: Collection, against: Collection | None = None, alarms: Ala
         >>> from hubbub.authoring.toml import EXAMPLE, read_collection
         >>> for finding in check(read_collection(EXAMPLE)):
         ...     print(finding)
+        warning: privacy.planned_devices: not stated: 0.1% of the devices are 100 people only from 100,000 devices on;
+        state how many are planned for
         note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which protects single
         reports, and not all reports of a year together
     """

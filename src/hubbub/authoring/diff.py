@@ -179,6 +179,11 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         was, now = getattr(old, key), getattr(new, key)
         if now > was:
             yield Finding("note", f"privacy.{key}", f"from {was:,} to {now:,}: stricter than before")
+    if new.planned_devices != old.planned_devices:
+        text = (
+            f"from {_value(old.planned_devices)} to {_value(new.planned_devices)}: the smallest group is counted by it"
+        )
+        yield Finding("note", "privacy.planned_devices", text)
     if new.cover and not old.cover:
         yield Finding("note", "privacy.cover", "every device sends as much as a device that answers")
     if new.hash != old.hash:

@@ -158,11 +158,13 @@ def _shuffled(collection: Collection) -> list[str]:
 
 
 def _who(collection: Collection) -> str:
+    people = collection.smallest_arc
+    planned = "" if people is None else f" ({people:,} of the {collection.planned_devices:,} that it is planned for)"
     return (
         "These limits hold against everyone who sees a report: on the network, at the server or in its records. Only "
         "the device and its programs have to be trusted. A statistic is published only if it is made from at least "
         f"{collection.minimum_batch:,} reports, and a device never answers what is asked of less than "
-        f"{100 * collection.minimum_arc / (1 << 32):.2g}% of the devices. {_kept(collection)}"
+        f"{100 * collection.minimum_arc / (1 << 32):.2g}% of the devices{planned}. {_kept(collection)}"
     )
 
 

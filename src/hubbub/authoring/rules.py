@@ -10,10 +10,11 @@ from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
-from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_BATCH, privacy_key
+from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
-from hubbub.protocols.ask import Ask
+from hubbub.core.errors import HubbubError
 from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.driver import Conversation
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
 __all__ = ["RULES"]
@@ -164,10 +165,14 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Devices accept the arcs that a question asks: none is below the collection's minimum."""
+    """Every question can be asked, and devices accept its arcs: none is below the collection's minimum."""
     for name, question in collection.questions.items():
-        first = next(collection.protocol(name))
-        asks = [ask for ask in (first if isinstance(first, list) else [first]) if isinstance(ask, Ask)]
+        terms = collection.terms[name]
+        try:  # as the collector begins
+            asks = Conversation(collection.protocol(name), rounds=terms.rounds, parts=terms.parts).asks
+        except HubbubError as error:
+            yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
+            continue
         share = min([question.smallest_group(collection.setting(name)), *(ask.cohort.share for ask in asks)])
         if share * CIRCLE < collection.minimum_arc:
             yield Finding(
@@ -177,6 +182,29 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
                 f"than {100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window, "
                 "a study in fewer turns), or lower privacy.minimum_arc",
             )
+
+
+def people_of_arcs(collection: Collection) -> Iterator[Finding]:
+    """The shortest arc has at least 100 of the planned devices, unless the author says why."""
+    share, people = collection.minimum_arc / CIRCLE, collection.smallest_arc
+    reason, where = collection.overrides.get("arc_below_100"), "privacy.minimum_arc"
+    if people is None:
+        text = (
+            f"{100 * share:.3g}% of the devices are {SMALLEST_ARC} people only from {SMALLEST_ARC / share:,.0f} devices"
+        )
+        yield Finding("warning", "privacy.planned_devices", f"not stated: {text} on; state how many are planned for")
+        return
+    size = f"{people:,} {'person' if people == 1 else 'people'}"
+    text = f"the smallest group that devices answer in, {100 * share:.3g}% of {collection.planned_devices:,}, is {size}"
+    if people >= SMALLEST_ARC:
+        yield Finding("note", where, text)
+        if reason is not None:
+            yield Finding("warning", "override.arc_below_100", UNUSED)
+    elif reason is None:
+        allowed = f"at least {SMALLEST_ARC}: raise it, or give a reason as arc_below_100 in [override]"
+        yield Finding("error", where, f"{text}; {allowed}")
+    else:
+        yield Finding("warning", where, f"{text}; allowed because: {reason}")
 
 
 def unread_fields(collection: Collection) -> Iterator[Finding]:
@@ -211,10 +239,10 @@ def timing(collection: Collection) -> Iterator[Finding]:
             "schedule.step",
             f"a step {every(collection.step_seconds)} shows closely when a device is on",
         )
-    if collection.lateness_seconds > collection.step_seconds:
-        yield Finding(
-            "warning", "schedule.lateness", "longer than a step: a release comes after the next step has ended"
-        )
+    length, name = min((collection.round_seconds(name), name) for name in collection.questions)
+    if collection.lateness_seconds >= length:
+        text = f"at least as long as a round of {name} ({length:g} seconds): the next round waits for late reports"
+        yield Finding("error", "schedule.lateness", text)
     if collection.retention_days > _LONG_DAYS:
         yield Finding("warning", "schedule.retention", "reports are kept for more than a year: is it needed?")
 
@@ -271,6 +299,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     never_answered,
     lifetime,
     small_arcs,
+    people_of_arcs,
     unread_fields,
     one_field_twice,
     timing,

@@ -105,6 +105,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
         "retention_days": _days(schedule),
         "minimum_batch": privacy.take("minimum_batch", int, 100),
         "minimum_arc": _arc(privacy),
+        "planned_devices": privacy.take("planned_devices", int, None),
         "cover": privacy.raw("cover", False),
         "budget": _budget(privacy),
         "fields": {name: _field(table) for name, table in file.tables("fields")},
@@ -126,6 +127,7 @@ _PLACES = {
     "retention_days": "schedule.retention",
     "minimum_batch": "privacy.minimum_batch",
     "minimum_arc": "privacy.minimum_arc",
+    "planned_devices": "privacy.planned_devices",
     "cover": "privacy.cover",
 }
 

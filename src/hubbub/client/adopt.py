@@ -7,7 +7,6 @@ import json
 from hubbub.client.documents import ClientRefusal
 from hubbub.client.store import IN_FORCE, DeviceStore, Document
 from hubbub.collection import Collection
-from hubbub.collection.shuffle_route import weaker_route
 from hubbub.privacy.book import TooManyPromises
 from hubbub.privacy.device_clock import TICKS
 
@@ -17,9 +16,9 @@ __all__ = ["adopt"]
 def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
     """Put a version in force. Its promises are added to those that the device keeps, and none is dropped.
 
-    A version whose shuffle protects less (fewer shufflers, smaller batches) is refused. When a device adopts a version
-    does not depend on what it recorded. Queued answers are dropped: they name the older version, which servers no
-    longer accept. Memos and streams of changes continue where their question has not changed.
+    A version that promises less than the version in force is refused, whatever the clause. When a device adopts a
+    version does not depend on what it recorded. Queued answers are dropped: they name the older version, which servers
+    no longer accept. Memos and streams of changes continue where their question has not changed.
 
     Parameters
     ----------
@@ -45,8 +44,8 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
         ...     store.close()
         ['event', 'question:popular']
     """
-    for field, text in weaker_route(offered.shuffle, None if old is None else old.shuffle):
-        raise ClientRefusal("shuffle", f"{field}: {text}")  # people agreed to the stronger protection
+    if old is not None:
+        _refuse_weaker(offered, old)
     promises = [*offered.promises, *(promise for terms in offered.terms.values() for promise in terms.promises)]
     with store.transaction():
         check_version(store.in_force(), offered)  # another process may have been quicker
@@ -66,6 +65,13 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
             store.forget_all_but(name for name, domain in old_fields.items() if offered.fields.get(name) == domain)
         store.set_document("collection", document)
         store.set_note(IN_FORCE, json.dumps([offered.version, offered.collection_id]))
+
+
+def _refuse_weaker(offered: Collection, old: Collection) -> None:
+    from hubbub.collection.weaker import AGREED, weaker_clauses  # a device without a newer version need not load it
+
+    for where, text in weaker_clauses(offered, old):
+        raise ClientRefusal("weaker", f"{where}: {text}; {AGREED}")
 
 
 def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None:

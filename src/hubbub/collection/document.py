@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["OVERRIDES", "Collection"]
 
-OVERRIDES = ("epsilon_above_8", "minimum_batch_below_20", "sent_as_it_is")
+OVERRIDES = ("arc_below_100", "epsilon_above_8", "minimum_batch_below_20", "sent_as_it_is")
 """The checks that an author may override by giving a reason."""
 
+MOST_DEVICES = 1 << 40
 _LONGEST = 200
 _DAY = 86400
 INTEGER_RANGES = {
@@ -76,6 +77,9 @@ class Collection:
         Releases of fewer reports are withheld.
     minimum_arc
         The shortest arc that devices answer, of 2^32 places: a shorter one could single out one person.
+    planned_devices
+        How many devices the collection is planned for; None if that is not stated. It says how many people the
+        shortest arc is.
     retention_days
         How long reports are kept.
     overrides
@@ -121,6 +125,7 @@ class Collection:
     lateness_seconds: int = 0
     minimum_batch: int = 100
     minimum_arc: int = CIRCLE // 1000
+    planned_devices: int | None = None
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
@@ -136,6 +141,8 @@ class Collection:
         for name, (low, high) in INTEGER_RANGES.items():
             value = getattr(self, name)
             check_integer(name, value, low, high)
+        if self.planned_devices is not None:
+            check_integer("planned_devices", self.planned_devices, 1, MOST_DEVICES)
         self._check_route()
         if not isinstance(self.cover, bool):
             raise InvalidValue("cover", self.cover, "true or false")
@@ -218,6 +225,11 @@ class Collection:
         begins, length = self.opens(step), self.step_seconds
         return begins + (round - 1) * length / terms.rounds, begins + round * length / terms.rounds
 
+    def round_seconds(self, question: str) -> float:
+        """How long a round of a question is."""
+        opens, closes = self.round_times(question, 0, 0, 1)
+        return closes - opens
+
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
         """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given.
 
@@ -240,6 +252,13 @@ class Collection:
             600
         """
         return self.lateness_seconds if self.shuffle is None else self.lateness_seconds / 2
+
+    @property
+    def smallest_arc(self) -> int | None:
+        """How many of the planned devices the shortest arc has; None if no size is stated."""
+        if self.planned_devices is None:
+            return None
+        return (self.planned_devices * self.minimum_arc + CIRCLE // 2) // CIRCLE
 
     # -- devices ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from hubbub.privacy.promise import Promise
 
 LARGEST_EPSILON = 8
 SMALLEST_BATCH = 20
+SMALLEST_ARC = 100
 _NAMES = {0: "user", 1: "event"}
 
 
@@ -30,6 +31,8 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     """Every reason for which a device refuses a collection; none if the collection is safe.
 
     - A question costs more than epsilon 8 at once, or releases rest on fewer than 20 reports, and the author gives no
+      reason.
+    - The shortest arc has fewer than 100 of the devices that the collection is planned for, and the author gives no
       reason.
     - There is no limit for the whole collection, or none for life where a question costs again for every new value.
     - A question does not fit into its account's part of a limit: it would never be answered.
@@ -51,6 +54,9 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     least = SMALLEST_BATCH if collection.shuffle is None else collection.shuffle.least
     if least < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
         yield Finding("error", "shuffle.least", f"at least {SMALLEST_BATCH}, or a reason for fewer")
+    people = collection.smallest_arc
+    if people is not None and people < SMALLEST_ARC and "arc_below_100" not in collection.overrides:
+        yield Finding("error", "privacy.minimum_arc", f"at least {SMALLEST_ARC} devices, or a reason for fewer")
     if not collection.promises:
         yield Finding("error", "privacy", "no limit of what a device may spend")
     for name, terms in collection.terms.items():

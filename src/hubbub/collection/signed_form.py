@@ -43,6 +43,7 @@ def document_of(collection: Collection) -> dict[str, Json]:
         "overrides": dict(collection.overrides),
         **({"cover": True} if collection.cover else {}),
         **({"hash": collection.hash} if collection.hash != FIRST_HASH else {}),
+        **({} if collection.planned_devices is None else {"planned_devices": collection.planned_devices}),
         **({} if collection.shuffle is None else {"shuffle": collection.shuffle.spec()}),
         "promises": [promise.spec() for promise in collection.promises],
         "terms": {name: terms.spec() for name, terms in collection.terms.items()},
@@ -63,8 +64,8 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
     compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
     expected = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
     redundant = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
-    redundant = redundant or ("shuffle" in present and present["shuffle"] is None)
-    if set(present) | {"cover", "hash", "shuffle"} != expected or redundant:
+    redundant = redundant or any(present.get(name, "") is None for name in ("planned_devices", "shuffle"))
+    if set(present) | {"cover", "hash", "planned_devices", "shuffle"} != expected or redundant:
         raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(expected))}")
     for name in ("fields", "questions"):
         if not isinstance(present[name], Mapping):
@@ -84,7 +85,7 @@ def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> C
     values = {"hash": FIRST_HASH} | {
         name: value for name, value in present.items() if name not in ("format", *COMPILED)
     }
-    for name in INTEGER_RANGES:
+    for name in (*INTEGER_RANGES, *({"planned_devices"} & values.keys())):
         values[name] = integer(name, values[name])
     domains = {}
     for name, domain in values["fields"].items():

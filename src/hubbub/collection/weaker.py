@@ -1,8 +1,9 @@
 """Where a version of a collection promises people less than the version before.
 
-People agree to a collection once. So no later version may promise less: `hubbub check --against` reports an error, and
-the collector does not serve such a version. The way to promise less is a new collection under a new name, which people
-see. A device keeps every promise about spending that it ever adopted, and refuses a weaker shuffle by itself.
+People agree to a collection once. So no later version may promise less: `hubbub check --against` reports an error, the
+collector does not serve such a version, and devices refuse to adopt it (`clients/js/src/weaker.ts` is the browser's
+part, and both run `tests/vectors/weaker.json`). The way to promise less is a new collection under a new name, which
+people see.
 
 `CLAUSES` has a rule for every field of the signed document.
 """
@@ -99,6 +100,13 @@ def _arc(new: Collection, old: Collection) -> Iterator[WeakerClause]:
         yield WeakerClause("privacy.minimum_arc", f"at least {was} of the devices were asked at a time, and now {now}")
 
 
+def _devices(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if old.smallest_arc is not None and (new.smallest_arc or 0) < old.smallest_arc:
+        now = "an unknown number" if new.smallest_arc is None else f"{new.smallest_arc:,}"
+        text = f"at least {old.smallest_arc:,} devices were to be asked at a time, and now {now}"
+        yield WeakerClause("privacy.planned_devices", f"{text}: raise privacy.minimum_arc where fewer are planned for")
+
+
 def _retention(new: Collection, old: Collection) -> Iterator[WeakerClause]:
     if new.retention_days > old.retention_days:
         text = f"reports were kept for {old.retention_days:,} days, and now for {new.retention_days:,}"
@@ -131,6 +139,7 @@ CLAUSES: Mapping[str, Rule | str] = {
     "lateness_seconds": "until when a report is counted; nothing is promised about it",
     "minimum_batch": _batch,
     "minimum_arc": _arc,
+    "planned_devices": _devices,
     "retention_days": _retention,
     "overrides": _overrides,
     "cover": _cover,

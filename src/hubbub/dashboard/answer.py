@@ -153,6 +153,8 @@ class AnswerCard:
         Its other estimates by name, such as the quantiles of a distribution.
     stopped
         Why a study ended before its last round, if it has results nevertheless.
+    version
+        The version of the collection that asked.
     """
 
     question: str
@@ -170,6 +172,7 @@ class AnswerCard:
     smoothed: bool = False
     others: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     stopped: str | None = None
+    version: int = 1
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:

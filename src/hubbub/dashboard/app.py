@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json
@@ -66,15 +67,27 @@ class ServiceReader:
         """What is served."""
         return list(self._collector.collections.values())
 
-    def releases(self, collection: str, question: str, limit: int) -> list[AnswerCard]:
-        """The latest releases of a question, oldest first."""
-        rows = self._collector.releases(collection, question, first=0, last=_FARTHEST, most=limit)
-        return [
+    def releases(self, collection: Collection, question: str, limit: int) -> list[AnswerCard]:
+        """The latest releases of a question of a version, oldest first, and of those versions that it goes on from."""
+        history, place = self._collector.history, (collection.name, question)
+        rows = self._collector.releases(*place, first=0, last=_FARTHEST, most=limit, version=collection.version)
+        versions = {each.collection_id: each.version for each in history.series(*place, collection.version)}
+        cards = [
             AnswerCard.of(
                 json.decode(row.payload), question=row.question, step=row.step, time=row.time, withheld=row.withheld
             )
             for row in rows
         ]
+        return [replace(card, version=versions[row.collection]) for card, row in zip(cards, rows, strict=True)]
+
+    def version(self, collection: str, question: str, version: int) -> Collection | None:
+        """The latest version through which a question of an earlier version went on."""
+        series = self._collector.history.series(collection, question, version)
+        return series[-1] if series else None
+
+    def ended(self, collection: str) -> Mapping[str, Sequence[int]]:
+        """The earlier versions, by question, whose releases the served version does not continue."""
+        return self._collector.history.ended(collection)
 
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""

@@ -17,7 +17,9 @@ _WIDTH, _HEIGHT = 1000, 240
 
 
 class Point(NamedTuple):
-    """A number at a time, its interval where it has one, whether it is marked, and whether an alarm was raised."""
+    """A number at a time, its interval where it has one, and whether it is marked, an alarm was raised, or a new
+    version of the collection begins.
+    """
 
     time: float
     when: Html
@@ -27,6 +29,7 @@ class Point(NamedTuple):
     marked: bool = False
     note: str = ""
     alarm: bool = False
+    begins: bool = False
 
 
 def band(
@@ -128,6 +131,7 @@ def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html
 
     lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_WIDTH}") for tick in marks]
     lines += [el("path", class_="alarmed", d=f"M{left} 0V{_HEIGHT}H{right}V0Z") for left, right in _alarms(points, x)]
+    lines += [el("path", class_="begins", d=f"M{x(point)} 0V{_HEIGHT}") for point in points if point.begins]
     areas, curves, dots = [], [], []
     for run in _runs(points):
         if all(point.low is not None and point.high is not None for point in run):
@@ -177,7 +181,7 @@ def _row(point: Point, scale: Scale, headings: Sequence[str]) -> Html:
         cells.append(el("td", (_data(point.low, scale), " to ", _data(point.high, scale)) if known else ""))
     if headings[3]:
         cells.append(el("td", point.note))
-    return el("tr", cells, data_marked=point.marked, data_alarm=point.alarm)
+    return el("tr", cells, data_marked=point.marked, data_alarm=point.alarm, data_begins=point.begins)
 
 
 def _data(number: float | None, scale: Scale) -> Child:

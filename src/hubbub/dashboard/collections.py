@@ -31,7 +31,7 @@ def overview_page(reader: Reader, collections: Sequence[Collection]) -> Html:
 def _card(reader: Reader, collection: Collection) -> Html:
     lines = []
     for name, question in collection.questions.items():
-        answers = as_possible(collection, name, reader.releases(collection.name, name, 1))
+        answers = as_possible(collection, name, reader.releases(collection, name, 1))
         text = headline(answers[-1]) if answers else "Nothing is released yet."
         here = path_to("results", collection.name, name)
         lines.append(el("li", el("a", question.title or name, href=here), el("p", text)))
@@ -72,6 +72,10 @@ def _about(collection: Collection) -> Html:
             ),
             ("Fewest reports of a release", count(collection.minimum_batch)),
             ("Fewest devices asked at a time", f"{part(collection.minimum_arc / CIRCLE)} of all"),
+            (
+                "Planned for",
+                count(collection.planned_devices, "device") if collection.planned_devices else "not stated",
+            ),
             ("Sums of reports are kept for", duration_text(collection.retention_days * 86400)),
             ("Size of every upload", count(collection.frame_bytes, "byte")),
         ],

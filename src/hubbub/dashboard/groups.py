@@ -121,6 +121,7 @@ def _difference(
     form = el(
         "form",
         el("input", type="hidden", name="by", value=field),
+        el("input", type="hidden", name="version", value=collection.version),
         el("label", "Group ", _choice("of", groups, first)),
         el("label", " minus ", _choice("minus", groups, second)),
         el("button", "Compare"),

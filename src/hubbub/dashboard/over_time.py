@@ -33,11 +33,19 @@ def over_time(
         else point
         for point, answer in zip(points, answers, strict=True)
     ]
+    points = [
+        point._replace(begins=True, note=", ".join(filter(None, [point.note, f"version {answer.version} begins"])))
+        if before is not None and answer.version != before.version
+        else point
+        for point, answer, before in zip(points, answers, [None, *answers], strict=False)
+    ]
     legend = f"Line: the estimate. Band: its {LEVEL:.0%} interval."
     if any(point.marked for point in points):
         legend += " Dots: steps that published a new estimate; the steps between carry on from earlier ones."
     if any(point.alarm for point in points):
         legend += " Shaded: steps in which an alarm was raised."
+    if any(point.begins for point in points):
+        legend += " Upright lines: a new version of the collection begins, in which the question goes on."
     return band(
         points,
         name=f"q-{name}-time",

@@ -62,6 +62,11 @@ def _unless_known(request: Request, response: Response) -> Response:
     return Response(status_code=304, headers={name: response.headers[name] for name in ("ETag", "Cache-Control")})
 
 
+def _number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
 class _Pages:
     """Functions that are not asynchronous run in a thread of their own: reading the store may take a moment."""
 
@@ -111,13 +116,15 @@ class _Pages:
 
     def question(self, request: Request, collection: Collection) -> Page | None:
         name = request.path_params["question"]
-        if name not in collection.questions:
+        wanted, version = _number(request, "value"), _number(request, "version")
+        shown = collection if version is None else self._reader.version(collection.name, name, version)
+        if shown is None or name not in shown.questions:
             return None
-        text = request.query_params.get("value", "")
-        wanted = int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
         query = BoxQuery.read(request.query_params)
-        content = question_page(self._reader, collection, name, wanted, ChosenPair.read(request.query_params), query)
-        title = collection.questions[name].title or name
+        content = question_page(self._reader, shown, name, wanted, ChosenPair.read(request.query_params), query)
+        title = shown.questions[name].title or name
+        if shown.version != collection.version:
+            return self._page(f"{title} (version {shown.version})", content, collection, "results")
         return self._page(title, content, collection, "results", live=query is None)  # a query is asked once
 
     def csv(self, request: Request) -> Response:

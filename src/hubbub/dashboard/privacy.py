@@ -122,7 +122,7 @@ def _forged(collection: Collection) -> Html:
 
 def _taken(reader: Reader, collection: Collection, name: str, w: int) -> Child:
     """How much of a window's budget the releases of the last window took."""
-    latest = reader.releases(collection.name, name, w)
+    latest = reader.releases(collection, name, w)
     spent = sum(answer.spent or 0.0 for answer in latest)
     if not latest:
         return "nothing yet"

@@ -69,8 +69,16 @@ class Reader(Protocol):
         """What is served."""
         ...
 
-    def releases(self, collection: str, question: str, limit: int) -> list[AnswerCard]:
-        """The latest releases of a question, oldest first."""
+    def releases(self, collection: Collection, question: str, limit: int) -> list[AnswerCard]:
+        """The latest releases of a question of a version, oldest first, and of those versions that it goes on from."""
+        ...
+
+    def version(self, collection: str, question: str, version: int) -> Collection | None:
+        """The latest version through which a question of an earlier version went on."""
+        ...
+
+    def ended(self, collection: str) -> Mapping[str, Sequence[int]]:
+        """The earlier versions, by question, whose releases the served version does not continue."""
         ...
 
     def ingest(self, collection: str) -> Ingest:

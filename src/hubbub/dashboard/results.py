@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from hubbub.collection import Collection
@@ -43,6 +44,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
     return join(
         alarm_banner(collection, alarms),
         (_section(reader, collection, name, asks, alarms) for name in collection.questions),
+        _no_longer_asked(reader, collection),
         alarm_section(collection, alarms),
     )
 
@@ -52,7 +54,7 @@ def _section(
 ) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
-    uncut = reader.releases(collection.name, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
+    uncut = reader.releases(collection, name, _history(collection, name, _MOST_READ if moves else _MOST_ADDED))
     answers = as_possible(collection, name, uncut)
     charts = (
         over_time(collection, name, answers, chosen_code(answers, None), alarms) if moves else None,
@@ -79,28 +81,54 @@ def question_page(
     pair: ChosenPair | None = None,
     query: BoxQuery | None = None,
 ) -> Html:
-    """One question: every value, and one of them over time; how two groups differ; the query box of a table."""
-    answers = as_possible(collection, name, reader.releases(collection.name, name, _history(collection, name)))
-    code, alarms = chosen_code(answers, wanted), reader.alarms(collection.name)
+    """One question: every value, and one of them over time; how two groups differ; the query box of a table.
+
+    Of an earlier version, which nobody asks now, there are only the releases.
+    """
+    ended = collection.version in reader.ended(collection.name).get(name, ())
+    version = {"version": collection.version} if ended else {}
+    answers = as_possible(collection, name, reader.releases(collection, name, _history(collection, name)))
+    code = chosen_code(answers, wanted)
+    alarms = {"alarms": [], "events": []} if ended else reader.alarms(collection.name)
     ranks = _shape(collection, name).form == "ranking"  # every run finds other values
     charts = (
-        _query_box(reader, collection, name, query),
+        None if ended else _query_box(reader, collection, name, query),
         None if ranks else over_time(collection, name, answers, code, alarms),
-        _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair),
+        _values(collection, name, latest(answers), most=MOST_ROWS, chosen=code, pair=pair, version=version),
     )
+    api = ("v1", "collections", collection.name, "questions", name, "releases")
     about = (
         _facts(collection, answers),
-        _asking(name, reader.ingest(collection.name).asks, reader.now()),
-        el("p", el("a", "All releases as JSON", href=f"/v1/collections/{collection.name}/questions/{name}/releases")),
+        None if ended else _asking(name, reader.ingest(collection.name).asks, reader.now()),
+        el("p", el("a", "All releases as JSON", href=path_to(*api, **version))),
+        el("p", links) if (links := _earlier(reader, collection, name)) else None,
         el("p", el("a", "All questions", href=path_to("results", collection.name))),
     )
     return join(
-        alarm_banner(collection, alarms, name),
+        None if ended else alarm_banner(collection, alarms, name),
         _headline(answers),
         _beside(charts, about, f"About {name}"),
-        None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name)),
-        alarm_section(collection, alarms, name),
+        None if ranks else at_a_glance(collection, name, answers, code, _link(collection, name, version)),
+        None if ended else alarm_section(collection, alarms, name),
     )
+
+
+def _no_longer_asked(reader: Reader, collection: Collection) -> Html | None:
+    """Where to find the releases of questions that only earlier versions asked."""
+    gone = [name for name in reader.ended(collection.name) if name not in collection.questions]
+    links = [el("p", name, ": ", _earlier(reader, collection, name)) for name in gone]
+    title = el("h2", "No longer asked", id="no-longer-asked")
+    return el("section", title, links, aria_labelledby="no-longer-asked") if gone else None
+
+
+def _earlier(reader: Reader, collection: Collection, name: str) -> Html | None:
+    """Links to the releases of earlier versions that asked another question under this name."""
+    versions = [version for version in reader.ended(collection.name).get(name, ()) if version != collection.version]
+    links = [
+        el("a", f"Releases of version {version}", href=path_to("results", collection.name, name, version=version))
+        for version in versions
+    ]
+    return el("span", [[link, " "] for link in links], class_="earlier") if links else None
 
 
 def _query_box(reader: Reader, collection: Collection, name: str, query: BoxQuery | None) -> Html | None:
@@ -147,8 +175,8 @@ def _headline(answers: Sequence[AnswerCard]) -> Html:
     return el("p", sentences, class_="said")
 
 
-def _link(collection: Collection, name: str) -> Callable[[Value], str]:
-    return lambda value: path_to("results", collection.name, name, value=value.code)
+def _link(collection: Collection, name: str, version: Mapping[str, int]) -> Callable[[Value], str]:
+    return lambda value: path_to("results", collection.name, name, value=value.code, **version)
 
 
 def _values(
@@ -160,6 +188,7 @@ def _values(
     chosen: int | None = None,
     place: str = "q",
     pair: ChosenPair | None = None,
+    version: Mapping[str, int] = MappingProxyType({}),
 ) -> Html | None:
     shape = _shape(collection, name)
     if answer is None:
@@ -170,7 +199,7 @@ def _values(
         return join(mean_figure(answer, shape.low, shape.high), other_numbers(answer.others))
     if shape.form == "ranking":
         return join(ranked_bars(BarTable(answer, f"{place}-{name}"), most=most), other_numbers(answer.others))
-    bars = BarTable(answer, f"{place}-{name}", _link(collection, name), chosen)
+    bars = BarTable(answer, f"{place}-{name}", _link(collection, name, version), chosen)
     if shape.form == "table":
         return join(ranked_bars(bars, most=most), other_numbers(answer.others))
     if shape.form != "distribution":

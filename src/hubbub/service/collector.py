@@ -32,7 +32,7 @@ from hubbub.service.shuffled import MOST_CHECKS, check_onion_key, make_checks
 from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.trusted_clock import TrustedClock
-from hubbub.service.versions import as_served, register
+from hubbub.service.versions import VersionHistory, as_served, register
 from hubbub.service.warm_up import warm_up
 from hubbub.service.watchdog import Watchdog
 from hubbub.shuffle.onion import OnionKey
@@ -116,6 +116,7 @@ class Collector:
         self.collections: Mapping[str, Collection] = MappingProxyType(
             {collection.name: collection for collection in collections}
         )
+        self.history = VersionHistory(self.collections, store)
         over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
         self.served = Served(self.collections, over)
         self.specs = {collection.name: collection_bulletin(collection, keys.private) for collection in collections}
@@ -123,6 +124,8 @@ class Collector:
         self._counts = store.counts()
         self._published: dict[str, tuple[object, ...]] = {}
         self.alarms = Alarms(collections, store, alarms or {})
+        first = StoreChanges(collections=added)
+        self.alarms.clear_removed(first)
         self._rounds = Rounds(
             collections,
             store,
@@ -132,6 +135,7 @@ class Collector:
             archive=archive,
             on_release=self.alarms.judge,
             watchdog=self.watchdog,
+            first=first,
         )
         self.board = self._rounds.board
         self.failed = self._rounds.failed
@@ -139,11 +143,8 @@ class Collector:
         self._admission = Admission(
             self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
         )
-        changes = StoreChanges(collections=added)
-        self.alarms.clear_removed(changes)
-        self._commit(changes)
-        self._archive_closed()
         self.tick()
+        self._archive_closed()
 
     def admit(self, content_type: str, body: bytes) -> Frame:
         """Read an upload or a batch, or refuse it (`RefusedRequest`); refusals are counted."""
@@ -235,12 +236,21 @@ class Collector:
             self._publish(name, collection, now, until)
         return until
 
-    def releases(self, name: str, question: str, *, first: int, last: int, most: int) -> list[ReleaseRow]:
-        """The latest releases of a question from step or run `first` to `last`, oldest first; at most `most`."""
-        collection = self.collections[name]
-        present = Schedule(collection, question).at(self.clock.now())
-        last = min(last, present)  # a clock that was wrong may have left releases of future steps
-        return self.store.releases(collection.collection_id, question, first, last, most)
+    def releases(
+        self, name: str, question: str, *, first: int, last: int, most: int, version: int | None = None
+    ) -> list[ReleaseRow]:
+        """The latest releases of a question from step or run `first` to `last`, oldest first; at most `most`.
+
+        They are those of all versions through which the question went on to the served one, or to `version`.
+        """
+        rows: list[ReleaseRow] = []
+        for collection in reversed(self.history.series(name, question, version)):
+            present = Schedule(collection, question).at(self.clock.now())
+            until = min(last, present)  # a clock that was wrong may have left releases of future steps
+            rows += self.store.releases(collection.collection_id, question, first, until, most)
+            if len(rows) >= most:
+                break
+        return sorted(rows, key=lambda row: (row.step, row.number))[-most:]
 
     def counts(self) -> Counter[tuple[str, str]]:
         """How many reports had which outcome ("accepted", "duplicate", "cover" or a reason), by collection id."""

@@ -185,7 +185,8 @@ def _paths() -> dict[str, Any]:
             token=True,
         ),
         f"{collection}/questions/{{question}}/releases": _get(
-            "The latest releases of a question, oldest first.",
+            "The latest releases of a question, oldest first, through the `versions` that do not change the question. "
+            "`earlier`: the versions by which other releases are found.",
             {"200": _answer("Releases", "With intervals."), **wrong},
             (
                 _NAME,
@@ -193,6 +194,7 @@ def _paths() -> dict[str, Any]:
                 _query("from", "The first step."),
                 _query("to", "The last."),
                 _query("most", "How many, at most 1000."),
+                _query("version", "A version of the collection; by default the one that is served."),
                 _LEVEL,
             ),
             token=True,

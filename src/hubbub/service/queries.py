@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -28,6 +29,7 @@ from hubbub.service.request_body import read_body
 from hubbub.service.service import Service
 from hubbub.service.shuffled_json import shuffled_json
 from hubbub.service.sql_request import MOST_BODY, read_query
+from hubbub.service.store.base import ReleaseRow
 from hubbub.service.trusted_clock import clock_json
 
 MOST_RELEASES = 1000
@@ -123,17 +125,27 @@ class Queries:
     def releases(self, request: Request) -> Response:
         """The releases of a question, oldest first."""
         self._tokens.check(request)
-        collection, question = self._question(request)
+        collection, question = self._collection(request), request.path_params["question"]
+        version = _integer(request, "version", collection.version)
+        series = self._collector.history.series(collection.name, question, version)
+        if not series:
+            raise Problem(404, "not_found", f"version {version} of the collection has no such question")
         rows = self._collector.releases(
             collection.name,
             question,
             first=_integer(request, "from", 0),
             last=_integer(request, "to", _LAST_STEP),
             most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
+            version=version,
         )
-        level, shape = _level(request), collection.questions[question].shape(collection.setting(question))
-        releases = [release_json(row, level=level) for row in rows]
-        return JSONResponse({"question": question, "shape": shape.spec(), "releases": releases})
+        answer: dict[str, Json] = {
+            "question": question,
+            "shape": series[-1].questions[question].shape(series[-1].setting(question)).spec(),
+            "versions": [each.version for each in series],
+            "earlier": list(self._collector.history.ended(collection.name).get(question, [])),
+            "releases": [_release(row, series, _level(request)) for row in rows],
+        }
+        return JSONResponse(answer)
 
     def latest(self, request: Request) -> Response:
         """The latest release of a question."""
@@ -142,7 +154,8 @@ class Queries:
         rows = self._collector.releases(collection.name, question, first=0, last=_LAST_STEP, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
-        return JSONResponse(release_json(rows[0], level=_level(request)))
+        series = self._collector.history.series(collection.name, question)
+        return JSONResponse(_release(rows[0], series, _level(request)))
 
     def difference(self, request: Request) -> Response:
         """The difference of two groups in the latest release, or in that of a given step."""
@@ -267,6 +280,12 @@ def _integer(request: Request, name: str, default: int) -> int:
     if not _INTEGER.fullmatch(text) or not -_LAST_STEP <= int(text) <= _LAST_STEP:
         raise InvalidValue(name, text, "an integer")
     return int(text)
+
+
+def _release(row: ReleaseRow, series: Sequence[Collection], level: float) -> dict[str, Json]:
+    """A release with the number of the version that asked it."""
+    (version,) = (each.version for each in series if each.collection_id == row.collection)
+    return {**release_json(row, level=level), "version": version}
 
 
 def _level(request: Request) -> float:

@@ -63,6 +63,8 @@ class Rounds:
         Called once with each release, before it is stored.
     watchdog
         Is told which question's code runs.
+    first
+        What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
 
     Example:
         >>> from hubbub.authoring.toml import EXAMPLE, load_collection
@@ -85,6 +87,7 @@ class Rounds:
         archive: Archive | None = None,
         on_release: OnRelease = lambda *release: None,
         watchdog: Watchdog | None = None,
+        first: StoreChanges | None = None,
     ) -> None:
         self.board = Board(ceilings)
         self._watchdog = watchdog or Watchdog()
@@ -100,7 +103,7 @@ class Rounds:
         self._foreign: dict[tuple[str, str], bool] = {}
         self._not_started: list[tuple[Collection, str, str | None]] = []
         """Questions that the next tick starts: in a new era for the given reason, or taken over if there is none."""
-        self._loaded = StoreChanges()
+        self._loaded = first or StoreChanges()
         """What loading the store found to be changed; part of the next tick's changes."""
         self._id_deletion = IdDeletion()
         self._long_counts = LongCounts()

@@ -67,13 +67,13 @@ class Schedule:
         """Refuse a lateness as long as a round: the next round can be decided only when late reports are in.
 
         Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> Schedule(load_collection(EXAMPLE.replace("10m", "2h")), "popular").check()
+            >>> from hubbub.authoring.toml import EXAMPLE, read_collection
+            >>> Schedule(read_collection(EXAMPLE.replace("10m", "2h")), "popular").check()
             Traceback (most recent call last):
                 ...
-            hubbub.core.errors.InvalidValue: lateness_seconds: got 7200; allowed: less than 3600, as popular is asked
+            hubbub.core.errors.InvalidValue: schedule.lateness: got 7200; allowed: less than 3600, as popular is asked
         """
-        opens, closes = self.times(0, 1)
-        if not self.collection.lateness_seconds < closes - opens:
-            allowed = f"less than {closes - opens:g}, as {self.question} is asked"
-            raise InvalidValue("lateness_seconds", self.collection.lateness_seconds, allowed)
+        length = self.collection.round_seconds(self.question)
+        if not self.collection.lateness_seconds < length:
+            allowed = f"less than {length:g}, as {self.question} is asked"
+            raise InvalidValue("schedule.lateness", self.collection.lateness_seconds, allowed)

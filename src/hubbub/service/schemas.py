@@ -157,11 +157,14 @@ SCHEMAS: dict[str, Any] = {
         level={"type": "number"},
         stopped={"type": ["string", "null"]},
         number={"type": "integer", "minimum": 0},
+        version={"type": "integer", "minimum": 1},
         estimates={"type": "object", "additionalProperties": _object(_CENTRE, **_ESTIMATE)},
     ),
     "Releases": _object(
         question={"type": "string"},
         shape=_SHAPE,
+        versions=_list({"type": "integer", "minimum": 1}),
+        earlier=_list({"type": "integer", "minimum": 1}),
         releases=_list({"$ref": "#/components/schemas/Release"}),
     ),
     "Query": _object(

@@ -62,7 +62,7 @@ def take_over(
             continue
         try:
             earlier = read_collection(json.loads(row.spec))
-            changed = _difference(earlier, collection, question)
+            changed = difference(earlier, collection, question)
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
             era = store.era(row.id, question)
@@ -119,8 +119,16 @@ def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
     yield from sorted(rows, key=lambda row: -row.version)
 
 
-def _difference(earlier: Collection, collection: Collection, question: str) -> str | None:
-    """What differs between two versions of a question, if devices or the protocol read it; None if nothing does."""
+def difference(earlier: Collection, collection: Collection, question: str) -> str | None:
+    """What differs between two versions of a question, if devices or the protocol read it; None if nothing does.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> old = load_collection(EXAMPLE)
+        >>> difference(old, replace(old, version=2, step_seconds=7200), "popular")
+        'grid of steps'
+    """
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
     before: dict[str, Json] = earlier.questions[question].spec()

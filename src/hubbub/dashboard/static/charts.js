@@ -33,7 +33,8 @@ const hubbubCharts = (() => {
     return (value) => format.format(share ? 100 * value : value).replace("-", "−") + (share ? "%" : "");
   }
 
-  // Behind everything, the steps in which an alarm was raised: from each half the way to its neighbours.
+  // Behind everything, the steps in which an alarm was raised: from each half the way to its neighbours. And a line where
+  // a new version begins.
   function shade(chart, figure) {
     const times = chart.data[0];
     const { left, top, width, height } = chart.bbox;
@@ -41,6 +42,11 @@ const hubbubCharts = (() => {
     chart.ctx.save();
     chart.ctx.fillStyle = color("--shade");
     oldestFirst(figure).forEach((row, at) => {
+      if ("begins" in row.dataset) {
+        chart.ctx.fillStyle = color("--muted");
+        chart.ctx.fillRect(x(times[at]), top, devicePixelRatio, height);
+        chart.ctx.fillStyle = color("--shade");
+      }
       if (!("alarm" in row.dataset)) return;
       const from = x((times[Math.max(at - 1, 0)] + times[at]) / 2);
       const to = x((times[at] + times[Math.min(at + 1, times.length - 1)]) / 2);
