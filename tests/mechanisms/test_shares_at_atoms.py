@@ -64,6 +64,14 @@ def test_without_atoms_the_cells_of_a_spiky_crowd_are_missed() -> None:
     assert "below" in refused_coverage(int(np.min(hits(1, 30, 10_000, atoms=False)["cells"])), 30)
 
 
+@pytest.mark.parametrize("number", [0.0, 0.3, 1.0])
+def test_the_share_between_a_number_and_itself_may_be_0(number: float) -> None:
+    wave = SPREAD.mechanism(10**12)
+    estimate = wave.estimate(wave.accumulate(wave.randomize(np.linspace(0.2, 0.4, 10_000), hb.Random(seed=1))))
+    (low,), (high,) = estimate.share(number, number).interval()
+    assert low <= 0.0 <= high < (0.9 if number == 0.3 else 0.3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 @pytest.mark.parametrize("number", range(len(CROWDS)))

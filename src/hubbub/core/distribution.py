@@ -265,9 +265,20 @@ class Distribution(Estimate):
         """The centre of the interval of the share between each two borders, and its length as a standard error."""
         if not atoms:
             return self._blurred_shares(start, end)
-        a, b = self._half[start] + (start > 0), self._half[end] + (end < len(self))
-        inner, inner_error = self._blurred_shares(np.minimum(start + a, len(self)), np.maximum(end - b, 0))
-        outer, outer_error = self._blurred_shares(np.maximum(start - a, 0), np.minimum(end + b, len(self)))
+        size, every = len(self), np.arange(len(self) + 1)
+        begins, ends = every - self._half, every + self._half  # what each border is blurred over
+
+        def before(border: Any) -> Any:
+            return size - np.argmax(ends[::-1] <= border[:, None], axis=1)
+
+        def after(border: Any) -> Any:
+            return np.argmax(begins >= border[:, None], axis=1)
+
+        # One border further, for values are rounded to points; all values are between the ends of the range.
+        inside = np.minimum(start + (start > 0), size), np.maximum(end - (end < size), 0)
+        within = after(inside[0]), before(inside[1])
+        around = before(np.maximum(start - 1, 0)), after(np.minimum(end + 1, size))
+        (inner, inner_error), (outer, outer_error) = self._blurred_shares(*within), self._blurred_shares(*around)
         bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
         return (bottom + top) / 2, np.maximum(top - bottom, 0.0) / 2 / _Z
 
