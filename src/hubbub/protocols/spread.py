@@ -71,7 +71,9 @@ class Spread(Statistic):
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # The mean variance of a cell for uniform values: the noise depends little on the truth.
-        return float(np.mean(_of_uniform(self.mechanism(units)).coarser(self.cells, atoms=False).variance)) * _PEOPLE / n
+        return (
+            float(np.mean(_of_uniform(self.mechanism(units)).coarser(self.cells, atoms=False).variance)) * _PEOPLE / n
+        )
 
     def spread(self, like: NDArray[np.float64]) -> float:
         share = np.clip(like, 0.0, 1.0)
