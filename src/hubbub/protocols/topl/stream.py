@@ -199,7 +199,14 @@ def _update_threshold(known: _Known, wave: SquareWave, view: Binned, most: float
 
 
 def clipping_of(memory: Memory) -> dict[str, Estimate]:
-    """The share of people above the threshold, and what clipping their numbers hides; nothing before the search."""
+    """The share of people above the threshold, and what clipping their numbers hides; nothing before the search.
+
+    Example:
+        >>> memory = Memory()
+        >>> ask = next(topl(epsilon=1.0, most=9.0, r=2, memory=memory))
+        >>> clipping_of(memory)
+        {}
+    """
     known = memory["known"]
     return {name: estimate for name, estimate in ((ABOVE, known.above), (LOST, known.hidden)) if estimate is not None}
 
