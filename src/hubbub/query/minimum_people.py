@@ -45,7 +45,7 @@ def fewest_people(groups: Sequence[PeopleGroup], strata: Sequence[Strata], sizes
         >>> from hubbub.query.formula import ALWAYS
         >>> weights = magnitudes([Monomial("CASE WHEN price = 6 THEN 1 ELSE 0 END")])
         >>> strata = Strata(example_table(), public=[], keys=[], atoms=[], weights=weights)
-        >>> fewest_people([PeopleGroup((), ((0, ALWAYS),))], [strata], [20, 3])  # 2,000 people, a seventh with that price
+        >>> fewest_people([PeopleGroup((), ((0, ALWAYS),))], [strata], [20, 3])
         [285.0]
     """
     whole = [tuple(((0, size - 1),) for size in sizes)]
