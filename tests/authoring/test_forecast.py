@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from tests.collection.conftest import FIELDS, QUESTIONS, make
 from tests.questions.settings import setting
 
 import hubbub as hb
-from hubbub.authoring import forecast
-from hubbub.authoring.forecast import DEVICES
+from hubbub import Ordinal, Sets, Strings
+from hubbub.authoring import check, forecast
+from hubbub.authoring.forecast import DEVICES, groups_need
 from hubbub.collection import Collection
 from hubbub.core.sketch import Sketch
 from hubbub.protocols.ask import Ask
@@ -102,3 +104,45 @@ def test_every_method_has_an_error(method: str) -> None:
 def test_where_nobody_would_be_asked_there_is_no_error() -> None:
     question = Question.make(kind="stream", field="theme", epsilon=1.0, method="LPU", w=2000)
     assert question.forecast(setting(question, FIELDS["theme"]), 1000) is None
+
+
+def study(kind: str, **keys: Any) -> Collection:
+    """A collection with one study, in two turns."""
+    field = {"basket": Sets(Ordinal(100), most=4)} if kind == "itemsets" else {"word": Strings(longest=4)}
+    dates = {"start": "2027-01-15T08:00Z", "round": "1h", "every": "1d", "turns": 2}
+    question = Question.make(kind, field=next(iter(field)), epsilon=2.0, **dates, **keys)
+    return make(fields=field, questions={"study": question}, minimum_batch=50)
+
+
+@pytest.mark.parametrize("keys", [{"k": 4}, {"k": 60}, {"k": 4, "of": "items"}, {"k": 60, "of": "items"}])
+def test_a_study_of_items_says_how_many_devices_its_smallest_released_group_needs(keys: dict[str, Any]) -> None:
+    """The release of a run with that many devices rests on the minimum; check and plan name the number."""
+    collection = study("itemsets", **keys)
+    share = collection.questions["study"].released_group(collection.setting("study"))
+    people, rng = [(1, 2)] * 40_000, hb.Random(seed=1)
+
+    def answer(ask: Ask) -> Sketch:
+        values = ask.view(people[: round(len(people) * ask.cohort.share)])
+        return ask.mechanism.accumulate(ask.mechanism.randomize(values, rng))
+
+    (release,) = converse(collection.protocol("study"), answer)
+    assert release.estimate.n == pytest.approx(share * len(people), rel=0.001)
+    text = groups_need(collection, "study")
+    needed = int(text.rsplit(": ", 1)[1].split()[0].replace(",", ""))
+    assert 0.0002 < binom.cdf(49, needed, share) < 0.001
+    assert [finding.text for finding in check(collection) if finding.where == "questions.study"] == [text]
+    (row,) = forecast(collection)
+    assert row.note.endswith(text)
+
+
+def test_a_study_of_words_says_how_many_devices_its_groups_need() -> None:
+    collection = study("top", query_limit=1 << 13)
+    asks = next(collection.protocol("study"))
+    share = collection.questions["study"].released_group(collection.setting("study"))
+    assert [ask.cohort.share for ask in asks] == pytest.approx([share] * len(asks))
+    assert f"{100 * share:.3g}% of the devices, and is withheld below 50 reports" in groups_need(collection, "study")
+
+
+def test_no_error_is_forecast_for_a_release_that_would_be_withheld() -> None:
+    collection = replace(study("itemsets", k=4), minimum_batch=500)  # a tenth of the devices
+    assert [error is None for error in forecast(collection)[0].errors.values()] == [True, False, False, False]

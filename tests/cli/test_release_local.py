@@ -34,7 +34,7 @@ def fares(hubbub: Callable[..., Result]) -> None:
 def test_the_form_is_that_of_a_curator_and_only_simulate_tells_the_truth(answer: Callable[..., Any]) -> None:
     """Seeded: at most two of nine intervals miss the mean of the clipped values (a chance of 1% that more do)."""
     result = answer(*LOCAL, "--plot", "fares.svg")
-    assert set(result) == {"theta", "steps", "paid"}
+    assert set(result) == {"theta", "steps", "above", "lost", "paid"}
     assert [set(step) for step in result["steps"]] == [{"step", "value", "low", "high"}] * 9
     assert [step["step"] for step in result["steps"]] == list(range(9))
     assert 0 < result["theta"] <= 100
@@ -49,6 +49,21 @@ def test_the_form_is_that_of_a_curator_and_only_simulate_tells_the_truth(answer:
     assert max(high - low for low, high in ends) < clipped.mean()
     squares = [(step["value"] - step["truth"]) ** 2 for step in simulated["steps"]]
     assert simulated["mse"] == pytest.approx(np.mean(squares))
+
+
+def test_it_says_what_share_is_above_the_threshold_and_what_that_could_hide(
+    answer: Callable[..., Any], hubbub: Callable[..., Result]
+) -> None:
+    """3% have 90, far above the others, and the threshold does not reach them. Seeded: both intervals hold."""
+    write(np.where(np.arange(3000) % 33, np.random.default_rng(5).uniform(0, 4, 3000).round(2), 90.0))
+    command = (*LOCAL, "--simulate", "--seed", 2)
+    result = answer(*command)
+    assert result["theta"] < 20
+    assert result["above"]["low"] <= 1 / 33 <= result["above"]["high"]
+    assert result["lost"]["low"] <= (90 - result["theta"]) / 33 <= result["lost"]["high"]
+    assert all(step["high"] + result["lost"]["high"] > step["truth"] for step in result["steps"])
+    shown = hubbub(*command)
+    assert f"are above theta, {result['theta']:.4g}: without clipping, means could be higher by up to" in shown.stderr
 
 
 def test_a_file_that_grows_reports_once_and_its_steps_stay(

@@ -67,11 +67,14 @@ def test_a_release_of_format_2_is_answered_again(tmp_path: Path) -> None:
         assert release.replay(np.array(VALUES))[:60] == floats(told["again"])
 
 
-def test_a_local_release_goes_on(tmp_path: Path) -> None:
-    path, told = copied("local-1", tmp_path)
+@pytest.mark.parametrize("golden", ["local-1", "local-2"])
+def test_a_local_release_goes_on(golden: str, tmp_path: Path) -> None:
+    """Of format 1 it is not known what clipping hides."""
+    path, told = copied(golden, tmp_path)
     with LocalReleaseFile(path, ToPL(**told["settings"]), source="golden") as release:
         assert [list(step) for step in release.steps] == told["steps"]
         assert release.server.theta == told["theta"]
+        assert len(release.server.clipping) == (0 if golden == "local-1" else 2)
         steps = release.report(np.array(VALUES[150:]), Random(seed=2))
     assert [step.step for step in steps] == [2]
 

@@ -62,6 +62,9 @@ epsilon = 12.0
 mechanism = "SplitUnary"
 """
 EACH, STEP = 20, 7
+REACH = {"used": 0.1, "sampled": 1.3, "bits": 0.4}
+"""How far a share may be off. Standard errors of 40 reports are at most 0.002, 0.22 and 0.056; a false item of PrivSet
+moves a share by 0.025, with probability 0.006. Of the 15 shares, one is further off in less than 1 in 100,000 runs."""
 BROWSERS = """async (options) => {
   for (let n = 0; n < options.devices; n++) {
     const client = await open_client({ ...options, database: `device ${n}` });
@@ -76,7 +79,7 @@ def test_both_clients_tell_which_items_they_hold(
 ) -> None:
     """One device of either sort recorded nothing, and answers as one that holds nothing.
 
-    Of 40 reports a share has a standard error of 0.12 at most here: 0.6 is five of them.
+    Python's devices are seeded; a browser's random numbers are its own, so that shares may be off by `REACH`.
     """
     editor = load_collection(TOML)
     clock = ManualClock(editor.opens(STEP) + 1.0)
@@ -87,6 +90,7 @@ def test_both_clients_tell_which_items_they_hold(
     keys = server.options["keys"]
     for number in range(EACH):
         given: Any = {"clock": clock, "monotonic": clock.now, "jitter": 0.0, "collection": "editor"}
+        given["rng"] = Random(seed=number)
         with Client(tmp_path / str(number), server, keys.public, **given) as device:
             if number:
                 device.record("features", {"link", "bold"} if number % 2 else {"undo", "bold"})
@@ -111,7 +115,7 @@ def test_both_clients_tell_which_items_they_hold(
         assert told["labels"] == ["bold", "table", "link", "image", "undo"]
         assert told["n"] == 2 * EACH
         assert told["value"] == mechanism.estimate(sketch).value.tolist()
-        assert told["value"] == pytest.approx([0.95, 0, 0.5, 0, 0.45], abs=0.6)
+        assert told["value"] == pytest.approx([0.95, 0, 0.5, 0, 0.45], abs=REACH[question])
         made_by[question] = type(mechanism).__name__
     assert made_by == {"used": "PrivSet", "sampled": "PSFO", "bits": "SplitUnary"}
     server.store.close()

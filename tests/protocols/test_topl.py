@@ -18,7 +18,7 @@ from hubbub.protocols.driver import Conversation, converse
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
 from hubbub.protocols.topl.publish import find_theta, publish
-from hubbub.protocols.topl.stream import topl
+from hubbub.protocols.topl.stream import ABOVE, LOST, topl
 from hubbub.protocols.topl.tail import magnitudes
 from hubbub.protocols.topl.threshold import pruned, range_errors
 
@@ -187,3 +187,41 @@ def test_a_step_without_reports_is_unknown() -> None:
     assert [release.published for release in releases] == [True, False, True]
     assert np.isinf(releases[1].estimate.variance[0])
     assert releases[2].estimates["Sums"].n == 40_000
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.03])
+def test_a_release_says_what_clipping_a_rare_huge_value_hides(share: float) -> None:
+    """A few people have 900, the others up to 10. Of ten 95% intervals fewer than 8 hold once in 80 times; seeded."""
+    generator, held = np.random.default_rng(4), np.zeros(2)
+    for seed in range(10):
+        values = np.where(generator.random(20_000) < share, 900.0, generator.uniform(0, 10, 20_000))
+        rng = Random(seed=seed)
+        first, second = converse(
+            topl(epsilon=1.0, most=1000.0, r=4), lambda ask, v=values, r=rng: told(ask, v, r), steps=2
+        )
+        assert first.estimates[ABOVE] is second.estimates[ABOVE]
+        theta = float(second.estimates[ABOVE].labels[0].split()[1])
+        for place, (name, truth) in enumerate(
+            ((ABOVE, (values > theta).mean()), (LOST, np.maximum(values - theta, 0.0).mean()))
+        ):
+            (low,), (high,) = second.estimates[name].interval()
+            held[place] += low <= truth <= high
+        assert share == 0 or theta > 800 or second.estimate.interval()[1][0] < values.mean()  # the mean itself misses
+        assert second.estimate.interval()[1][0] + second.estimates[LOST].interval()[1][0] > 0.8 * values.mean()
+    assert min(held) >= 8
+
+
+def told(ask: Ask, values: NDArray[np.float64], rng: Random) -> Any:
+    mechanism: Any = ask.mechanism
+    return mechanism.accumulate(mechanism.randomize(ask.view(values), rng))
+
+
+def test_a_published_stream_says_what_clipping_hides() -> None:
+    values = np.where(np.arange(30_000) % 25, 5.0, 900.0)
+    published = publish(values, epsilon=2.0, bound=1000.0, m=20_000, r=20_000, rng=Random(seed=1))
+    hidden = published.clipped_away()
+    assert hidden is not None
+    (low,), (high,) = hidden[1].interval()
+    assert low <= np.maximum(values - published.theta, 0.0).mean() <= high
+    paper = publish(values, epsilon=2.0, bound=1000.0, m=20_000, r=20_000, rng=Random(seed=1), finder="SW")
+    assert paper.clipped_away() is None

@@ -82,7 +82,10 @@ def test_what_cannot_be_asked_is_refused(keys: dict[str, Any], domain: Any, name
 
 
 def test_a_release_holds_the_truth() -> None:
-    """20,000 fares around 15: seeded; each of the five intervals misses once in 20 other seeds."""
+    """20,000 fares around 15: seeded; each of the five intervals misses once in 20 other seeds.
+
+    A cell of a sixteenth of the range reaches from 8% to 55%: it is not known on which side of its ends people are.
+    """
     question = Question.make("distribution", field="fare", epsilon=2.0, quantiles=[0.5, 0.95])
     protocol = question.protocol(setting(question, FARE))
     ask: Any = next(protocol)
@@ -102,7 +105,7 @@ def test_a_release_holds_the_truth() -> None:
     ):
         low, high = estimate.interval()
         assert low[place] <= truth <= high[place]
-        assert high[place] - low[place] < (0.1 if estimate is shares else 8.0)
+        assert high[place] - low[place] < (0.5 if estimate is shares else 8.0)
 
 
 def test_it_is_answered_released_and_shown() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.questions.settings import setting
 from tests.shared.in_process import KEYS
+from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.alarms.plan import AlarmPlan
@@ -21,6 +22,7 @@ from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.release import Release
+from hubbub.protocols.topl.stream import ABOVE, LOST
 from hubbub.protocols.view import Clipped
 from hubbub.questions import Question
 from hubbub.service.collector import Collector
@@ -156,3 +158,18 @@ def test_an_alarm_about_it_is_refused() -> None:
     plan = AlarmPlan.from_spec({"dear": {"question": "fares", "above": 20.0}})
     with pytest.raises(InvalidValue, match=r"alarms\.dear\.question.*unbiased"):
         plan.watches(load_collection(TEXT))
+
+
+def test_the_api_and_the_page_say_what_clipping_hides() -> None:
+    text = TEXT.replace("event = 1.0", "event = 8.0\nminimum_batch = 20").replace("epsilon = 1.0", "epsilon = 8.0")
+    collection = load_collection(text.replace("every = 2\n", "").replace('"10m"', '"1m"'))
+    with answered(collection, "fares", "fare", lambda number: 400.0 if number == 5 else 8.0, range(7, 10)) as (_, get):
+        estimates = get("/v1/collections/survey/questions/fares/releases").json()["releases"][-1]["estimates"]
+        above, lost = estimates[ABOVE], estimates[LOST]
+        assert above["labels"][0].startswith("above ")
+        for estimate in (above, lost):
+            assert (estimate["n"], estimate["bias"], estimate["interval"]) == (24, "heuristic", "known")
+            assert estimate["low"][0] <= estimate["value"][0] <= estimate["high"][0]
+        page = get("/results/survey/fares").text
+        assert f"<caption>{ABOVE}</caption>" in page
+        assert f"<caption>{LOST}</caption>" in page

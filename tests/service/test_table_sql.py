@@ -239,14 +239,15 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(api: Any) -> None:
 
 
 def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(api: Any) -> None:
-    """`minimum_batch` is 20: public conditions and keys do not get below it."""
+    """`minimum_batch` is 20: public conditions, keys and weights do not get below it."""
     assert "A statistic is published only if it is made from at least 20 reports" in promise(PEOPLE)
     path, spent = PATH.replace("questions/people", "questions/shop"), records(8)["spent"]
     chosen = np.sort(spent[~np.isnan(spent)])[[18, 19]]  # 19 people, and 20
     for border, status in zip(chosen, (422, 200), strict=True):
         for query in (
             "SELECT COUNT(*) FROM shop WHERE spent <= {} AND age < 40",
-            "SELECT SUM(spent) FROM shop WHERE spent <= {}",
+            "SELECT SUM(2) FROM shop WHERE spent <= {}",
+            "SELECT SUM(CASE WHEN spent <= {} THEN 2 ELSE 0 END) FROM shop WHERE age < 40",
         ):
             body = json.dumps({"sql": query.format(float(border))})
             response = api.post(path, content=body, headers=AUTHORIZED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from hubbub.collection.spending import cost_of, steps_a_year
 from hubbub.core.event import UNITS_PER_EPSILON
 
 DEVICES = (1_000, 10_000, 100_000, 1_000_000)
+_SURE = 3.09  # standard deviations: one in 1,000 is further below
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Forecast:
         Its name, its kind, and how a report that spends all of epsilon is made.
     errors
         For each number of devices, the expected standard error: of a share, or of the mean; None where no formula
-        tells, or nobody would be asked.
+        tells, nobody would be asked, or the release would be withheld.
     unit
         What the errors are in: "share", or the field's own unit.
     report_bytes
@@ -30,7 +32,7 @@ class Forecast:
     epsilon_a_year
         The most that a device spends on it in a year; of a memo, on one value, however long.
     note
-        What the errors assume.
+        What the errors assume, and how many devices must answer.
     """
 
     question: str
@@ -66,13 +68,35 @@ def forecast(collection: Collection) -> list[Forecast]:
 
 def _row(collection: Collection, name: str) -> Forecast:
     question, setting = collection.questions[name], collection.setting(name)
+    least = collection.minimum_batch / question.released_group(setting)
     return Forecast(
         question=name,
         kind=question.summary,
         mechanism=question.made_by(setting),
-        errors={n: question.forecast(setting, n) for n in DEVICES},
+        errors={n: question.forecast(setting, n) if n >= least else None for n in DEVICES},
         unit=question.shape(setting).unit,
         report_bytes=collection.terms[name].report_bytes,
         epsilon_a_year=cost_of(collection, name).of(steps_a_year(collection)) / UNITS_PER_EPSILON,
-        note=question.assumes(setting),
+        note="; ".join(filter(None, (question.assumes(setting), groups_need(collection, name)))),
+    )
+
+
+def groups_need(collection: Collection, name: str) -> str:
+    """How many devices must answer a question that is asked in groups, so that its releases are not withheld; or "".
+
+    Devices are in groups by chance. The number is such that a group is too small in less than 1 of 1,000 runs.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
+        >>> groups_need(load_collection(EXAMPLE), "popular")
+        ''
+    """
+    share = collection.questions[name].released_group(collection.setting(name))
+    if share >= 1:
+        return ""
+    least, deviation = collection.minimum_batch, _SURE * math.sqrt(1 - share)
+    group = ((deviation + math.sqrt(deviation**2 + 4 * least)) / 2) ** 2
+    return (
+        f"a number rests on one group, {100 * share:.3g}% of the devices, and is withheld below {least:,} reports: "
+        f"{math.ceil(group / share):,} devices must answer a run"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hubbub.authoring.forecast import groups_need
 from hubbub.authoring.poisoning import moved_far
 from hubbub.authoring.promise import sent_unprotected
 from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
@@ -207,6 +208,13 @@ def people_of_arcs(collection: Collection) -> Iterator[Finding]:
         yield Finding("warning", where, f"{text}; allowed because: {reason}")
 
 
+def withheld_groups(collection: Collection) -> Iterator[Finding]:
+    """How many devices must answer a study, so that the group that a number rests on is large enough."""
+    for name in collection.questions:
+        if text := groups_need(collection, name):
+            yield Finding("note", f"questions.{name}", text)
+
+
 def unread_fields(collection: Collection) -> Iterator[Finding]:
     """A field that no question reads is recorded for nothing.
 
@@ -300,6 +308,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     lifetime,
     small_arcs,
     people_of_arcs,
+    withheld_groups,
     unread_fields,
     one_field_twice,
     timing,

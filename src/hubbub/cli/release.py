@@ -102,7 +102,7 @@ def release(
                     shown(steps)
         else:
             answers.from_file(Path(file), column)
-        result = view.answer(way.theta, answers.steps, answers.truths() if simulate else None, way.paid)
+        result = view.answer(way.theta, answers.steps, answers.truths() if simulate else None, way.paid, way.clipping)
         if plot is not None:
             title = f"{column or 'stream'}: means of {way.every:,} values, epsilon {epsilon:g} a value"
             view.save(result, plot, title, bound)
@@ -110,6 +110,8 @@ def release(
             emit(result)
         elif column is not None:
             page().print(view.table(result, f"{column}: {way.position:,} values", way.every, bound))
+        if not as_json and "above" in result:
+            say(view.clipping_text(result))
         way.settle()
     if state is None and not simulate:
         say(f"paid {way.paid:g} for every value; another run pays again: --state goes on from this one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from hubbub.core.errors import MissingDependency
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from hubbub.core.estimate import Estimate
     from hubbub.curator.steps import Step
 
 _ROWS = 24
@@ -20,8 +21,14 @@ _BAR = 24
 _BLUE, _PALE, _ORANGE = "#4c78a8", "#c3d5e8", "#f58518"
 
 
-def answer(theta: float | None, steps: Sequence[Step], truths: Sequence[float] | None, paid: float) -> dict[str, Any]:
-    """The answer as JSON has it; truths are in it only where they were asked for."""
+def answer(
+    theta: float | None,
+    steps: Sequence[Step],
+    truths: Sequence[float] | None,
+    paid: float,
+    clipping: Mapping[str, Estimate],
+) -> dict[str, Any]:
+    """The answer as JSON has it; truths are in it only where they were asked for, "above" and "lost" with --local."""
     rows: list[dict[str, Any]] = [
         {"step": step.step, "value": step.value, "low": step.low, "high": step.high} for step in steps
     ]
@@ -31,7 +38,19 @@ def answer(theta: float | None, steps: Sequence[Step], truths: Sequence[float] |
             row["truth"] = truth
         squares = [(row["value"] - row["truth"]) ** 2 for row in rows]
         result["mse"] = sum(squares) / len(squares) if squares else None
+    for name, estimate in zip(("above", "lost"), clipping.values(), strict=False):
+        (low,), (high,) = estimate.interval()
+        numbers = {"value": float(estimate.value[0]), "low": float(low), "high": float(high)}
+        result[name] = {key: max(number, 0.0) for key, number in numbers.items()}
     return {**result, "paid": paid}
+
+
+def clipping_text(result: dict[str, Any]) -> str:
+    """What share is estimated to lie above the threshold, and what that could hide."""
+    above, lost = result["above"], result["lost"]
+    share = f"{100 * above['value']:.2g}% of the values ({100 * above['low']:.2g}% to {100 * above['high']:.2g}%)"
+    hidden = f"without clipping, means could be higher by up to {lost['high']:.3g}"
+    return f"an estimated {share} are above theta, {result['theta']:.4g}: {hidden}, which their intervals do not cover"
 
 
 def live(epsilon: float, every: int) -> Callable[[Sequence[Step]], None]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hubbub.core.estimate import Estimate
     from hubbub.core.random import Random
     from hubbub.curator.release_file import ReleaseFile
     from hubbub.curator.steps import Step
@@ -47,6 +48,11 @@ class Way(ABC):
     @property
     def position(self) -> int:
         return self._stream.position
+
+    @property
+    def clipping(self) -> dict[str, Estimate]:
+        """What clipping to theta hides, by name, where it is estimated."""
+        return {}
 
     def whole(self, values: NDArray[np.float64], follow: Follow) -> list[Step]:
         """The steps of a file that the way has not shown."""
@@ -129,6 +135,10 @@ class ByDevices(Way):
     @property
     def _stream(self) -> ToPLServer:
         return self._own or self._file.server  # type: ignore[union-attr] # there is either
+
+    @property
+    def clipping(self) -> dict[str, Estimate]:
+        return self._stream.clipping
 
     def whole(self, values: NDArray[np.float64], follow: Follow) -> list[Step]:
         if values.size < self.position:

@@ -29,10 +29,10 @@ class Distribution(Estimate):
     same reports, and its covariance. The unbiased shares of single points are too noisy to be of use: intervals are
     those of the distribution blurred over `resolution`, half of it to each side.
 
-    The interval of the mean covers the truth in 95% of cases, whatever the truth. The interval of a share does so where
-    the density changes little within the resolution of its ends; near an atom (a value that many people have) it may
-    not, unless it is asked with `atoms=True`, which widens it by all that blurring can hide. The interval of a quantile
-    allows for atoms by default, and then covers the truth in more than 95% of cases.
+    The interval of the mean covers the truth in 95% of cases, whatever the truth. Those of quantiles and of shares,
+    also of the single points, allow for atoms (values that many people have): they are widened by all that blurring can
+    hide, and cover the truth in more than 95% of cases. With `atoms=False` they are narrower, and hold only where the
+    density changes little within the resolution. They are computed at 95%; another level scales them.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class Distribution(Estimate):
         """A distribution from its shares and their unbiased estimate, with the interval of each share.
 
         Example:
-            >>> Distribution.of([1, 0], [1, 0], np.eye(2), 9, points=[0, 1], borders=[-1, 0.5, 2]).stderr.tolist()
-            [1.0, 1.0]
+            >>> Distribution.of([1, 0], [1, 0], np.eye(2), 9, points=[0, 1], borders=[-1, 0.5, 2]).mean().value.tolist()
+            [0.0]
         """
         parts: dict[str, Any] = {"points": points, "borders": borders, "unbiased": unbiased, "covariance": covariance}
         zeros = np.zeros(len(np.atleast_1d(value)))
@@ -99,9 +99,8 @@ class Distribution(Estimate):
 
     def _with_intervals(self) -> Self:
         """The same distribution, with the variance and centre of every share."""
-        upper, lower = np.arange(1, len(self) + 1), np.arange(len(self))
-        variance = self._blurred(upper, upper) + self._blurred(lower, lower) - 2 * self._blurred(lower, upper)
-        return replace(self, variance=np.maximum(variance, 0.0), centre=np.diff(self._below))
+        centre, error = self._shares(np.arange(len(self)), np.arange(1, len(self) + 1), atoms=True)
+        return replace(self, variance=error**2, centre=centre)
 
     # -- answers ------------------------------------------------------------------------------------------------
 
@@ -122,26 +121,20 @@ class Distribution(Estimate):
         value = np.array([low + self.unbiased @ at])
         return Estimate(value, np.array([variance]), self.n, "none", "quantity", spread=spread, bounds=(low, high))
 
-    def share(self, low: float, high: float, *, atoms: bool = False) -> Estimate:
+    def share(self, low: float, high: float, *, atoms: bool = True) -> Estimate:
         """The share of people between two numbers; its interval is that of the nearest borders.
+
+        It reaches from the least that the range without the resolution around its ends has, to the most that the range
+        with it has. Without `atoms` it is that of the blurred share.
 
         Example:
             >>> ages = Distribution.of([0.6, 0.4], [0.7, 0.3], np.eye(2) / 99, 9, points=[1, 5], borders=[0, 2, 6])
-            >>> ages.share(0, 2).value.tolist(), ages.share(0, 2).centre.tolist()
+            >>> ages.share(0, 2).value.tolist(), ages.share(0, 2, atoms=False).centre.tolist()
             ([0.6], [0.7])
         """
         if not low <= high:
             raise InvalidValue("high", high, f"a number of at least low = {low:g}")
-        start, end = (int(np.argmin(np.abs(self.borders - border))) for border in (low, high))
-        value = float(np.diff(np.interp([low, high], self.borders, self._cumulated))[0])
-        centre, error = self._between(start, end)
-        if atoms:  # between the least that the inner range can hold and the most that the outer one can
-            a, b = int(self._half[start]) + (start > 0), int(self._half[end]) + (end < len(self))
-            inner, inner_error = self._between(start + a, end - b)
-            outer, outer_error = self._between(max(start - a, 0), min(end + b, len(self)))
-            bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
-            centre, error = (bottom + top) / 2, max(top - bottom, 0.0) / 2 / _Z
-        return Estimate(np.array([value]), np.array([error**2]), self.n, self.bias, centre=np.array([centre]))
+        return self._between(np.array([low, high]), atoms=atoms)
 
     def quantile(self, p: float | ArrayLike, *, level: float = 0.95, atoms: bool = True) -> Estimate:
         """The numbers below which shares p of the people lie: 0.5 is the median.
@@ -195,8 +188,8 @@ class Distribution(Estimate):
             centre=ends.mean(axis=1),
         )
 
-    def coarser(self, cells: int) -> Estimate:
-        """The histogram of `cells` cells of equal width, each with its interval.
+    def coarser(self, cells: int, *, atoms: bool = True) -> Estimate:
+        """The histogram of `cells` cells of equal width, each with its interval, as `share` gives it.
 
         Example:
             >>> ages = Distribution.of(
@@ -206,11 +199,8 @@ class Distribution(Estimate):
             ([0.3, 0.7], ('0 to 2', '2 to 4'))
         """
         ends = np.linspace(self.borders[0], self.borders[-1], cells + 1)
-        shares = [self.share(low, high) for low, high in pairwise(ends)]
-        value, variance = (np.array([getattr(share, name)[0] for share in shares]) for name in ("value", "variance"))
-        centre = np.array([np.nan if share.centre is None else share.centre[0] for share in shares])
         labels = tuple(f"{low:g} to {high:g}" for low, high in pairwise(ends))
-        return Estimate(value, variance, self.n, self.bias, "share", labels, centre=centre)
+        return replace(self._between(ends, atoms=atoms), labels=labels)
 
     def linear(self, weights: ArrayLike) -> Estimate:
         rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
@@ -264,12 +254,40 @@ class Distribution(Estimate):
         (a, b), (c, d), sums = self._window(np.asarray(first)), self._window(np.asarray(second)), self._products
         return (sums[b, d] - sums[a, d] - sums[b, c] + sums[a, c]) / ((b - a) * (d - c))
 
-    def _between(self, start: int, end: int) -> tuple[float, float]:
-        """The unbiased share between two borders, blurred, and its standard error."""
-        if end <= start:
-            return 0.0, 0.0
+    def _between(self, ends: Floats, *, atoms: bool) -> Estimate:
+        """The shares of people between each two of some numbers in ascending order."""
+        places = np.abs(self.borders - ends[:, None]).argmin(axis=1)
+        centre, error = self._shares(places[:-1], places[1:], atoms=atoms)
+        value = np.diff(np.interp(ends, self.borders, self._cumulated))
+        return Estimate(value, error**2, self.n, self.bias, centre=centre)
+
+    def _shares(self, start: Any, end: Any, *, atoms: bool) -> tuple[Floats, Floats]:
+        """The centre of the interval of the share between each two borders, and its length as a standard error."""
+        if not atoms:
+            return self._blurred_shares(start, end)
+        size, every = len(self), np.arange(len(self) + 1)
+        begins, ends = every - self._half, every + self._half  # what each border is blurred over
+
+        def before(border: Any) -> Any:
+            return size - np.argmax(ends[::-1] <= border[:, None], axis=1)
+
+        def after(border: Any) -> Any:
+            return np.argmax(begins >= border[:, None], axis=1)
+
+        # One border further, for values are rounded to points; all values are between the ends of the range.
+        inside = np.minimum(start + (start > 0), size), np.maximum(end - (end < size), 0)
+        within = after(inside[0]), before(inside[1])
+        around = before(np.maximum(start - 1, 0)), after(np.minimum(end + 1, size))
+        (inner, inner_error), (outer, outer_error) = self._blurred_shares(*within), self._blurred_shares(*around)
+        bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
+        return (bottom + top) / 2, np.maximum(top - bottom, 0.0) / 2 / _Z
+
+    def _blurred_shares(self, start: Any, end: Any) -> tuple[Floats, Floats]:
+        """The unbiased, blurred share between each two borders, and its standard error; 0 where they are not apart."""
         variance = self._blurred(start, start) + self._blurred(end, end) - 2 * self._blurred(start, end)
-        return float(self._below[end] - self._below[start]), float(np.sqrt(max(variance, 0.0)))
+        apart = end > start
+        share, error = self._below[end] - self._below[start], np.sqrt(np.maximum(variance, 0.0))
+        return np.where(apart, share, 0.0), np.where(apart, error, 0.0)
 
     def _ends(self, share: float, least: Floats, most: Floats) -> tuple[float, float]:
         """The first number that is not significantly below the quantile, and the last that is not significantly above.

@@ -68,6 +68,10 @@ class Memory:
         self._parts[name] = part
         return part
 
+    def __getitem__(self, name: str) -> Any:
+        """The part that is registered under a name."""
+        return self._parts[name]
+
     def state(self) -> dict[str, Json]:
         """All parts, as JSON; floats come back bit for bit."""
         if self._saved:

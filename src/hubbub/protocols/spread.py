@@ -22,6 +22,8 @@ from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import Clipped, View
 
 QUANTILES, MEAN = "Quantiles", "Mean"
+ARITHMETIC = 2
+"""The version of what is released, its intervals included: it rises with every change, and a new era begins."""
 MOST_CELLS = 1024
 _PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number
 
@@ -71,7 +73,9 @@ class Spread(Statistic):
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # The mean variance of a cell for uniform values: the noise depends little on the truth.
-        return float(np.mean(_of_uniform(self.mechanism(units)).coarser(self.cells).variance)) * _PEOPLE / n
+        return (
+            float(np.mean(_of_uniform(self.mechanism(units)).coarser(self.cells, atoms=False).variance)) * _PEOPLE / n
+        )
 
     def spread(self, like: NDArray[np.float64]) -> float:
         share = np.clip(like, 0.0, 1.0)
@@ -84,7 +88,7 @@ class Spread(Statistic):
         estimate = mechanism.estimate(sketch)
         assert isinstance(estimate, Distribution)
         mean = replace(estimate.mean(), labels=("mean",))
-        quantiles = replace(estimate.quantile(self.quantiles, atoms=True), labels=tuple(map(_name, self.quantiles)))
+        quantiles = replace(estimate.quantile(self.quantiles), labels=tuple(map(_name, self.quantiles)))
         return {MAIN: estimate.coarser(self.cells), QUANTILES: quantiles, MEAN: mean}
 
 

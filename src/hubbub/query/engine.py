@@ -19,6 +19,7 @@ from hubbub.query.grid_method import GridMethod
 from hubbub.query.groups import PeopleGroup, comparable, groups_of
 from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
+from hubbub.query.minimum_people import fewest_people, magnitudes
 from hubbub.query.monomials import Monomial
 from hubbub.query.outputs import AnswerInterval
 from hubbub.query.parse import parse
@@ -44,7 +45,7 @@ class QueryEngine:
     consistent
         For HIO and HI: whether all levels are combined by least squares. None: where they have few enough cells.
     minimum_people
-        A group is answered only if at least so many people meet the public conditions and have its public keys.
+        A group is answered only if its numbers depend on at least this many people.
 
     Example:
         >>> import numpy as np, hubbub as hb
@@ -115,7 +116,7 @@ class QueryEngine:
         bundles = bundles_of(outputs)
         strata = [self._strata(plan, public, weights) for weights in bundles]
         every_group = groups_of(plan, self.table.schema, strata[0])
-        groups = self._large_enough(every_group, strata[0])
+        groups = self._large_enough(plan, public, outputs, every_group)
         words = ""
         if only_plan or explain:
             words = explain_plan(plan, self.table, self._method, groups, outputs, strata, level)
@@ -141,13 +142,20 @@ class QueryEngine:
             notes = (f"{withheld:,} groups of fewer than {self._minimum_people:,} people are left out", *notes)
         return QueryAnswer(columns, rows, level, self.table.n, bias, notes, words)
 
-    def _large_enough(self, groups: Sequence[PeopleGroup], strata: Strata) -> list[PeopleGroup]:
-        """The groups of at least the minimum of people, by public columns; an error if there is none."""
-        sizes = [sum(strata.strata[place].n for place in {place for place, _ in group.parts}) for group in groups]
-        enough = [group for group, people in zip(groups, sizes, strict=True) if people >= self._minimum_people]
+    def _large_enough(
+        self, plan: QueryPlan, public: Sequence[str], outputs: Sequence[AnyOutput], groups: list[PeopleGroup]
+    ) -> list[PeopleGroup]:
+        """The groups whose numbers depend on at least the minimum of people; an error if there is none."""
+        if not self._minimum_people:
+            return groups
+        bundles = [*bundles_of(outputs), *(output.weights for output in outputs if isinstance(output, QuantileOutput))]
+        strata = [self._strata(plan, public, magnitudes(weights)) for weights in bundles]
+        people = fewest_people(groups, strata, [column.size for column in self.table.schema.private])
+        least = self._minimum_people * (1 - 1e-9)  # sums of floats are rounded
+        enough = [group for group, fewest in zip(groups, people, strict=True) if fewest >= least]
         if groups and not enough:
-            least = f"{self._minimum_people:,}"
-            raise QueryError(f"fewer than {least} people meet the public conditions", f"at least {least} are needed")
+            allowed = f"at least {self._minimum_people:,} are needed"
+            raise QueryError(f"the answer would depend on fewer than {self._minimum_people:,} people", allowed)
         return enough
 
     def _strata(self, plan: QueryPlan, public: Sequence[str], weights: Sequence[Monomial]) -> Strata:

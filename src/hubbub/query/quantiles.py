@@ -12,7 +12,7 @@ from hubbub.query.errors import refused
 from hubbub.query.formula import Formula
 from hubbub.query.groups import MOST_PARTS, PeopleGroup
 from hubbub.query.measures import MeasureProfile, check_number, evaluate
-from hubbub.query.monomials import EVERYBODY
+from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.outputs import AnswerInterval
 from hubbub.query.plan import QueryPlan
 from hubbub.query.private_table import PrivateTable
@@ -60,6 +60,8 @@ class QuantileOutput:
         share = number(tree.expression)
         assert share is not None
         self._share = float(share)
+        self.weights = (Monomial(self._profile.sql, 0),)
+        """1 for the people who have the measure."""
 
     def intervals(
         self,

@@ -169,6 +169,10 @@ class Question(ABC):
         """The smallest part of the devices that a later round asks; the protocol shows what its first round asks."""
         return 1.0
 
+    def released_group(self, setting: Setting) -> float:
+        """The part of the devices whose reports a released number rests on."""
+        return 1.0
+
     # -- words ------------------------------------------------------------------------------------------------
 
     @property

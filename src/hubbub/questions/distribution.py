@@ -11,7 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.influence import Influence
 from hubbub.privacy.poisoning import FORGED, part_text
-from hubbub.protocols.spread import Spread
+from hubbub.protocols.spread import ARITHMETIC, Spread
 from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import rounded_up
@@ -52,8 +52,15 @@ class DistributionQuestion(StatisticQuestion):
         statistic = self.statistic(setting)
         return Shape(form="distribution", size=statistic.size, low=statistic.low, high=statistic.high)
 
+    @property
+    def arithmetic(self) -> int:
+        return ARITHMETIC
+
     def assumes(self, setting: Setting) -> str:
-        return "the share of one cell, every step, if all numbers are equally common"
+        return (
+            "the noise of the share of one cell, every step, if all numbers are equally common; intervals of a release "
+            "are wider, as many people may have one number"
+        )
 
     def influence(self, setting: Setting) -> Influence | str:
         return self.statistic(setting).mechanism(units_of(self.epsilon)).influence()

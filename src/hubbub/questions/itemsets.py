@@ -90,6 +90,10 @@ class ItemsetsQuestion(StudyQuestion):
     def smallest_group(self, setting: Setting) -> float:
         return min(self._percents(setting)) / 100 / self.turns
 
+    def released_group(self, setting: Setting) -> float:
+        # Groups that say which items or itemsets they hold, each after one that says how many.
+        return min(self._percents(setting)[::-2][: 1 + self._together]) / 100 / self.turns
+
     def terms(self, setting: Setting) -> Terms:
         units, first = units_of(self.epsilon), self._first(setting)
         bound: dict[str, Json] = {"most": 2 * self.k, "each": {"most": largest_guess(self.k) if self._together else 1}}

@@ -134,3 +134,5 @@ class ReleaseQuestion(StatisticQuestion):
     def findings(self, setting: Setting) -> Iterator[Finding]:
         text = "the first step finds where to clip; its mean is estimated from square-wave reports, which err more"
         yield Finding("note", "", text)
+        text = "means are of clipped numbers: a release also says what share is above the clip and what that could hide"
+        yield Finding("note", "", text)

@@ -136,6 +136,9 @@ class TopQuestion(StudyQuestion):
         group = n // self.turns // len(plan.lengths)
         return math.sqrt(plan.oracle.variance(group)) if group else None
 
+    def released_group(self, setting: Setting) -> float:
+        return 1 / self.turns / len(self.plan(setting).lengths)
+
     def assumes(self, setting: Setting) -> str:
         groups = len(self.plan(setting).lengths)
         return f"a share that is found, told by the last of {groups} groups of people" if groups > 1 else "a share"

@@ -10,14 +10,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.migrations import Format
+from hubbub.core.migrations import Format, Run
 from hubbub.core.random import Random
 from hubbub.curator.steps import Step
 from hubbub.privacy.counted_file import CountedFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
 from hubbub.simulate.local_release import report_values
 
-FORMAT = Format("local_release_format", 1)
+
+def _from_1(run: Run) -> None:
+    """Format 1 did not hold what clipping hides: it is not known of a threshold that was found before."""
+    for (state,) in run("SELECT state FROM server"):
+        server = msgspec.msgpack.decode(state)
+        server["memory"]["known"] |= {"above": None, "hidden": None}
+        run("UPDATE server SET state = ?", msgspec.msgpack.encode(server))
+
+
+FORMAT = Format("local_release_format", 2, {1: _from_1})
 """The version of a local release's file."""
 
 _TABLES = (

@@ -11,11 +11,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.core.random import Random
+from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.topl.tail import magnitudes, search_wave, tail_theta
+from hubbub.protocols.topl.tail import clipped_away, magnitudes, search_wave, tail_theta
 from hubbub.protocols.topl.threshold import best_theta
-from hubbub.protocols.view import Clipped
+from hubbub.protocols.view import Binned, Clipped
 
 FINDER = "tail"
 """The search of `tail.py`, which collections use. "SW-W" and "SW" are the paper's, as printed."""
@@ -34,6 +35,9 @@ class PublishedStream:
         The estimates.
     variance
         The variance of one estimate.
+    search
+        The mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; None with the
+        paper's finders.
 
     Example:
         >>> stream = PublishedStream(theta=2.0, values=np.array([1.0, 3.0, -1.0]), variance=4.0)
@@ -44,6 +48,11 @@ class PublishedStream:
     theta: float
     values: NDArray[np.float64]
     variance: float
+    search: tuple[SquareWave, Binned, Sketch] | None = None
+
+    def clipped_away(self) -> tuple[Estimate, Estimate] | None:
+        """The share of people above the threshold, and what clipping hides of the mean (see `tail.clipped_away`)."""
+        return None if self.search is None else clipped_away(*self.search, self.theta)
 
     def range_sum(self, start: int, end: int) -> Estimate:
         """The sum of the clipped values from `start` up to `end`, `end` excluded."""
@@ -72,12 +81,19 @@ def find_theta(
         True
     """
     if finder == FINDER:
-        wave, view = search_wave(units_of(search_epsilon)), magnitudes(bound)
-        sketch = wave.accumulate(wave.randomize(view(values), rng))
-        return tail_theta(wave, view, sketch, most=bound, epsilon=epsilon, r=r)[0]
+        search = _searched(values, bound, search_epsilon, rng)
+        return tail_theta(*search, most=bound, epsilon=epsilon, r=r)[0]
     wave = SquareWave(epsilon=search_epsilon, low=0.0, high=bound, cells=POINTS - 1)
     sketch = wave.accumulate(wave.randomize(values, rng))
     return best_theta(wave, sketch, epsilon=epsilon, r=r, finder=finder)
+
+
+def _searched(
+    values: NDArray[np.float64], bound: float, epsilon: float, rng: Random
+) -> tuple[SquareWave, Binned, Sketch]:
+    """The mechanism and the view of the search, and the sketch of the reports of some values."""
+    wave, view = search_wave(units_of(epsilon)), magnitudes(bound)
+    return wave, view, wave.accumulate(wave.randomize(view(values), rng))
 
 
 def publish(
@@ -121,9 +137,13 @@ def publish(
     if not 1 <= m < len(numbers):
         raise InvalidValue("m", m, f"an integer from 1 to {len(numbers) - 1}: the stream has {len(numbers)} values")
     search_epsilon = search_epsilon or epsilon
-    theta = find_theta(
-        numbers[:m], bound=bound, epsilon=epsilon, search_epsilon=search_epsilon, r=r, rng=rng, finder=finder
-    )
+    search = _searched(numbers[:m], bound, search_epsilon, rng) if finder == FINDER else None
+    if search is not None:
+        theta, _ = tail_theta(*search, most=bound, epsilon=epsilon, r=r)
+    else:
+        theta = find_theta(
+            numbers[:m], bound=bound, epsilon=epsilon, search_epsilon=search_epsilon, r=r, rng=rng, finder=finder
+        )
     hybrid = Hybrid(epsilon=epsilon, low=0.0, high=theta)
     reports = hybrid.randomize(Clipped(0.0, theta)(numbers[m:]), rng)
-    return PublishedStream(theta, hybrid.numbers_of(reports), hybrid.variance(1))
+    return PublishedStream(theta, hybrid.numbers_of(reports), hybrid.variance(1), search)

@@ -17,7 +17,7 @@ from hubbub.protocols.driver import Conversation
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import Release
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.topl.stream import topl
+from hubbub.protocols.topl.stream import clipping_of, topl
 from hubbub.protocols.topl.tail import search_wave
 
 _MOST = 1 << 40
@@ -136,6 +136,11 @@ class ToPLServer:
     def theta(self) -> float | None:
         """The threshold that values are clipped to; None during the search."""
         return None if self.ask.step == 1 else float(self.ask.mechanism.high)  # type: ignore[attr-defined]
+
+    @property
+    def clipping(self) -> dict[str, Estimate]:
+        """The share of devices above the threshold, and what clipping hides of the mean; empty during the search."""
+        return clipping_of(self._memory)
 
     @property
     def steps(self) -> int:

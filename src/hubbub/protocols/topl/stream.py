@@ -22,19 +22,20 @@ from hubbub.protocols.driver import Message, Protocol, Reply, ask_all, ask_once
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.topl.tail import magnitudes, numbers_of, search_wave, tail_theta
+from hubbub.protocols.topl.tail import clipped_away, magnitudes, numbers_of, search_wave, tail_theta
 from hubbub.protocols.view import Binned, View
 
-ARITHMETIC = 2
+ARITHMETIC = 3
 """The version of the protocol: it rises with every change of what is asked, released or remembered."""
-SUMS, MEANS = "Sums", "Means"
+SUMS, MEANS, ABOVE, LOST = "Sums", "Means", "Above the threshold", "Lost by clipping"
 
 
 @dataclass
 class _Known:
     """The threshold, how much of the mean clipping loses, and the counts of square wave reports since the last search.
 
-    `heard` is the number of steps that these reports are from.
+    `heard` is the number of steps that these reports are from. `above` and `hidden` are the estimates of `clipped_away`
+    for this threshold.
     """
 
     counts: NDArray[np.int64]
@@ -42,6 +43,8 @@ class _Known:
     lost: float = 0.0
     step: int = 1
     heard: int = 0
+    above: Estimate | None = None
+    hidden: Estimate | None = None
 
 
 @dataclass
@@ -72,6 +75,9 @@ def topl(
     threshold, an arc of the devices goes on reporting square waves instead, and moves on at every step (parallel
     composition: nobody answers both).
 
+    Next to the means, a release has the share of the people that is estimated to be above the threshold, and how much
+    of the mean clipping their numbers hides: the interval of the mean allows for the extrapolated tail only.
+
     Parameters
     ----------
     epsilon
@@ -99,7 +105,7 @@ def topl(
         ...     return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=ask.step)))
         >>> releases = list(converse(topl(epsilon=2.0, most=1000.0, r=4), answer, steps=4))
         >>> [round(float(release.estimate.value[0])) for release in releases[1:]], list(releases[-1].estimates)
-        ([6, 6, 6], ['estimate', 'Sums', 'Means'])
+        ([6, 6, 6], ['estimate', 'Sums', 'Means', 'Above the threshold', 'Lost by clipping'])
     """
     for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0), ("reach", reach, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -120,18 +126,19 @@ def topl(
         waves, clipped = yield from _ask_parts(step, arcs, parts)
         if waves is not None:
             known.counts, known.heard = known.counts + waves.counts, known.heard + 1
-        lost = known.lost
+        lost, clipping = known.lost, clipping_of(memory)
         if _is_due(step, first, every) and known.heard:
             reports = int(known.counts.sum())
             _update_threshold(known, wave, view, most, epsilon, reach or max(1, r * reports // known.heard))
         if searching:
-            mean, lost = _searched_mean(waves, wave, view, known.theta), known.lost
+            mean, lost, clipping = _searched_mean(waves, wave, view, known.theta), known.lost, clipping_of(memory)
         else:
             mean = _clipped_mean(waves, clipped, parts[1][0])
         mean = _widened(mean, lost)
         _remember(recent, mean)
         known.step += 1
-        yield Release(step=step, estimates=_estimates(mean, recent), published=mean.n > 0, spent=1.0, n=float(mean.n))
+        estimates = {**_estimates(mean, recent), **clipping}
+        yield Release(step=step, estimates=estimates, published=mean.n > 0, spent=1.0, n=float(mean.n))
 
 
 def _is_due(step: int, first: int, every: int) -> bool:
@@ -187,7 +194,21 @@ def _update_threshold(known: _Known, wave: SquareWave, view: Binned, most: float
         return
     sketch = Sketch(wave.spec_id, reports, known.counts)
     known.theta, known.lost = tail_theta(wave, view, sketch, most=most, epsilon=epsilon, r=longest)
+    known.above, known.hidden = clipped_away(wave, view, sketch, known.theta)
     known.counts, known.heard = np.zeros_like(known.counts), 0
+
+
+def clipping_of(memory: Memory) -> dict[str, Estimate]:
+    """The share of people above the threshold, and what clipping their numbers hides; nothing before the search.
+
+    Example:
+        >>> memory = Memory()
+        >>> ask = next(topl(epsilon=1.0, most=9.0, r=2, memory=memory))
+        >>> clipping_of(memory)
+        {}
+    """
+    known = memory["known"]
+    return {name: estimate for name, estimate in ((ABOVE, known.above), (LOST, known.hidden)) if estimate is not None}
 
 
 def _widened(mean: Estimate, lost: float) -> Estimate:

@@ -9,12 +9,14 @@ determine to 10% are estimated from them. The tail above the highest of these is
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.sketch import Sketch
 from hubbub.mechanisms.numeric.square_wave import SquareWave
@@ -129,3 +131,32 @@ def tail_theta(
     thetas = np.minimum(view.borders, most)  # the last border may be above `most` by rounding
     theta = float(thetas[int(np.argmin(range_errors(shares, numbers, thetas, epsilon=epsilon, r=r)))])
     return theta, float(shares @ np.maximum(numbers - theta, 0.0))
+
+
+def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -> tuple[Estimate, Estimate]:
+    """What clipping to a threshold hides: the share of people above it, and how much of the mean their numbers lose.
+
+    The threshold rests on an extrapolated tail, which a few huge values need not follow. These estimates do not: their
+    intervals are those of the reports of the search alone. The upper end of the loss is what rare large values could
+    add to the mean without being noticed. The threshold is taken as given, although it is found from the same reports.
+
+    Example:
+        >>> from hubbub import Random
+        >>> view, wave = magnitudes(1000.0), search_wave(2 * 10**12)
+        >>> values = np.where(np.arange(20_000) % 20, 5.0, 900.0)
+        >>> sketch = wave.accumulate(wave.randomize(view(values), Random(seed=1)))
+        >>> above, lost = clipped_away(wave, view, sketch, 10.0)
+        >>> bool(above.interval()[0][0] < 0.05 < above.interval()[1][0])
+        True
+    """
+    distribution, most = wave.distribution(sketch), float(view.borders[-1])
+    label = f"above {theta:.4g}"
+    if theta >= most:  # nothing is clipped
+        nothing = Estimate(np.zeros(1), np.zeros(1), sketch.n, "heuristic", labels=(label,))
+        return nothing, replace(nothing, kind="quantity", labels=("of the mean",))
+    above = distribution.share(int(np.argmin(np.abs(view.borders - theta))) + 0.5, wave.high)
+    lost = distribution.linear(np.maximum(numbers_of(view) - theta, 0.0))
+    return (
+        replace(above, bias="heuristic", labels=(label,)),
+        replace(lost, bias="heuristic", kind="quantity", labels=("of the mean",)),
+    )
