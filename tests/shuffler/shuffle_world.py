@@ -190,8 +190,8 @@ class ShuffleWorld:
     # -- what happens -----------------------------------------------------------------------------------------
 
     def device(self, folder: Path, **options: Any) -> Client:
-        given = {"clock": self.clock, "monotonic": self.clock.now, "jitter": 0.0, "collection": "survey", **options}
-        return Client(folder, self.to("collector"), KEYS.public, connect=self.to, **given)
+        given = {"clock": self.clock, "monotonic": self.clock.now, "jitter": 0.0, "collection": "survey"}
+        return Client(folder, self.to("collector"), KEYS.public, **{"connect": self.to, **given, **options})
 
     @property
     def answer_name(self) -> AnswerName:
