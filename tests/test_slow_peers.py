@@ -49,11 +49,13 @@ def tick(url: str, seconds: float) -> str:
 
 def upload_to_a_shuffler(url: str, seconds: float) -> str:
     world = ShuffleWorld()
-    with tempfile.TemporaryDirectory() as folder:
-        with world.device(Path(folder), connect=lambda _: HttpTransport(url, timeout=seconds)) as client:
-            assert client.tick() == 1
-            assert client.upload() == 0
-            return "goes on" if client.status().queued == 1 else "the report is gone"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        world.device(Path(folder), connect=lambda _: HttpTransport(url, timeout=seconds)) as client,
+    ):
+        assert client.tick() == 1
+        assert client.upload() == 0
+        return "goes on" if client.status().queued == 1 else "the report is gone"
 
 
 def look_for_the_collection(url: str, seconds: float) -> str:
@@ -177,6 +179,6 @@ def test_a_slow_peer_with_tls_ends_at_the_deadline(part: str, tmp_path: Path, mo
 
 
 def test_a_body_that_is_cut_off_is_no_answer() -> None:
-    with slow_peer(SlowAnswer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]", pace=-1)) as peer:
-        with pytest.raises(Unreachable, match="IncompleteRead"):
-            get(peer.url, LONG)
+    cut_off = SlowAnswer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]", pace=-1)
+    with slow_peer(cut_off) as peer, pytest.raises(Unreachable, match="IncompleteRead"):
+        get(peer.url, LONG)

@@ -18,7 +18,7 @@ _CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 class SlowAnswer(NamedTuple):
-    """An answer: how it begins, and what follows again and again. With a negative pace nothing follows: it is cut off."""
+    """An answer: how it begins, and what follows again and again; with a negative pace, it ends there."""
 
     begins: bytes = b""
     follows: bytes = b""

@@ -199,7 +199,8 @@ class ShuffleWorld:
 
     def entries(self, values: Iterable[str], question: str = "popular") -> list[Entry]:
         """What devices with these values send, each sealed as a device seals it."""
-        (opened,) = self.collector.board.open(self.collection.collection_id, self.clock.now())
+        rounds = self.collector.board.open(self.collection.collection_id, self.clock.now())
+        (opened,) = (opened for opened in rounds if opened.name.question == question)
         seal, mechanism = OnionReports(self.collection).seal, opened.ask.mechanism
         made = []
         for value in values:

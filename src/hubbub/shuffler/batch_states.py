@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 
 from hubbub.client.transport import Transport, Unreachable
@@ -14,7 +15,7 @@ from hubbub.core.random import Random
 from hubbub.service.logs import log
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
-from hubbub.shuffler.store import BatchRow, ShufflerStore
+from hubbub.shuffler.store import ENDED, BatchRow, ShufflerStore
 from hubbub.shuffler.turn import take_turn
 
 PATH = "/v1/shuffled"
@@ -22,6 +23,10 @@ PATH = "/v1/shuffled"
 MARGIN = 60.0
 """Seconds for which ids are kept after a batch is over: a retried upload is told "duplicate", not "late"."""
 _LATER = frozenset({408, 425, 429, *range(500, 600)})
+
+
+class BatchLate(HubbubError):
+    """A batch that was dropped since nobody took it in time."""
 
 
 class BatchStates:
@@ -46,9 +51,10 @@ class BatchStates:
         rng: Random,
     ) -> None:
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
+        self._making = threading.Lock()  # one batch at a time: they are large
 
-    def advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
-        """Move a batch on as far as possible now, or drop it; `Unreachable` if a request has to be repeated later.
+    def settle(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
+        """Close, drop or forget a batch whose time has come; `BatchLate` where nobody took it in time.
 
         Parameters
         ----------
@@ -59,37 +65,38 @@ class BatchStates:
         now
             The time.
         trouble
-            The last error, for the note of a batch that is dropped.
+            Why nobody took it yet, for the note of a batch that is dropped.
         """
+        over = batch.closes + collection.lateness_seconds
+        if batch.state in ENDED:
+            if now >= over + MARGIN:
+                self._store.forget([batch.name])
+        elif batch.version != collection.version:
+            self._drop(batch.name, f"outdated_version: version {collection.version} is served, with other keys")
+        elif now >= over:
+            self._drop(batch.name, f"nobody took it in time: {trouble}")
+            raise BatchLate(f"{batch.name}: nobody took it in time: {trouble}")
+        elif batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
+            self._store.close_batch(batch.name)
+
+    def hand_on(self, name: str, collection: Collection) -> None:
+        """Shuffle a closed batch and hand it on, or drop it; `Unreachable` if a request has to be repeated later.
+
+        It may be dropped meanwhile, as its time is over: then nothing more is stored of it.
+        """
+        route = collection.shuffle
+        assert route is not None  # as it was when the batch began: a version never changes
         try:
-            self._advance(batch, collection, now, trouble)
+            batch = self._store.batch(name)
+            if batch is not None and batch.state == "closed":
+                self._make(batch, collection, route)
+                batch = self._store.batch(name)
+            if batch is not None and batch.state == "made":
+                self._hand_on(batch, route)
         except Unreachable:
             raise
         except HubbubError as error:
-            self._drop(batch, str(error))
-
-    def _advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
-        over = batch.closes + collection.lateness_seconds
-        if batch.state in ("handed", "dropped"):
-            if now >= over + MARGIN:
-                self._store.forget([batch.name])
-            return None
-        if batch.version != collection.version:
-            why = f"outdated_version: version {collection.version} is served, with other keys"
-            return self._drop(batch, why)
-        if now >= over:
-            return self._drop(batch, f"nobody took it in time: {trouble}")
-        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
-            self._store.close_batch(batch.name)
-            batch = batch._replace(state="closed")
-        route = collection.shuffle
-        assert route is not None  # as it was when the batch began: a version never changes
-        if batch.state == "closed":
-            self._make(batch, collection, route)
-            batch = self._store.batch(batch.name) or batch
-        if batch.state == "made":
-            self._hand_on(batch, route)
-        return None
+            self._drop(name, str(error))
 
     def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
         ask = self._source.ask(batch.answer, collection)
@@ -99,12 +106,15 @@ class BatchStates:
         else:
             onions = self._store.onions(batch.name)
             incoming = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
-        outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
+        with self._making:
+            outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
         statement = outgoing.statements[-1]
         numbers = f"{statement.received} came, {statement.unreadable} unreadable, {statement.repeated} repeated"
         note = f"{numbers}, {statement.fakes} fakes"
+        encoded = encode_shuffled(outgoing)
         with self._store.transaction():
-            self._store.keep_outgoing(batch.name, encode_shuffled(outgoing), note)
+            if not self._store.keep_outgoing(batch.name, encoded, note):
+                return
             for name in ("unreadable", "repeated", "fakes"):
                 self._store.count(name, getattr(statement, name))
 
@@ -112,7 +122,10 @@ class BatchStates:
         place = route.place_of(self._keys.encryption.public, self._keys.signing.public)
         last = place + 1 == len(route.shufflers)
         transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.outgoing(batch.name))
+        outgoing = self._store.outgoing(batch.name)
+        if outgoing is None:
+            return
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, outgoing)
         if response.status == 200:
             self._store.end(batch.name, "handed", batch.note)
         elif response.status in _LATER:
@@ -120,9 +133,9 @@ class BatchStates:
         else:
             raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
 
-    def _drop(self, batch: BatchRow, why: str) -> None:
-        log("dropped", batch=batch.name, why=why)
-        self._store.end(batch.name, "dropped", why)
+    def _drop(self, name: str, why: str) -> None:
+        if self._store.end(name, "dropped", why):
+            log("dropped", batch=name, why=why)
 
 
 def _detail(body: bytes) -> str:
