@@ -138,7 +138,9 @@ def test_a_party_that_reads_slowly_delays_a_message_until_the_deadline_only(ends
 
     def dribble(size):
         parts = bytearray()
-        while len(parts) < size and not closed.wait(0.05):  # well below the deadline of a second
+        while len(parts) < size:
+            if closed.wait(0.05):  # well below the deadline of a second
+                raise ConnectionResetError
             parts += read(min(size - len(parts), 4096))
         return bytes(parts)
 
