@@ -13,7 +13,7 @@ PACE = 0.02
 """Seconds between two pieces of a slow answer: well below any deadline of a test."""
 HANG = 60.0
 """Seconds after which a call is taken to hang, however busy the machine is."""
-_OK = b"HTTP/1.1 200 OK\r\n"
+_OK = b"HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *\r\n"  # for pages
 _CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
