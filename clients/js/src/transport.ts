@@ -19,27 +19,20 @@ export async function ask(address: string, options: RequestInit = {}): Promise<u
   const aborting = new AbortController();
   const timer = setTimeout(() => aborting.abort(), DEADLINE);
   try {
-    const answer = await fetch(address, { ...PLAIN, ...options, signal: aborting.signal });
-    check(answer.ok, "server", `an answer, not ${answer.status}`);
-    return JSON.parse(await read(answer.body!.getReader()));
+    const { ok, status, body } = await fetch(address, { ...PLAIN, ...options, signal: aborting.signal });
+    check(ok, "server", `an answer, not ${status}`);
+    const reader = body!.getReader();
+    const parts: Uint8Array<ArrayBuffer>[] = [];
+    let size = 0;
+    for (let part; !(part = await reader.read()).done; parts.push(part.value))
+      check((size += part.value.length) <= MOST_BYTES, "server", `an answer of at most ${MOST_BYTES} bytes`);
+    return JSON.parse(await new Blob(parts).text());
   } catch (error) {
     check(!aborting.signal.aborted, "server", `an answer within ${DEADLINE / 1000} s`);
     throw error;
   } finally {
     clearTimeout(timer);
     aborting.abort(); // what is not read by now is not wanted
-  }
-}
-
-async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  for (let size = 0; ; ) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    size += value.length;
-    check(size <= MOST_BYTES, "server", `an answer of at most ${MOST_BYTES} bytes`);
-    text += decoder.decode(value, { stream: true });
   }
 }
 
