@@ -178,6 +178,11 @@ def test_a_slow_peer_with_tls_ends_at_the_deadline(part: str, tmp_path: Path, mo
         assert peer.requests == ([] if part == "handshake" else [b"GET /v1/collections HTTP/1.1"])
 
 
+def test_a_request_may_have_less_time_than_the_others() -> None:
+    with slow_peer(SLOW["a slow body"]) as peer, pytest.raises(Unreachable, match="timed out"):
+        HttpTransport(peer.url, timeout=LONG).request("POST", "/v1/shuffled", {}, b"", at_most=SHORT)
+
+
 def test_a_body_that_is_cut_off_is_no_answer() -> None:
     cut_off = SlowAnswer(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]", pace=-1)
     with slow_peer(cut_off) as peer, pytest.raises(Unreachable, match="IncompleteRead"):

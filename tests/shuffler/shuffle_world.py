@@ -78,10 +78,15 @@ def shuffled_text(
 
 
 class Calling:
-    """A transport that is a function."""
+    """A transport that is a function, and takes no time."""
 
     def __init__(self, answer: Callable[[str, str, Mapping[str, str], bytes | None], Response]) -> None:
-        self.request = answer
+        self._answer = answer
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, *, at_most: float = 0.0
+    ) -> Response:
+        return self._answer(method, path, headers, body)
 
 
 class ShuffleWorld:

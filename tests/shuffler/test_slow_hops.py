@@ -128,3 +128,23 @@ def test_a_collector_that_does_not_answer_delays_no_closing_and_no_dropping() ->
         hop.tick()
         assert states(world) == ["dropped"]
         assert "nobody took it in time" in hop.status()["trouble"]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["to a shuffler", "to the collector"])
+def test_a_request_has_no_more_time_than_its_batch(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it takes no place from later batches."""
+    world, times = ShuffleWorld(), []
+    request = Calling.request
+
+    def timed(self: Calling, *given: Any, at_most: float = 0.0) -> Response:
+        times.append(at_most)
+        return request(self, *given)
+
+    world.send(world.entries(["dark"] * 25))
+    world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
+    for hop in world.hops[:number]:
+        hop.tick()
+    monkeypatch.setattr(Calling, "request", timed)
+    world.hops[number].tick()
+    assert states(world) == ["handed"]
+    assert max(times) == world.collection.lateness_seconds - world.collection.accepts_for - 1

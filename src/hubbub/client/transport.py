@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -54,9 +55,20 @@ class HttpTransport:
         self._peer = HttpPeer(parts, seconds=timeout, most_bytes=MOST_BYTES)
         self._root = parts.path.rstrip("/")
 
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        """Send a request and read its response; one that is too slow or too long raises `Unreachable`."""
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        at_most: float = math.inf,
+    ) -> Response:
+        """Send a request and read its response; one that is too slow or too long raises `Unreachable`.
+
+        With `at_most`, it takes no more seconds than that.
+        """
         try:
-            return self._peer.request(method, self._root + path, headers, body)
+            return self._peer.request(method, self._root + path, headers, body, at_most=at_most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error

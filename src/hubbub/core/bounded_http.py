@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import math
 import socket
 import ssl
 import time
@@ -32,7 +33,18 @@ class Response(NamedTuple):
 
 
 class Wire(io.RawIOBase):
-    """A connected socket that is used until a deadline, and read up to a number of bytes."""
+    """A connected socket that is used until a deadline, and read up to a number of bytes.
+
+    Example:
+        >>> here, there = socket.socketpair()
+        >>> there.sendall(b"four")
+        >>> Wire(here, time.monotonic() + 60.0, 3).makefile().read()
+        Traceback (most recent call last):
+            ...
+        hubbub.core.bounded_http.AnswerTooLong: the answer is longer than 3 bytes
+        >>> here.close(), there.close()
+        (None, None)
+    """
 
     def __init__(self, connected: socket.socket, until: float, most_bytes: int) -> None:
         self._socket, self._until = connected, until
@@ -87,15 +99,30 @@ class HttpPeer:
         The time for all of a request: connecting, sending, and reading the response to its last byte.
     most_bytes
         The longest response that is read, with its headers.
+
+    Example:
+        >>> from urllib.parse import urlsplit
+        >>> HttpPeer(urlsplit("http://127.0.0.1:9"), seconds=5.0, most_bytes=1000).request("GET", "/", {})
+        Traceback (most recent call last):
+            ...
+        ConnectionRefusedError: ...
     """
 
     def __init__(self, address: SplitResult, *, seconds: float, most_bytes: int) -> None:
         self._address, self._seconds, self._most_bytes = address, seconds, most_bytes
         self._tls = ssl.create_default_context() if address.scheme == "https" else None
 
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        """Send a request and read all of its response."""
-        with self.connected() as (connection, _):
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        at_most: float = math.inf,
+    ) -> Response:
+        """Send a request and read all of its response, in `at_most` seconds where that is less."""
+        with self.connected(at_most) as (connection, _):
             connection.request(method, path, body=body, headers=dict(headers))
             response = connection.getresponse()
             # In pieces: http.client allocates as much as a peer announces.
@@ -105,9 +132,9 @@ class HttpPeer:
             return Response(response.status, {name.lower(): value for name, value in response.getheaders()}, content)
 
     @contextmanager
-    def connected(self) -> Iterator[tuple[http.client.HTTPConnection, Wire]]:
+    def connected(self, at_most: float = math.inf) -> Iterator[tuple[http.client.HTTPConnection, Wire]]:
         """A connection for one request, and its wire."""
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + min(self._seconds, at_most)
         host, port, tls = self._address.hostname or "", self._address.port, self._tls
         connection = (
             http.client.HTTPConnection(host, port)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from hubbub.client.transport import Transport, Unreachable
-from hubbub.collection import Collection
+from hubbub.client.transport import Response, Transport, Unreachable
+from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.core.errors import HubbubError, InvalidValue
@@ -29,6 +31,22 @@ class BatchLate(HubbubError):
     """A batch that was dropped since nobody took it in time."""
 
 
+class HopTransport(Transport, Protocol):
+    """Carries requests that end in time, whatever the peer does."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        at_most: float = math.inf,
+    ) -> Response:
+        """The peer's response; `Unreachable` where there is none within `at_most` seconds."""
+        ...
+
+
 class BatchStates:
     """Moves the batches of one shuffler.
 
@@ -36,6 +54,8 @@ class BatchStates:
     ----------
     store, source, keys
         The store, the source of signed documents, and the keys of the shuffler.
+    collector
+        The transport to the collector, which takes the batches of the last shuffler.
     connect
         Makes a transport from the address of another shuffler.
     rng
@@ -47,9 +67,11 @@ class BatchStates:
         store: ShufflerStore,
         source: SignedSource,
         keys: ShufflerKeys,
-        connect: Callable[[str], Transport],
+        collector: HopTransport,
+        connect: Callable[[str], HopTransport],
         rng: Random,
     ) -> None:
+        self._collector = collector
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
         self._making = threading.Lock()  # one batch at a time: they are large
 
@@ -67,7 +89,7 @@ class BatchStates:
         trouble
             Why nobody took it yet, for the note of a batch that is dropped.
         """
-        over = batch.closes + collection.lateness_seconds
+        over = _over(batch, collection)
         if batch.state in ENDED:
             if now >= over + MARGIN:
                 self._store.forget([batch.name])
@@ -79,7 +101,7 @@ class BatchStates:
         elif batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
             self._store.close_batch(batch.name)
 
-    def hand_on(self, name: str, collection: Collection) -> None:
+    def hand_on(self, name: str, collection: Collection, clock: Clock) -> None:
         """Shuffle a closed batch and hand it on, or drop it; `Unreachable` if a request has to be repeated later.
 
         It may be dropped meanwhile, as its time is over: then nothing more is stored of it.
@@ -92,7 +114,7 @@ class BatchStates:
                 self._make(batch, collection, route)
                 batch = self._store.batch(name)
             if batch is not None and batch.state == "made":
-                self._hand_on(batch, route)
+                self._hand_on(batch, route, _over(batch, collection) - clock.now())
         except Unreachable:
             raise
         except HubbubError as error:
@@ -118,14 +140,14 @@ class BatchStates:
             for name in ("unreadable", "repeated", "fakes"):
                 self._store.count(name, getattr(statement, name))
 
-    def _hand_on(self, batch: BatchRow, route: ShuffleRoute) -> None:
+    def _hand_on(self, batch: BatchRow, route: ShuffleRoute, seconds: float) -> None:
         place = route.place_of(self._keys.encryption.public, self._keys.signing.public)
         last = place + 1 == len(route.shufflers)
-        transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
+        transport = self._collector if last else self._connect(route.shufflers[place + 1].url)
         outgoing = self._store.outgoing(batch.name)
         if outgoing is None:
             return
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, outgoing)
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, outgoing, at_most=seconds)
         if response.status == 200:
             self._store.end(batch.name, "handed", batch.note)
         elif response.status in _LATER:
@@ -136,6 +158,11 @@ class BatchStates:
     def _drop(self, name: str, why: str) -> None:
         if self._store.end(name, "dropped", why):
             log("dropped", batch=name, why=why)
+
+
+def _over(batch: BatchRow, collection: Collection) -> float:
+    """The time from which nobody takes a batch any more."""
+    return batch.closes + collection.lateness_seconds
 
 
 def _detail(body: bytes) -> str:

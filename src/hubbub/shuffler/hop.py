@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from hubbub.client.transport import HttpTransport, Transport
+from hubbub.client.transport import HttpTransport
 from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import check_batch, decode_shuffled
@@ -24,7 +24,7 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.service.frames import RefusedRequest, Served, read_frame
 from hubbub.service.receipt import Receipt
-from hubbub.shuffler.batch_states import BatchStates
+from hubbub.shuffler.batch_states import BatchStates, HopTransport
 from hubbub.shuffler.intake import closing, is_asked, take_entries
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
@@ -67,17 +67,17 @@ class ShufflerHop:
         collection: str,
         keys: ShufflerKeys,
         store: ShufflerStore,
-        collector: Transport,
+        collector: HopTransport,
         trusted: bytes | Iterable[bytes],
         *,
         clock: Clock,
-        connect: Callable[[str], Transport] = HttpTransport,
+        connect: Callable[[str], HopTransport] = HttpTransport,
         rng: Random | None = None,
         start: Callable[[Callable[[], None]], None] = lambda work: work(),
     ) -> None:
         self.name, self._keys, self._store, self._clock = collection, keys, store, clock
         self._source = SignedSource(collection, collector, trusted)
-        self._states = BatchStates(store, self._source, keys, connect, rng or Random())
+        self._states = BatchStates(store, self._source, keys, collector, connect, rng or Random())
         self._looked: float | None = None
         self._turn, self._start = threading.Lock(), start
         self._at_work: set[str] = set()
@@ -168,7 +168,7 @@ class ShufflerHop:
             due.sort(key=lambda batch: self._tried[batch.name])  # a batch that nobody takes is tried after the others
             for batch in due[: MOST_AT_WORK - len(self._at_work - {_LOOK})]:
                 self._tried[batch.name] += 1
-                self._begin(batch.name, partial(self._states.hand_on, batch.name, collection))
+                self._begin(batch.name, partial(self._states.hand_on, batch.name, collection, self._clock))
 
     def status(self) -> dict[str, Json]:
         """The batches and their states, the counts of events until the last batch ended, and the last error.
