@@ -116,18 +116,43 @@ def test_batches_are_handed_on_at_the_same_time() -> None:
         assert len(works) == 3  # with the look for a collection; no request is made twice while it goes on
 
 
-def test_a_collector_that_does_not_answer_delays_no_closing_and_no_dropping() -> None:
+def without_a_collector(url: str) -> tuple[list[str], list[str], str]:
+    """The states of a batch when it closes and when it is over, while a look for the collection goes on."""
     world = ShuffleWorld()
-    with slow_peer(SLOW["a slow header"]) as peer:
-        hop = first_hop(world, world.to, HttpTransport(peer.url, timeout=NEVER))
-        world.send(world.entries(["dark"] * 25))
-        world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
-        hop.tick()
-        assert states(world) == ["closed"]
-        world.clock.set(8 * HOUR + world.collection.lateness_seconds)
-        hop.tick()
-        assert states(world) == ["dropped"]
-        assert "nobody took it in time" in hop.status()["trouble"]
+    hop = first_hop(world, world.to, HttpTransport(url, timeout=NEVER))
+    world.send(world.entries(["dark"] * 25))
+    world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
+    hop.tick()
+    closed = states(world)
+    world.clock.set(8 * HOUR + world.collection.lateness_seconds)
+    hop.tick()
+    return closed, states(world), hop.status()["batches"][0]["note"].partition(": ")[0]
+
+
+def test_a_collector_that_does_not_answer_delays_no_closing_and_no_dropping() -> None:
+    ends = ["closed"], ["dropped"], "nobody took it in time"
+    assert outcomes(without_a_collector, SLOW) == dict.fromkeys(SLOW, ends)
+
+
+def test_a_batch_that_was_dropped_is_not_handed_on_by_a_late_answer() -> None:
+    world, asked, answers = ShuffleWorld(), threading.Event(), threading.Event()
+
+    def late(*_: object) -> Response:
+        asked.set()
+        answers.wait(HANG)
+        return Response(200, {}, b"{}")
+
+    hop = first_hop(world, lambda _: Calling(late))
+    world.send(world.entries(["dark"] * 25))
+    world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
+    tick_until(hop, asked.is_set)
+    world.clock.set(8 * HOUR + world.collection.lateness_seconds)
+    hop.tick()
+    answers.set()
+    tick_until(hop, lambda: not hop._at_work)
+    assert states(world) == ["dropped"]
+    counts = hop.status()["counts"]
+    assert (counts["batches dropped"], counts.get("batches handed")) == (1, None)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["to a shuffler", "to the collector"])
