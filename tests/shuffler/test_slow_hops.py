@@ -116,22 +116,25 @@ def test_batches_are_handed_on_at_the_same_time() -> None:
         assert len(works) == 3  # with the look for a collection; no request is made twice while it goes on
 
 
-def without_a_collector(url: str) -> tuple[list[str], list[str], str]:
-    """The states of a batch when it closes and when it is over, while a look for the collection goes on."""
+def without_a_collector(url: str) -> dict[str, Any]:
+    """What becomes of a batch while a look for the collection goes on."""
     world = ShuffleWorld()
-    hop = first_hop(world, world.to, HttpTransport(url, timeout=NEVER))
+    hop, works = first_hop(world, world.to, HttpTransport(url, timeout=NEVER)), []
+    hop._start = lambda work: works.append(work) or in_a_thread(work)  # type: ignore[func-returns-value]
     world.send(world.entries(["dark"] * 25))
     world.clock.set(8 * HOUR + world.collection.accepts_for + 1)
     hop.tick()
     closed = states(world)
     world.clock.set(8 * HOUR + world.collection.lateness_seconds)
     hop.tick()
-    return closed, states(world), hop.status()["batches"][0]["note"].partition(": ")[0]
+    note = hop.status()["batches"][0]["note"]
+    return {"states": [closed, states(world)], "note": note.partition(": ")[0], "works": len(works)}
 
 
 def test_a_collector_that_does_not_answer_delays_no_closing_and_no_dropping() -> None:
-    ends = ["closed"], ["dropped"], "nobody took it in time"
-    assert outcomes(without_a_collector, SLOW) == dict.fromkeys(SLOW, ends)
+    """And it is asked twice: for the collection, until that request ends, and for the ask of the batch."""
+    end = {"states": [["closed"], ["dropped"]], "note": "nobody took it in time", "works": 2}
+    assert outcomes(without_a_collector, SLOW) == dict.fromkeys(SLOW, end)
 
 
 def test_a_batch_that_was_dropped_is_not_handed_on_by_a_late_answer() -> None:
