@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 PACE = 0.02
@@ -98,22 +100,28 @@ def slow_peer(answer: SlowAnswer, tls: ssl.SSLContext | None = None) -> Iterator
 
 
 def outcomes(call: Callable[[str], Any], answers: Mapping[str, SlowAnswer]) -> dict[str, Any]:
-    """What a call with the address of each peer returns, or the class of its error; "hangs" where it does not end."""
+    """How a call with the address of each peer ends, all at the same time."""
     peers = {name: SlowPeer(answer) for name, answer in answers.items()}
-    found: dict[str, Any] = dict.fromkeys(answers, "hangs")
-
-    def run(name: str) -> None:
-        try:
-            found[name] = call(peers[name].url)
-        except Exception as error:
-            found[name] = type(error)
-
-    threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in answers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG)
-    results = dict(found)
+    results = outcomes_of({name: partial(call, peer.url) for name, peer in peers.items()})
     for peer in peers.values():
         peer.close()
     return results
+
+
+def outcomes_of(calls: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What each call returns, or the class of its error; "hangs" where it does not end."""
+    found: dict[str, Any] = dict.fromkeys(calls, "hangs")
+
+    def run(name: str) -> None:
+        try:
+            found[name] = calls[name]()
+        except Exception as error:
+            found[name] = type(error)
+
+    threads = [threading.Thread(target=run, args=(name,), daemon=True) for name in calls]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + HANG
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(found)
