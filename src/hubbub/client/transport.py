@@ -49,8 +49,12 @@ class HttpTransport:
     """
 
     def __init__(self, url: str, *, timeout: float = DEADLINE) -> None:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except (ValueError, AttributeError):
+            valid = False
+        if not valid:
             raise InvalidValue("url", url, "an http or https address")
         self._peer = HttpPeer(parts, seconds=timeout, most_bytes=MOST_BYTES)
         self._root = parts.path.rstrip("/")

@@ -135,13 +135,14 @@ class HttpPeer:
     def connected(self, at_most: float = math.inf) -> Iterator[tuple[http.client.HTTPConnection, Wire]]:
         """A connection for one request, and its wire."""
         until = time.monotonic() + min(self._seconds, at_most)
-        host, port, tls = self._address.hostname or "", self._address.port, self._tls
+        host, tls = self._address.hostname or "", self._tls
+        port = self._address.port or (80 if tls is None else 443)
         connection = (
             http.client.HTTPConnection(host, port)
             if tls is None
             else http.client.HTTPSConnection(host, port, context=tls)
         )
-        sock = _connect(host, connection.port, until)
+        sock = _connect(host, port, until)
         try:
             if tls is not None:
                 sock.settimeout(_left(until))  # for the whole handshake

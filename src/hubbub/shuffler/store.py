@@ -120,8 +120,9 @@ class ShufflerStore:
         self._run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
     def onions(self, batch: str) -> list[bytes]:
-        """The reports of a batch, in the order of their ids."""
-        return [onion for (onion,) in self._run("SELECT onion FROM reports WHERE batch = ? ORDER BY id", batch)]
+        """The reports of a batch that has not ended, in the order of their ids."""
+        sql = "SELECT onion FROM reports WHERE batch = ? AND onion IS NOT NULL ORDER BY id"
+        return [onion for (onion,) in self._run(sql, batch)]
 
     # -- batches ----------------------------------------------------------------------------------------------
 
