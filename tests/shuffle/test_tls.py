@@ -130,3 +130,31 @@ def test_certificates_are_checked(tmp_path):
     with pytest.raises(InvalidValue, match="private_key"):
         TlsChannel(0, [party], tmp_path / "b.key")
     assert ssl.HAS_TLSv1_3
+
+
+def test_a_party_that_reads_slowly_delays_a_message_until_the_deadline_only(ends):
+    connection, sent, closed = ends[1]._connections[0], [], threading.Event()
+    read = connection.read
+
+    def dribble(size):
+        parts = bytearray()
+        while len(parts) < size:
+            if closed.wait(0.05):  # it takes 13 s in all; the deadline is one second
+                raise ConnectionResetError
+            parts += read(min(size - len(parts), 1 << 18))
+        return bytes(parts)
+
+    def send():
+        try:
+            ends[0].send(1, "first", bytes(1 << 26))
+        except ShuffleAborted as error:
+            sent.append(error)
+
+    connection.read = dribble
+    ends[1].expect(0, "first", 1 << 26)
+    sending = threading.Thread(target=send, daemon=True)
+    sending.start()
+    sending.join(60)
+    closed.set()
+    assert sent
+    assert sent[0].lost

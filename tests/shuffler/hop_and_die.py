@@ -58,7 +58,9 @@ class Driven:
     def __init__(self, who: str) -> None:
         self.who = who
 
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, *, at_most: float = 0.0
+    ) -> Response:
         say({"request": [self.who, method, path, dict(headers), None if body is None else body.hex()]})
         status, answer = json.loads(sys.stdin.readline())
         if status == 0:

@@ -78,10 +78,15 @@ def shuffled_text(
 
 
 class Calling:
-    """A transport that is a function."""
+    """A transport that is a function, and takes no time."""
 
     def __init__(self, answer: Callable[[str, str, Mapping[str, str], bytes | None], Response]) -> None:
-        self.request = answer
+        self._answer = answer
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, *, at_most: float = 0.0
+    ) -> Response:
+        return self._answer(method, path, headers, body)
 
 
 class ShuffleWorld:
@@ -190,8 +195,8 @@ class ShuffleWorld:
     # -- what happens -----------------------------------------------------------------------------------------
 
     def device(self, folder: Path, **options: Any) -> Client:
-        given = {"clock": self.clock, "monotonic": self.clock.now, "jitter": 0.0, "collection": "survey", **options}
-        return Client(folder, self.to("collector"), KEYS.public, connect=self.to, **given)
+        given = {"clock": self.clock, "monotonic": self.clock.now, "jitter": 0.0, "collection": "survey"}
+        return Client(folder, self.to("collector"), KEYS.public, **{"connect": self.to, **given, **options})
 
     @property
     def answer_name(self) -> AnswerName:
@@ -199,7 +204,8 @@ class ShuffleWorld:
 
     def entries(self, values: Iterable[str], question: str = "popular") -> list[Entry]:
         """What devices with these values send, each sealed as a device seals it."""
-        (opened,) = self.collector.board.open(self.collection.collection_id, self.clock.now())
+        rounds = self.collector.board.open(self.collection.collection_id, self.clock.now())
+        (opened,) = (opened for opened in rounds if opened.name.question == question)
         seal, mechanism = OnionReports(self.collection).seal, opened.ask.mechanism
         made = []
         for value in values:

@@ -126,7 +126,7 @@ def test_a_clock_that_is_ahead_loses_nothing() -> None:
     world.hops[0]._states._connect = lambda url: early  # type: ignore[assignment,return-value]
 
     class Early:
-        def request(self, *given: Any) -> Response:
+        def request(self, *given: Any, at_most: float = 0.0) -> Response:
             ahead = world.clock.now()
             world.clock.set(begun)
             try:

@@ -6,14 +6,34 @@ import type { Store } from "./store";
 // Not from the browser's cache either: it sends back the tag that a server gave with a document, which could be a cookie.
 const PLAIN: RequestInit = { cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" };
 
+/** The longest answer that is read, as in `client/transport.py`. */
+const MOST_BYTES = 8 << 20;
+/** Milliseconds for a whole request, however the server answers. */
+const DEADLINE = 30_000;
+
 /**
  * What the server answers to a request that tells nothing but itself: no cookies, no page's address, and no ETag of
  * an earlier answer, which a browser's own cache would give back and which a server could choose for each device.
  */
 export async function ask(address: string, options: RequestInit = {}): Promise<unknown> {
-  const answer = await fetch(address, { ...PLAIN, ...options });
-  check(answer.ok, "server", `an answer, not ${answer.status}`);
-  return answer.json();
+  const aborting = new AbortController();
+  const timer = setTimeout(() => aborting.abort(), DEADLINE);
+  try {
+    const { ok, status, body } = await fetch(address, { ...PLAIN, ...options, signal: aborting.signal });
+    check(ok, "server", `an answer, not ${status}`);
+    const reader = body!.getReader();
+    const parts: Uint8Array<ArrayBuffer>[] = [];
+    let size = 0;
+    for (let part; !(part = await reader.read()).done; parts.push(part.value))
+      check((size += part.value.length) <= MOST_BYTES, "server", `an answer of at most ${MOST_BYTES} bytes`);
+    return JSON.parse(await new Blob(parts).text());
+  } catch (error) {
+    check(!aborting.signal.aborted, "server", `an answer within ${DEADLINE / 1000} s`);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    aborting.abort(); // what is not read by now is not wanted
+  }
 }
 
 /** A sealed document: the server's or, where that cannot be reached, the last that was kept. */

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import http.client
-import ssl
+import math
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
+from hubbub.core.bounded_http import HttpPeer, Response
 from hubbub.core.errors import HubbubError, InvalidValue
+
+__all__ = ["DEADLINE", "MOST_BYTES", "HttpTransport", "Response", "Transport", "Unreachable"]
 
 MOST_BYTES = 8 << 20
 """The longest response that is read: a collection with a very long list of names takes a tenth of it."""
+DEADLINE = 30.0
+"""Seconds for a whole request, however the server answers: a very long collection on a slow line takes half of it."""
 
 
 class Unreachable(HubbubError):
     """The server gave no response, or none that can be used: try again later."""
-
-
-class Response(NamedTuple):
-    """The response to a request: a status, headers by lower-case name, and the body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Transport(Protocol):
@@ -42,7 +39,7 @@ class HttpTransport:
     url
         Where the server is, such as "https://stats.example.org".
     timeout
-        Seconds to wait for each answer.
+        Seconds for a whole request: connecting, sending, and reading the response to its last byte.
 
     Example:
         >>> HttpTransport("ftp://stats.example.org")
@@ -51,30 +48,31 @@ class HttpTransport:
         hubbub.core.errors.InvalidValue: url: got 'ftp://stats.example.org'; allowed: an http or https address
     """
 
-    def __init__(self, url: str, *, timeout: float = 10.0) -> None:
-        parts = urlsplit(url) if isinstance(url, str) else None
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidValue("url", url, "an http or https address")
-        self._host, self._port, self._root = parts.hostname, parts.port, parts.path.rstrip("/")
-        self._timeout = timeout
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
-
-    def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
-        """Send a request and read its response; one that is too long raises `Unreachable`."""
-        connection = self._connect()
+    def __init__(self, url: str, *, timeout: float = DEADLINE) -> None:
         try:
-            connection.request(method, self._root + path, body=body, headers=dict(headers))
-            response = connection.getresponse()
-            body_read = response.read(MOST_BYTES + 1)
-            if len(body_read) > MOST_BYTES:
-                raise Unreachable(f"{method} {path}: the answer is longer than {MOST_BYTES} bytes")
-            return Response(response.status, {name.lower(): value for name, value in response.getheaders()}, body_read)
+            parts = urlsplit(url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except (ValueError, AttributeError):
+            valid = False
+        if not valid:
+            raise InvalidValue("url", url, "an http or https address")
+        self._peer = HttpPeer(parts, seconds=timeout, most_bytes=MOST_BYTES)
+        self._root = parts.path.rstrip("/")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        at_most: float = math.inf,
+    ) -> Response:
+        """Send a request and read its response; one that is too slow or too long raises `Unreachable`.
+
+        With `at_most`, it takes no more seconds than that.
+        """
+        try:
+            return self._peer.request(method, self._root + path, headers, body, at_most=at_most)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(f"{method} {path}: {type(error).__name__}: {error}") from error
-        finally:
-            connection.close()
-
-    def _connect(self) -> http.client.HTTPConnection:
-        if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)

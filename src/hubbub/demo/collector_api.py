@@ -7,13 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hubbub.client.transport import HttpTransport, Unreachable
+from hubbub.client.transport import DEADLINE, MOST_BYTES, HttpTransport, Unreachable
+from hubbub.core.bounded_http import Wire
 from hubbub.core.errors import HubbubError, InvalidValue
 
 SILENCE = 40.0
-"""Seconds without a word after which the collector is taken for away: it says "still here" every 15."""
-
-_LONGEST_LINE = 1 << 16
+"""Seconds without a whole line after which the collector is taken for away: it says "still here" every 15."""
 
 
 class Away(HubbubError):
@@ -37,14 +36,14 @@ class CollectorApi(HttpTransport):
     token
         What results are read with.
     timeout
-        Seconds to wait for an answer.
+        Seconds for a whole request; a stream of events has so long to begin.
 
     Example:
         >>> CollectorApi("http://127.0.0.1:8000", token="secret").url
         'http://127.0.0.1:8000'
     """
 
-    def __init__(self, url: str, *, token: str | None, timeout: float = 10.0) -> None:
+    def __init__(self, url: str, *, token: str | None, timeout: float = DEADLINE) -> None:
         super().__init__(url, timeout=timeout)
         self.url = url
         self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
@@ -63,19 +62,16 @@ class CollectorApi(HttpTransport):
 
     def events(self, collection: str) -> Iterator[CollectorEvent | None]:
         """The events of a collection from now on, until it is `Away`. First None: from here on none is missed."""
-        connection = self._connect()
+        path = f"{self._root}/v1/collections/{collection}/events"
         try:
-            connection.request("GET", f"{self._root}/v1/collections/{collection}/events", headers=self._headers)
-            answer = connection.getresponse()
-            self._check(answer.status)
-            yield None
-            if connection.sock is not None:
-                connection.sock.settimeout(SILENCE)
-            yield from _read_events(answer)
+            with self._peer.connected() as (connection, wire):
+                connection.request("GET", path, headers=self._headers)
+                answer = connection.getresponse()
+                self._check(answer.status)
+                yield None
+                yield from _read_events(answer, wire)
         except (OSError, http.client.HTTPException) as error:
             raise Away(_reason(error)) from None
-        finally:
-            connection.close()
         raise Away("it has ended the stream of events")
 
     def _check(self, status: int) -> None:
@@ -89,18 +85,36 @@ class CollectorApi(HttpTransport):
             raise InvalidValue("url", self.url, f"the address of a collector: the answer is {status}")
 
 
-def _read_events(answer: http.client.HTTPResponse) -> Iterator[CollectorEvent]:
-    """Server-sent events: lines of "name: text", a blank line after each event, comments in between."""
+def _read_events(answer: http.client.HTTPResponse, wire: Wire) -> Iterator[CollectorEvent]:
+    """Server-sent events: lines of "name: text", a blank line after each event, comments in between.
+
+    A stream may last for ever. Each line has a deadline, and what comes from one event to the next a maximum size.
+    """
     name, data = "", ""
-    while line := answer.readline(_LONGEST_LINE):
+    while True:
+        wire.renew(seconds=SILENCE)
+        line = answer.readline()
+        if not line:
+            return
         field, _, text = line.decode("utf-8", "replace").rstrip("\r\n").partition(": ")
         if field == "event":
             name = text
         elif field == "data":
             data = text
         elif not field and name:
-            yield CollectorEvent(name, json.loads(data))
+            yield CollectorEvent(name, _fields(data))
             name, data = "", ""
+            wire.renew(most_bytes=MOST_BYTES)
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise Away("its events cannot be read")
+    return fields
 
 
 def _reason(error: BaseException) -> str:

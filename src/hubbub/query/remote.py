@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from hubbub.core.bounded_http import AnswerTooLong, HttpPeer
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.query.answer import QueryAnswer
 from hubbub.query.answer_json import answer_from_json
@@ -32,7 +33,7 @@ class RemoteTable:
     collection, question
         Which table, where the address does not say.
     timeout
-        Seconds to wait for an answer.
+        Seconds for a whole query, to the last byte of its answer.
 
     Example:
         >>> RemoteTable("https://example.org/v1/collections/shop/questions/visits", token="secret").path
@@ -70,8 +71,7 @@ class RemoteTable:
         base = (root if marker else parts.path).rstrip("/")
         collection_name, question_name = (quote(name, safe="") for name in (collection, question))
         self.path = f"{base}/v1/collections/{collection_name}/questions/{question_name}/sql"
-        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
-        self._token, self._timeout = token, timeout
+        self._peer, self._token = HttpPeer(parts, seconds=timeout, most_bytes=LARGEST), token
 
     def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
         """The answer of a query; what the collector refuses is the same error as of a table here."""
@@ -85,20 +85,14 @@ class RemoteTable:
         raise _refusal(status, answer)
 
     def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
-        kind = HTTPSConnection if self._secure else HTTPConnection
-        connection = kind(self._host, self._port, timeout=self._timeout)
         try:
-            connection.request("POST", self.path, body, headers)
-            response = connection.getresponse()
-            data = response.read(LARGEST + 1)
-        except (OSError, HTTPException) as error:
+            response = self._peer.request("POST", self.path, headers, body)
+        except AnswerTooLong:
+            raise InvalidValue("answer", "a longer one", f"at most {LARGEST:,} bytes: ask LIMIT") from None
+        except (OSError, HTTPException, ValueError) as error:
             raise CollectorAway(f"the collector does not answer: {error or type(error).__name__}") from None
-        finally:
-            connection.close()
-        if len(data) > LARGEST:
-            raise InvalidValue("answer", len(data), f"at most {LARGEST:,} bytes: ask LIMIT")
         try:
-            return response.status, json.loads(data)
+            return response.status, json.loads(response.body)
         except ValueError:
             return response.status, None
 

@@ -7,6 +7,7 @@ import selectors
 import socket
 import ssl
 import threading
+import time
 
 _MOST_BYTES = 1 << 20
 _WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -23,7 +24,7 @@ class TlsConnection:
     connection
         A socket after its handshake.
     seconds
-        How long a write waits for a party that takes nothing.
+        How long the write of a whole message may take.
     """
 
     def __init__(self, connection: ssl.SSLSocket, seconds: float) -> None:
@@ -33,14 +34,14 @@ class TlsConnection:
 
     def write(self, message: bytes) -> None:
         """Send all bytes of a message, before those of any other; raises an `OSError` where that is not possible."""
-        left = memoryview(message)
+        left, until = memoryview(message), time.monotonic() + self._seconds
         with self._writing:
             while left:
                 try:
                     with self._inside:
                         left = left[self._socket.send(left[:_MOST_BYTES]) :]
                 except _WANTS as want:
-                    self._wait(want)
+                    self._wait(want, until - time.monotonic())
 
     def read(self, size: int) -> bytes:
         """Wait for so many bytes; raises an `OSError` if the connection ends before."""
@@ -51,7 +52,7 @@ class TlsConnection:
                     part = self._socket.recv(min(size - len(parts), _MOST_BYTES))
             except _WANTS as want:
                 with contextlib.suppress(TimeoutError):  # the party may be at work: its messages have time limits
-                    self._wait(want)
+                    self._wait(want, self._seconds)
             else:
                 if not part:
                     raise ConnectionResetError
@@ -64,12 +65,12 @@ class TlsConnection:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _wait(self, want: ssl.SSLError) -> None:
+    def _wait(self, want: ssl.SSLError, seconds: float) -> None:
         event = selectors.EVENT_WRITE if isinstance(want, ssl.SSLWantWriteError) else selectors.EVENT_READ
         with selectors.DefaultSelector() as selector:
             try:
                 selector.register(self._socket, event)
             except ValueError:  # closed meanwhile
                 raise ConnectionResetError from None
-            if not selector.select(self._seconds):
+            if seconds <= 0 or not selector.select(seconds):
                 raise TimeoutError

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from hubbub.client.transport import Transport, Unreachable
-from hubbub.collection import Collection
+from hubbub.client.transport import Response, Transport, Unreachable
+from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.core.errors import HubbubError, InvalidValue
@@ -14,7 +17,7 @@ from hubbub.core.random import Random
 from hubbub.service.logs import log
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
-from hubbub.shuffler.store import BatchRow, ShufflerStore
+from hubbub.shuffler.store import ENDED, BatchRow, ShufflerStore
 from hubbub.shuffler.turn import take_turn
 
 PATH = "/v1/shuffled"
@@ -24,6 +27,26 @@ MARGIN = 60.0
 _LATER = frozenset({408, 425, 429, *range(500, 600)})
 
 
+class BatchLate(HubbubError):
+    """A batch that was dropped since nobody took it in time."""
+
+
+class HopTransport(Transport, Protocol):
+    """Carries requests that end in time, whatever the peer does."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        at_most: float = math.inf,
+    ) -> Response:
+        """The peer's response; `Unreachable` where there is none within `at_most` seconds."""
+        ...
+
+
 class BatchStates:
     """Moves the batches of one shuffler.
 
@@ -31,6 +54,8 @@ class BatchStates:
     ----------
     store, source, keys
         The store, the source of signed documents, and the keys of the shuffler.
+    collector
+        The transport to the collector, which takes the batches of the last shuffler.
     connect
         Makes a transport from the address of another shuffler.
     rng
@@ -42,13 +67,16 @@ class BatchStates:
         store: ShufflerStore,
         source: SignedSource,
         keys: ShufflerKeys,
-        connect: Callable[[str], Transport],
+        collector: HopTransport,
+        connect: Callable[[str], HopTransport],
         rng: Random,
     ) -> None:
+        self._collector = collector
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
+        self._making = threading.Lock()  # one batch at a time: they are large
 
-    def advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
-        """Move a batch on as far as possible now, or drop it; `Unreachable` if a request has to be repeated later.
+    def settle(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
+        """Close, drop or forget a batch whose time has come; `BatchLate` where nobody took it in time.
 
         Parameters
         ----------
@@ -59,37 +87,38 @@ class BatchStates:
         now
             The time.
         trouble
-            The last error, for the note of a batch that is dropped.
+            Why nobody took it yet, for the note of a batch that is dropped.
         """
+        over = _over(batch, collection)
+        if batch.state in ENDED:
+            if now >= over + MARGIN:
+                self._store.forget([batch.name])
+        elif batch.version != collection.version:
+            self._drop(batch.name, f"outdated_version: version {collection.version} is served, with other keys")
+        elif now >= over:
+            self._drop(batch.name, f"nobody took it in time: {trouble}")
+            raise BatchLate(f"{batch.name}: nobody took it in time: {trouble}")
+        elif batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
+            self._store.close_batch(batch.name)
+
+    def hand_on(self, name: str, collection: Collection, clock: Clock) -> None:
+        """Shuffle a closed batch and hand it on, or drop it; `Unreachable` if a request has to be repeated later.
+
+        It may be dropped meanwhile, as its time is over: then nothing more is stored of it.
+        """
+        route = collection.shuffle
+        assert route is not None  # as it was when the batch began: a version never changes
         try:
-            self._advance(batch, collection, now, trouble)
+            batch = self._store.batch(name)
+            if batch is not None and batch.state == "closed":
+                self._make(batch, collection, route)
+                batch = self._store.batch(name)
+            if batch is not None and batch.state == "made":
+                self._hand_on(batch, route, _over(batch, collection) - clock.now())
         except Unreachable:
             raise
         except HubbubError as error:
-            self._drop(batch, str(error))
-
-    def _advance(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
-        over = batch.closes + collection.lateness_seconds
-        if batch.state in ("handed", "dropped"):
-            if now >= over + MARGIN:
-                self._store.forget([batch.name])
-            return None
-        if batch.version != collection.version:
-            why = f"outdated_version: version {collection.version} is served, with other keys"
-            return self._drop(batch, why)
-        if now >= over:
-            return self._drop(batch, f"nobody took it in time: {trouble}")
-        if batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
-            self._store.close_batch(batch.name)
-            batch = batch._replace(state="closed")
-        route = collection.shuffle
-        assert route is not None  # as it was when the batch began: a version never changes
-        if batch.state == "closed":
-            self._make(batch, collection, route)
-            batch = self._store.batch(batch.name) or batch
-        if batch.state == "made":
-            self._hand_on(batch, route)
-        return None
+            self._drop(name, str(error))
 
     def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
         ask = self._source.ask(batch.answer, collection)
@@ -99,33 +128,44 @@ class BatchStates:
         else:
             onions = self._store.onions(batch.name)
             incoming = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
-        outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
+        with self._making:
+            outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
         statement = outgoing.statements[-1]
         numbers = f"{statement.received} came, {statement.unreadable} unreadable, {statement.repeated} repeated"
         note = f"{numbers}, {statement.fakes} fakes"
+        encoded = encode_shuffled(outgoing)
         with self._store.transaction():
-            self._store.keep_outgoing(batch.name, encode_shuffled(outgoing), note)
+            if not self._store.keep_outgoing(batch.name, encoded, note):
+                return
             for name in ("unreadable", "repeated", "fakes"):
                 self._store.count(name, getattr(statement, name))
 
-    def _hand_on(self, batch: BatchRow, route: ShuffleRoute) -> None:
+    def _hand_on(self, batch: BatchRow, route: ShuffleRoute, seconds: float) -> None:
         place = route.place_of(self._keys.encryption.public, self._keys.signing.public)
         last = place + 1 == len(route.shufflers)
-        transport = self._source.collector if last else self._connect(route.shufflers[place + 1].url)
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, self._store.outgoing(batch.name))
+        transport = self._collector if last else self._connect(route.shufflers[place + 1].url)
+        outgoing = self._store.outgoing(batch.name)
+        if outgoing is None:
+            return
+        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, outgoing, at_most=seconds)
         if response.status == 200:
-            self._end(batch, "handed", batch.note)
+            self._end(batch.name, "handed", batch.note)
         elif response.status in _LATER:
             raise Unreachable(f"POST {PATH}: status {response.status}")
         else:
             raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
 
-    def _drop(self, batch: BatchRow, why: str) -> None:
-        self._end(batch, "dropped", why)
+    def _drop(self, name: str, why: str) -> None:
+        self._end(name, "dropped", why)
 
-    def _end(self, batch: BatchRow, state: str, note: str) -> None:
-        self._store.end(batch.name, state, note)
-        log(state, batch=batch.name, note=note, counts=self._store.counts())
+    def _end(self, name: str, state: str, note: str) -> None:
+        if self._store.end(name, state, note):
+            log(state, batch=name, note=note, counts=self._store.counts())
+
+
+def _over(batch: BatchRow, collection: Collection) -> float:
+    """The time from which nobody takes a batch any more."""
+    return batch.closes + collection.lateness_seconds
 
 
 def _detail(body: bytes) -> str:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
-from hubbub.client.transport import HttpTransport, Transport, Unreachable
+from hubbub.client.transport import HttpTransport
 from hubbub.collection import Clock, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.shuffled_batch import check_batch, decode_shuffled
@@ -21,7 +24,7 @@ from hubbub.core.random import Random
 from hubbub.core.spec import Json
 from hubbub.service.frames import RefusedRequest, Served, read_frame
 from hubbub.service.receipt import Receipt
-from hubbub.shuffler.batch_states import BatchStates
+from hubbub.shuffler.batch_states import BatchStates, HopTransport
 from hubbub.shuffler.intake import closing, is_asked, take_entries
 from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
@@ -29,6 +32,9 @@ from hubbub.shuffler.store import ShufflerStore
 
 REFRESH = 30.0
 """Seconds between one look for a new version of the collection and the next."""
+MOST_AT_WORK = 4
+"""How many batches are made or handed on at the same time, each of up to 64 MB."""
+_LOOK = "collection"
 
 _SHOWN = ("batches received", "batches handed", "batches dropped", "unreadable", "repeated", "fakes")
 """The counts that anyone may see: of batches, and of what was in those that were large enough."""
@@ -55,6 +61,8 @@ class ShufflerHop:
         Makes a transport from an address.
     rng
         Draws permutations and fakes; given in tests only.
+    start
+        Begins work that may wait for another program: a thread of its own, or at once, as in tests.
     """
 
     def __init__(
@@ -62,18 +70,21 @@ class ShufflerHop:
         collection: str,
         keys: ShufflerKeys,
         store: ShufflerStore,
-        collector: Transport,
+        collector: HopTransport,
         trusted: bytes | Iterable[bytes],
         *,
         clock: Clock,
-        connect: Callable[[str], Transport] = HttpTransport,
+        connect: Callable[[str], HopTransport] = HttpTransport,
         rng: Random | None = None,
+        start: Callable[[Callable[[], None]], None] = lambda work: work(),
     ) -> None:
         self.name, self._keys, self._store, self._clock = collection, keys, store, clock
         self._source = SignedSource(collection, collector, trusted)
-        self._states = BatchStates(store, self._source, keys, connect, rng or Random())
+        self._states = BatchStates(store, self._source, keys, collector, connect, rng or Random())
         self._looked: float | None = None
-        self._turn = threading.Lock()
+        self._turn, self._start = threading.Lock(), start
+        self._at_work: set[str] = set()
+        self._tried: Counter[str] = Counter()
         self.trouble = ""
         """The last error, as a text."""
         document = store.note("collection")
@@ -139,18 +150,28 @@ class ShufflerHop:
     # -- work that is due ------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due. An error with a batch is shown by `status`, and tried again while there is time."""
+        """Do what is due. An error with a batch is shown by `status`, and tried again while there is time.
+
+        Batches are closed, dropped and forgotten here, without a request: another program that does not answer delays
+        none of it. Whatever makes requests is begun by `start`, for each batch by itself.
+        """
         with self._turn:
-            self._look()
-            if self.collection is None:
+            if self._looked is None or not 0 <= self._clock.now() - self._looked < REFRESH:
+                self._begin(_LOOK, self.refresh)
+            collection = self.collection
+            if collection is None:
                 return
             for batch in self._store.batches():
-                try:
-                    self._states.advance(batch, self.collection, self._clock.now(), self.trouble)
-                except Unreachable as error:
-                    self.trouble = str(error)
-                except Exception as error:  # such as a full disk: the other batches go on
-                    self.trouble = f"{batch.name}: {type(error).__name__}: {error}"
+                trouble = "there is no answer yet" if batch.name in self._at_work else self.trouble
+                with self._telling(batch.name):
+                    self._states.settle(batch, collection, self._clock.now(), trouble)
+            due = [batch for batch in self._store.batches() if batch.state in ("closed", "made")]
+            self._tried = Counter({batch.name: self._tried[batch.name] for batch in due})
+            due = [batch for batch in due if batch.name not in self._at_work]
+            due.sort(key=lambda batch: self._tried[batch.name])  # a batch that nobody takes is tried after the others
+            for batch in due[: MOST_AT_WORK - len(self._at_work - {_LOOK})]:
+                self._tried[batch.name] += 1
+                self._begin(batch.name, partial(self._states.hand_on, batch.name, collection, self._clock))
 
     def status(self) -> dict[str, Json]:
         """The batches and their states, what was counted of batches that ended, and the last error.
@@ -178,10 +199,30 @@ class ShufflerHop:
         place = collection.shuffle.place_of(self._keys.encryption.public, self._keys.signing.public)
         return collection, collection.shuffle, place
 
-    def _look(self) -> None:
-        if self._looked is not None and 0 <= self._clock.now() - self._looked < REFRESH:
-            return
+    def _begin(self, name: str, work: Callable[[], None]) -> None:
+        """Begin work under a name, unless it still goes on."""
+
+        def run() -> None:
+            try:
+                with self._telling(name):
+                    work()
+            finally:
+                self._at_work.discard(name)
+
+        if name not in self._at_work:
+            self._at_work.add(name)
+            try:
+                self._start(run)
+            except RuntimeError:  # there are too many threads
+                self._at_work.discard(name)
+                raise
+
+    @contextmanager
+    def _telling(self, name: str) -> Iterator[None]:
+        """Keep an error of the block as a text, for `status`."""
         try:
-            self.refresh()
+            yield
         except HubbubError as error:
             self.trouble = str(error)
+        except Exception as error:  # such as a full disk: the other batches go on
+            self.trouble = f"{name}: {type(error).__name__}: {error}"

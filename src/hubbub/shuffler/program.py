@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable
 
 from hubbub.client.transport import HttpTransport
@@ -21,7 +22,7 @@ from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.store import ShufflerStore
 
 PATIENCE = 120.0
-"""Seconds to wait for the answer to a batch: opening a hundred thousand reports takes several."""
+"""Seconds for a whole request: sending 64 MB, and waiting until a hundred thousand reports are opened."""
 
 
 def serve_hop(
@@ -54,6 +55,7 @@ async def _serve(config: HopConfig, clock: Clock, on_ready: Callable[[str], None
         config.public_key,
         clock=clock,
         connect=_connect,
+        start=lambda work: threading.Thread(target=work, daemon=True).start(),
     )
     senders = Senders(SenderLimits(rate=100.0, burst=2000), clock)
     guard = Guard(ConnectionLimits(), blocked=senders.blocked)

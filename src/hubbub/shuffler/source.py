@@ -31,7 +31,7 @@ class SignedSource:
     """
 
     def __init__(self, name: str, collector: Transport, trusted: bytes | Iterable[bytes]) -> None:
-        self.name, self.collector = name, collector
+        self.name, self._collector = name, collector
         self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
 
     def read(self, document: str) -> Collection:
@@ -71,7 +71,7 @@ class SignedSource:
         return ask
 
     def _get(self, path: str) -> bytes:
-        response = self.collector.request("GET", path, {"Accept": "application/json"})
+        response = self._collector.request("GET", path, {"Accept": "application/json"})
         if response.status != 200:
             raise Unreachable(f"GET {path}: status {response.status}")
         return response.body

@@ -22,6 +22,7 @@ from hubbub.core.private_file import make_private_file
 from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 FORMAT = Format("shuffler", 1)
+ENDED = ("handed", "dropped")
 _PRAGMAS = ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON")
 _ROWS = "SELECT name, version, answer, closes, state, digest, note, size FROM batches"
 _TABLES = (
@@ -131,8 +132,9 @@ class ShufflerStore:
         self._run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
     def onions(self, batch: str) -> list[bytes]:
-        """The reports of a batch, in the order of their ids."""
-        return [onion for (onion,) in self._run("SELECT onion FROM reports WHERE batch = ? ORDER BY id", batch)]
+        """The reports of a batch that has not ended, in the order of their ids."""
+        sql = "SELECT onion FROM reports WHERE batch = ? AND onion IS NOT NULL ORDER BY id"
+        return [onion for (onion,) in self._run(sql, batch)]
 
     # -- batches ----------------------------------------------------------------------------------------------
 
@@ -164,22 +166,36 @@ class ShufflerStore:
         with self.transaction():
             self._run("UPDATE batches SET state = 'closed' WHERE name = ? AND state = 'gathering'", name)
 
-    def keep_outgoing(self, name: str, outgoing: bytes, note: str) -> None:
-        """Replace the incoming batch by the shuffled one, in one transaction: a batch is shuffled in one order only."""
-        with self.transaction():
-            sql = "UPDATE batches SET state = 'made', made = ?, came = NULL, note = ?"
-            self._run(f"{sql} WHERE name = ? AND state = 'closed'", outgoing, note, name)
-            self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
+    def keep_outgoing(self, name: str, outgoing: bytes, note: str) -> bool:
+        """Replace the incoming batch by the shuffled one, in one transaction: a batch is shuffled in one order only.
 
-    def end(self, name: str, state: str, note: str) -> None:
-        """End a batch as "handed" or "dropped": delete its contents, except the ids that tell a repeated upload."""
+        Returns whether it was still there: its time may be over.
+        """
         with self.transaction():
+            batch = self.batch(name)
+            if batch is None or batch.state != "closed":
+                return False
+            sql = "UPDATE batches SET state = 'made', made = ?, came = NULL, note = ?"
+            self._run(f"{sql} WHERE name = ?", outgoing, note, name)
+            self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
+        return True
+
+    def end(self, name: str, state: str, note: str) -> bool:
+        """End a batch as "handed" or "dropped": delete its contents, except the ids that tell a repeated upload.
+
+        Returns whether this ended it: a batch ends once.
+        """
+        with self.transaction():
+            batch = self.batch(name)
+            if batch is None or batch.state in ENDED:
+                return False
             sql = "UPDATE batches SET state = ?, came = NULL, made = NULL, note = ? WHERE name = ?"
             self._run(sql, state, note, name)
             self.count(f"batches {state}")
             self.set_note("counts", json.dumps(self.counts()))
             self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
         self._tidy()
+        return True
 
     def forget(self, names: Sequence[str]) -> None:
         """Delete what is left of batches. No batch that closed at that time or before is begun again."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import socket
-import ssl
-import threading
 
+from hubbub.core.bounded_http import HttpPeer
 from hubbub.core.errors import HubbubError
 from hubbub.service.alarms.event import AlarmEvent
 from hubbub.service.webhooks.config import Webhook
 from hubbub.service.webhooks.signing import signature
+
+MOST_BYTES = 1 << 16
+"""The longest answer that is read up to its status and headers."""
 
 
 class NotDelivered(HubbubError):
@@ -48,44 +48,16 @@ def deliver(webhook: Webhook, event: AlarmEvent, now: float) -> None:
     }
     address = webhook.address
     path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-    connection = _connection(webhook)
-    done, late = threading.Event(), threading.Event()
-    threading.Thread(target=_cut_off, args=(connection, webhook.timeout, done, late), daemon=True).start()
     try:
-        connection.request("POST", path, body, headers)
-        status = connection.getresponse().status
-        if late.is_set():  # an answer that was cut off can look complete
-            raise TimeoutError
+        with HttpPeer(address, seconds=webhook.timeout, most_bytes=MOST_BYTES).connected() as (connection, _):
+            connection.request("POST", path, body, headers)
+            status = connection.getresponse().status
+    except TimeoutError:
+        raise NotDelivered(f"no answer within {webhook.timeout} s") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        slow = isinstance(error, TimeoutError) or late.is_set()
-        raise NotDelivered(f"no answer within {webhook.timeout} s" if slow else _reason(error)) from None
-    finally:
-        done.set()
-        connection.close()
+        raise NotDelivered(_reason(error)) from None
     if not 200 <= status < 300:
         raise NotDelivered(f"it answers {status}" + (": redirects are not followed" if 300 <= status < 400 else ""))
-
-
-def _connection(webhook: Webhook) -> http.client.HTTPConnection:
-    address = webhook.address
-    assert address.hostname is not None
-    if address.scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(address.hostname, address.port, timeout=webhook.timeout, context=context)
-    return http.client.HTTPConnection(address.hostname, address.port, timeout=webhook.timeout)
-
-
-def _cut_off(
-    connection: http.client.HTTPConnection, timeout: float, done: threading.Event, late: threading.Event
-) -> None:
-    """Close a delivery after the timeout, even if its receiver still answers byte by byte."""
-    wait = timeout
-    while not done.wait(wait):
-        late.set()
-        sock, wait = connection.sock, 0.05
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not by TLS, which the other thread uses
 
 
 def _reason(error: BaseException) -> str:
