@@ -98,7 +98,7 @@ function build(spec: unknown): Built & { name: string; spec: Spec } {
   check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
   const first = hashes?.[0];
   const epsilon = fieldSpec.epsilon as number;
-  check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
+  check(typeof epsilon === "number" && epsilon >= 1e-12 && epsilon <= 1000, "epsilon", "a number from 1e-12 to 1000");
   const built = known[1](first ? { ...fieldSpec, hash: hash ?? first } : fieldSpec, name as string, build);
   const [over, under] = fraction(epsilon);
   check(within(built.ratio, over, under), "epsilon", "what its integers spend, or more");
