@@ -18,6 +18,7 @@ import { signedSets } from "./ternary";
 interface Reporting {
   name: string;
   specId: string;
+  spec: Spec;
   /** The declared epsilon, in units of 1e-12, rounded down: what a family of mechanisms is signed by. */
   units: bigint;
   /** The same, rounded up: what the answers of a run declare together. */
@@ -111,7 +112,7 @@ export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful
   const [over, under] = fraction(ownSpec.epsilon as number);
   const scaled = over * UNITS_PER_EPSILON;
   const [units, declared, spent] = [scaled / under, (scaled + under - 1n) / under, spentBy(ratio)];
-  const common = { name, specId: await specId(ownSpec), units, declared, spent };
+  const common = { name, specId: await specId(ownSpec), spec: ownSpec, units, declared, spent };
   if (!("memory" in built)) return { ...common, ...built };
   const { memory, ...rest } = built;
   return { ...common, ...rest, ...memory(spent) };
