@@ -264,7 +264,8 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
         yield f"sizes up to 2 and {size} codes", hb.GRR(epsilon=1.0, domain=size), Size(2), Sets(four, 3)
         stream = ChangeStream(epsilon=1.0, dimension=size, steps=4, changes=2)
         yield f"changes of {size} entries", stream, Members(3), Sets(Ordinal(3), 2)
-        yield f"changes of {size} values", stream, Whole(), Categorical(("a", "b", "c"))
+        yield f"changes of {size} values", replace(stream, one=True), Whole(), Categorical(("a", "b", "c"))
+        yield f"changes of {size} sets", stream, Whole(), Categorical(("a", "b", "c"))
     for size in (8, 9):
         keys = KeyValue(tuple("abcdefghi"), 0.0, 1.0, most=2)
         yield f"{size} of 9 keys", hb.NetSub(epsilon=1.0, dimension=size, sparsity=2), Held(9, 0.0, 1.0), keys
@@ -274,7 +275,8 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
     yield "cells as numbers", wave, CELLS, Numeric(0.0, 9.0, cells=4)
     yield "more cells as numbers", wave, replace(CELLS, cells=17), Numeric(0.0, 9.0, cells=4)
     pair = Subsets(((1,), (2,)))
-    yield "few candidate sets", PSFO(epsilon=1.0, domain=3, length=2), pair, Sets(four, 3)
+    for size in (2, 3):
+        yield f"two candidate sets of {size}", PSFO(epsilon=1.0, domain=size, length=2), pair, Sets(four, 3)
     single = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), 1), length=1)
     yield "candidate sets, too many at once", single, pair, Sets(four, 3)
     olh, beside = hb.OLH(epsilon=1.0, domain=9), Beside(NINE, (PublicNumber("age", 0.0, 9.0),))

@@ -54,7 +54,8 @@ function takes(spec: Spec, { view, viewSpec }: AskContent, field: Spec | undefin
 function within([kind, ...given]: Inputs, [other, ...taken]: Inputs): boolean {
   if (kind !== other) return false;
   if (kind === "numbers") return taken[0]! <= given[0]! && given[1]! <= taken[1]!;
-  return given.every((size, at) => (kind === "vector" ? size === taken[at]! : size <= taken[at]!));
+  const exact = kind === "vector" || kind === "sets"; // the number of entries or items; the most of them may be less
+  return given.every((size, at) => (exact && at === 0 ? size === taken[at]! : size <= taken[at]!));
 }
 
 function givenBy(view: View, spec: Spec, field: Spec | undefined): Inputs[] {
@@ -78,10 +79,8 @@ function recorded(field: Spec): Inputs {
 
 function takenBy(spec: Spec): Inputs[] {
   const { dimension, domain, low, high } = spec as Record<string, number | undefined>;
-  if (dimension !== undefined) {
-    // A stream of changes reads a code as well; the last is no entry.
-    return [["vector", dimension], ...(spec.mechanism === "Symbols" ? [["codes", dimension + 1] as Inputs] : [])];
-  }
+  // A stream of changes of one value reads a code, of which the last is no entry.
+  if (dimension !== undefined) return [spec.one === true ? ["codes", dimension + 1] : ["vector", dimension]];
   if (domain !== undefined) return [ofDomain(spec.domain as Spec)];
   return low !== undefined && high !== undefined ? [["numbers", low, high]] : [];
 }

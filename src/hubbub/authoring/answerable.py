@@ -10,6 +10,7 @@ import numpy as np
 
 from hubbub.collection.document import Collection
 from hubbub.collection.terms import Terms
+from hubbub.core.domain import Domain
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
@@ -25,12 +26,13 @@ def unanswered(collection: Collection, terms: Terms, ask: Ask) -> str | None:
     All values of a field are tried, or 1,024 of them from the first to the last, and "nothing was recorded".
     """
     values = list(_recorded(collection, terms))
-    if _answers(ask, values):
+    if answers(ask, values):
         return None
-    return next((reprlib.repr(value) for value in values if not _answers(ask, [value])), "several values")
+    return next((reprlib.repr(value) for value in values if not answers(ask, [value])), "several values")
 
 
-def _answers(ask: Ask, values: list[Any]) -> bool:
+def answers(ask: Ask, values: list[Any]) -> bool:
+    """Whether devices that recorded these values can answer the ask."""
     rng, mechanism = Random(seed="hubbub check"), ask.mechanism
     try:
         seen = ask.view.look(values, rng)
@@ -50,8 +52,10 @@ def _recorded(collection: Collection, terms: Terms) -> Iterator[Any]:
     missing = {field: collection.missing(field, several=several) for field in terms.fields}
     yield missing if several else missing[terms.fields[0]]
     for field in terms.fields:
-        domain = collection.fields[field]
-        codes: list[Any] = [domain.code(value) for value in domain.examples(MOST_VALUES)]
-        if isinstance(missing[field], float) or missing[field] is None:  # numbers are recorded as they are
-            codes += [-_HUGE, _HUGE]
-        yield from ({**missing, field: code} if several else code for code in codes)
+        yield from ({**missing, field: code} if several else code for code in codes_of(collection.fields[field]))
+
+
+def codes_of(domain: Domain) -> list[Any]:
+    """The codes of all values of a field, or of 1,024 from the first to the last, and of "nothing was recorded"."""
+    codes: list[Any] = [domain.missing(), *(domain.code(value) for value in domain.examples(MOST_VALUES))]
+    return [*codes, -_HUGE, _HUGE] if isinstance(codes[0], float) else codes  # numbers are recorded as they are

@@ -155,9 +155,9 @@ def _within(given: Inputs, taken: Inputs) -> bool:
         return False
     if given[0] == "numbers":
         return bool(taken[1] <= given[1] and given[2] <= taken[2])
-    if given[0] == "vector":
-        return bool(given == taken)
-    return all(size <= most for size, most in zip(given[1:], taken[1:], strict=True))
+    if given[0] in ("vector", "sets"):
+        return bool(given[1] == taken[1] and given[2:] <= taken[2:])
+    return bool(given[1:] <= taken[1:])
 
 
 def _given(view: View, field: Mapping[str, Any] | None) -> list[Inputs]:
@@ -183,9 +183,8 @@ def _recorded(field: Mapping[str, Any]) -> Inputs:
 
 
 def _taken(spec: Mapping[str, Any]) -> list[Inputs]:
-    if "dimension" in spec:
-        codes: list[Inputs] = [("codes", spec["dimension"] + 1)] if spec["mechanism"] == "Symbols" else []
-        return [("vector", spec["dimension"]), *codes]  # a stream of changes reads a code as well; the last is no entry
+    if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
+        return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
     if "domain" in spec:
         return [_of_domain(spec["domain"])]
     return [("numbers", spec["low"], spec["high"])] if {"low", "high"} <= spec.keys() else []

@@ -199,7 +199,7 @@ class ReportFormat(ABC):
         if not types.keys() - firsts.keys() <= arguments.keys() <= types.keys():
             raise InvalidValue("spec", sorted(arguments), f"exactly the fields {sorted(types)}")
         for name, value in arguments.items():
-            arguments[name] = integer(name, value) if types[name] == "int" else value
+            arguments[name] = integer(name, value) if types[name] in ("int", int) else value
         return kind(**{**firsts, **arguments})
 
     def _set(self, field: str, value: object) -> None:
