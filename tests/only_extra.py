@@ -1,6 +1,7 @@
 """`hubbub` as in an environment with one extra alone: what the extra does not bring cannot be imported.
 
 python only_extra.py EXTRA COMMAND...
+python only_extra.py EXTRA SCRIPT.py ARGUMENT...
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from collections.abc import Iterable
 from importlib.abc import MetaPathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+BASE = "base"
 
 
 def declared(extra: str) -> list[str]:
-    """What `pip install hubbub[extra]` asks for."""
-    return [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]
+    """What `pip install hubbub[extra]` asks for, with the extras that it names in turn; "base" is no extra."""
+    wanted = [] if extra == BASE else PROJECT["optional-dependencies"][extra]
+    inner = [other for text in wanted if Requirement(text).name == "hubbub" for other in Requirement(text).extras]
+    named = [text for text in wanted if Requirement(text).name != "hubbub"]
+    return [*PROJECT["dependencies"], *named, *(text for other in inner for text in declared(other))]
 
 
 def closure(requirements: Iterable[str]) -> set[str]:
@@ -61,6 +67,10 @@ class Absent(MetaPathFinder):
 def main() -> None:
     extra, *command = sys.argv[1:]
     sys.meta_path.insert(0, Absent(closure(declared(extra))))
+    if command[0].endswith(".py"):
+        sys.argv = command
+        run_path(command[0], run_name="__main__")
+        return
     sys.argv = ["hubbub", *command]
     from hubbub.cli import main
 

@@ -11,6 +11,7 @@ import pytest
 
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Terms
+from hubbub.core.domain import Domain
 from hubbub.core.random import Random
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import Arc
@@ -27,7 +28,8 @@ KNOWN = json.loads((VECTORS / "admits.json").read_text())
 def test_an_ask_is_admitted_or_refused_for_a_reason(case: dict[str, Any]) -> None:
     terms, ask = Terms.from_spec(case["terms"], "popular"), Ask.from_spec(case["ask"])
     place = {name: case[name] for name in ("run", "round", "part")}
-    assert admits(terms, ask, **place, minimum_arc=case["minimum_arc"]) == case["says"]
+    fields = {name: Domain.from_spec(spec) for name, spec in case["fields"].items()}
+    assert admits(terms, ask, **place, minimum_arc=case["minimum_arc"], fields=fields) == case["says"]
 
 
 @pytest.mark.parametrize("case", KNOWN["admits_parts"], ids=lambda case: case["name"])

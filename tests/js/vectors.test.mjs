@@ -276,13 +276,13 @@ const termsOf = (spec) => {
   return js.readTerms({ terms: { q: { ...spec, account } }, fields }).q;
 };
 const publishedAs = ({ ask, ...named }) => ({ question: "q", run: 0, step: 0, round: 1, part: 0, closes: 1, ...named, ask });
-const within = (terms, minimumArc) => ({ terms: { q: terms }, minimumArc, origin: 0, interval: 1000, place: 0 });
+const within = (terms, minimumArc, fields = {}) => ({ terms: { q: terms }, fields, minimumArc, origin: 0, interval: 1000, place: 0 });
 
 test("which asks terms admit", async () => {
   const words = new Set();
-  for (const { name, terms, minimum_arc, run, round, part, ask, says } of admitted.admits) {
+  for (const { name, terms, fields, minimum_arc, run, round, part, ask, says } of admitted.admits) {
     words.add(says ?? "");
-    const collection = within(termsOf(terms), minimum_arc);
+    const collection = within(termsOf(terms), minimum_arc, fields);
     const read = (other = {}) => js.readAsk(collection, publishedAs({ ask, run, round, part, ...other }));
     assert.equal(await why(() => read()), says ?? "", name);
     if (says) continue;

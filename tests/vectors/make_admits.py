@@ -2,11 +2,11 @@
 
     python tests/vectors/make_admits.py
 
-The cases of `admits` are {"name", "terms", "minimum_arc", "run", "round", "part", "ask", "says"}, where "says" is null
-or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that differ in
-their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms" has
-{"terms", "says"} of terms with one view, where "says" is whether they can be read. "families" has views and mechanisms,
-and for each view what `admits` says of each mechanism under terms that admit every view and family.
+The cases of `admits` are {"name", "terms", "fields", "minimum_arc", "run", "round", "part", "ask", "says"}, where
+"says" is null or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that
+differ in their arcs alone; those of `matches` are {"pattern", "given", "says"}, where "says" is true or false. "terms"
+has {"terms", "says"} of terms with one view, where "says" is whether they can be read. "families" has views and
+mechanisms, and for each view what `admits` says of each mechanism under terms that admit every view and family.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
 from hubbub.collection.views import Held, Members, On, Size
 from hubbub.core.bit_strings import BitStrings
-from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
@@ -43,6 +43,8 @@ from hubbub.protocols.view import Among, Binned, Clipped, Field, View, Whole
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000
 EPSILON = units_of(1.0)
+PLACES = ("run", "round", "part")
+FIELDS: dict[str, Domain] = {"theme": Ordinal(3)}
 GRR = hb.GRR(epsilon=1.0, domain=4)
 PROMISES = (Promise(EPSILON, 1, 3600, 0, scope=of_question("popular")),)
 PLAIN = Terms(
@@ -239,6 +241,66 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
 
 
+def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
+    """A name, a mechanism that is signed by its id, the view that it is asked with, and the domain of the field."""
+    four = Categorical(("a", "b", "c", "d"))
+    for domain in (Ordinal(2), Ordinal(3), Ordinal(4), four, Numeric(0.0, 3.0, cells=3), Strings(3), Sets(four, 3)):
+        yield f"GRR of 4 codes, and the whole of {domain.describe()}", GRR, Whole(), domain
+    yield "GRR of 4 names, and their codes", hb.GRR(epsilon=1.0, domain=four), Whole(), Categorical(("a", "b", "c"))
+    for longest in (8, 9, 10):
+        yield f"texts of up to {longest} bytes", hb.Rappor(epsilon=1.0, domain=Strings(9)), Whole(), Strings(longest)
+    psfo = PSFO(epsilon=1.0, domain=Sets(Ordinal(4), 3), length=2)
+    for most in (2, 3, 4):
+        yield f"sets of up to {most}", psfo, Whole(), Sets(four, most)
+    yield "sets of more items", PSFO(epsilon=1.0, domain=Sets(Ordinal(3), 3), length=2), Whole(), Sets(four, 3)
+    cells = Numeric(0.0, 8.0, cells=4)
+    for low, high in ((0.0, 8.0), (0.0, 7.0), (1.0, 8.0), (-1.0, 9.0)):
+        yield f"numbers from {low} to {high}", hb.Hybrid(epsilon=1.0, low=low, high=high), Clipped(0.0, 8.0), cells
+    yield "cells of a range", hb.GRR(epsilon=1.0, domain=cells), Clipped(0.0, 8.0), cells
+    yield "cells of any number", hb.GRR(epsilon=1.0, domain=cells), Whole(), cells
+    yield "numbers of any size", hb.Hybrid(epsilon=1.0, low=0.0, high=8.0), Whole(), cells
+    for size in (2, 3, 4):
+        yield f"two candidates and {size} codes", hb.GRR(epsilon=1.0, domain=size), Among((1, 2)), Ordinal(9)
+        yield f"sizes up to 2 and {size} codes", hb.GRR(epsilon=1.0, domain=size), Size(2), Sets(four, 3)
+        stream = ChangeStream(epsilon=1.0, dimension=size, steps=4, changes=2)
+        yield f"changes of {size} entries", stream, Members(3), Sets(Ordinal(3), 2)
+        yield f"changes of {size} values", replace(stream, one=True), Whole(), Categorical(("a", "b", "c"))
+        yield f"changes of {size} sets", stream, Whole(), Categorical(("a", "b", "c"))
+    for size in (8, 9):
+        keys = KeyValue(tuple("abcdefghi"), 0.0, 1.0, most=2)
+        yield f"{size} of 9 keys", hb.NetSub(epsilon=1.0, dimension=size, sparsity=2), Held(9, 0.0, 1.0), keys
+    for bits in (32, 64):
+        yield f"prefixes as {bits} bits", hb.OLH(epsilon=1.0, domain=BitStrings(bits)), Prefix(12, 32), Strings(4)
+    wave = hb.SquareWave(epsilon=1.0, low=0.0, high=15.0)
+    yield "cells as numbers", wave, CELLS, Numeric(0.0, 9.0, cells=4)
+    yield "more cells as numbers", wave, replace(CELLS, cells=17), Numeric(0.0, 9.0, cells=4)
+    pair = Subsets(((1,), (2,)))
+    for size in (2, 3):
+        yield f"two candidate sets of {size}", PSFO(epsilon=1.0, domain=size, length=2), pair, Sets(four, 3)
+    single = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), 1), length=1)
+    yield "candidate sets, too many at once", single, pair, Sets(four, 3)
+    olh, beside = hb.OLH(epsilon=1.0, domain=9), Beside(NINE, (PublicNumber("age", 0.0, 9.0),))
+    for count in (1, 2):
+        measured = Measured(epsilon=1.0, domain=9, oracle=olh, measures=count)
+        yield f"{count} numbers next to a code", measured, beside, four
+    yield "a number that is not asked for", olh, beside, four
+
+
+def signed() -> Iterator[tuple[str, Terms, Ask, dict[str, Domain]]]:
+    """A name, terms that list a mechanism, an ask that names it, and the fields."""
+    for name, mechanism, view, domain in fitting():
+        state = type(mechanism).__name__ if isinstance(mechanism, ChangeStream) else ""
+        terms = replace(
+            PLAIN,
+            views=(view.spec(),),
+            mechanisms=(mechanism.spec_id,),
+            state=state,
+            limit=2 * EPSILON,
+            report_bytes=1 << 16,
+        )
+        yield name, terms, Ask(mechanism=mechanism, step=7, view=view), {"theme": domain}
+
+
 def _grr(size: int) -> hb.GRR:
     return hb.GRR(epsilon=0.5, domain=size)
 
@@ -394,14 +456,16 @@ def vectors() -> dict[str, Any]:
             {
                 "name": name,
                 "terms": _json(terms.spec()),
+                "fields": {field: _json(domain.spec()) for field, domain in fields.items()},
                 "minimum_arc": LEAST,
                 **place,
                 "ask": _json(ask.spec()),
-                "says": admits(terms, ask, **place, minimum_arc=LEAST),
+                "says": admits(terms, ask, **place, minimum_arc=LEAST, fields=fields),
             }
-            for name, terms, ask, place in [
-                *((*case, {"run": 0, "round": round, "part": 0}) for *case, round in cases()),
-                *((*case, dict(zip(("run", "round", "part"), place, strict=True))) for *case, place in placed()),
+            for name, terms, ask, place, fields in [
+                *((*case, {"run": 0, "round": round, "part": 0}, FIELDS) for *case, round in cases()),
+                *((*case, dict(zip(PLACES, place, strict=True)), FIELDS) for *case, place in placed()),
+                *((*case, {"run": 0, "round": 1, "part": 0}, fields) for *case, fields in signed()),
             ]
         ],
         "admits_parts": [

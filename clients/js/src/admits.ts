@@ -19,7 +19,7 @@ export interface AskContent {
 const STATES: Record<string, string> = { Symbols: "ChangeStream" };
 
 /** Why an ask is refused, in one word; null where it is admitted (`collection/admits.py`). */
-export function admits(terms: Terms, ask: AskContent, minimumArc: number): string | null {
+export function admits(terms: Terms, ask: AskContent, minimumArc: number, fields: Record<string, Spec>): string | null {
   const { run, round, part, mechanism, view, viewSpec, cohort } = ask;
   const family = terms.families.some(
     ({ mechanism: name, units }) =>
@@ -30,11 +30,71 @@ export function admits(terms: Terms, ask: AskContent, minimumArc: number): strin
   if (part < 0 || part >= terms.parts) return "part";
   if (cohort.length < minimumArc) return "arc";
   if (!terms.views.some((pattern) => matches(pattern, viewSpec))) return "view";
-  if (!family && !terms.mechanisms.includes(mechanism.specId)) return "mechanism";
+  const field = terms.fields.length === 1 ? fields[terms.fields[0]!] : undefined;
+  if (!family && !(terms.mechanisms.includes(mechanism.specId) && takes(mechanism.spec, ask, field))) return "mechanism";
   if ((remembers(mechanism) ? (STATES[mechanism.name] ?? mechanism.name) : "") !== terms.state) return "state";
   if (mechanism.bytes > terms.reportBytes) return "size";
   return mechanism.spent > terms.limit ? "limit" : null;
 }
+
+/**
+ * What mechanisms read: ["codes", how many], ["numbers", low, high], ["sets", items, most], ["texts", bytes], ["vector",
+ * entries], or another word for what no mechanism and no view share.
+ */
+type Inputs = [kind: string, ...sizes: number[]];
+
+/** Whether a signed mechanism takes everything that a view gives of a field (`_takes` in `collection/admits.py`). */
+function takes(spec: Spec, { view, viewSpec }: AskContent, field: Spec | undefined): boolean {
+  const measures = /beside (\d+)$/.exec(view.gives[0] ?? "");
+  if (((spec.measures as number | undefined) ?? 0) !== Number(measures?.[1] ?? 0)) return false;
+  const [given, taken] = [givenBy(view, viewSpec as Spec, field), takenBy(spec)];
+  return !given.length || !taken.length || given.some((one) => taken.some((other) => within(one, other)));
+}
+
+function within([kind, ...given]: Inputs, [other, ...taken]: Inputs): boolean {
+  if (kind !== other) return false;
+  if (kind === "numbers") return taken[0]! <= given[0]! && given[1]! <= taken[1]!;
+  const exact = kind === "vector" || kind === "sets"; // the number of entries or items; the most of them may be less
+  return given.every((size, at) => (exact && at === 0 ? size === taken[at]! : size <= taken[at]!));
+}
+
+function givenBy(view: View, spec: Spec, field: Spec | undefined): Inputs[] {
+  const kind = spec.kind as string;
+  if (kind === "whole") return field ? [recorded(field)] : [];
+  if (kind === "held" || kind === "members" || kind === "on") return [["vector", (spec.keys ?? spec.items ?? 1) as number]];
+  if (kind === "prefix" || kind === "size") return [["codes", kind === "prefix" ? 2 ** 64 : (spec.most as number) + 1]];
+  return view.gives.flatMap((text): Inputs[] => {
+    const [first, word, last] = text.split(" ");
+    if (word === "to") return [["numbers", Number(first), Number(last)]];
+    if (word === "of") return [["sets", Number(last), Number(last)]];
+    return word === "bits" ? [] : [["codes", Number(first)]];
+  });
+}
+
+/** The codes of a field's values, and of "nothing was recorded"; numbers are recorded as they are, of any size. */
+function recorded(field: Spec): Inputs {
+  if (field.kind === "categorical" || field.kind === "ordinal") return ["codes", sizeOf(field) + 1];
+  return field.kind === "numeric" ? ["any number"] : ofDomain(field);
+}
+
+function takenBy(spec: Spec): Inputs[] {
+  const { dimension, domain, low, high } = spec as Record<string, number | undefined>;
+  // A stream of changes of one value reads a code, of which the last is no entry.
+  if (dimension !== undefined) return [spec.one === true ? ["codes", dimension + 1] : ["vector", dimension]];
+  if (domain !== undefined) return [ofDomain(spec.domain as Spec)];
+  return low !== undefined && high !== undefined ? [["numbers", low, high]] : [];
+}
+
+function ofDomain(domain: Spec): Inputs {
+  const kind = domain.kind as string;
+  if (kind === "ordinal") return ["codes", domain.size as number];
+  if (kind === "bitstrings") return ["codes", 2 ** (domain.bits as number)];
+  if (kind === "numeric") return ["numbers", domain.low as number, domain.high as number];
+  if (kind === "sets") return ["sets", sizeOf(domain.items as Spec), domain.most as number];
+  return kind === "strings" ? ["texts", domain.longest as number] : [kind];
+}
+
+const sizeOf = (domain: Spec): number => (domain.kind === "categorical" ? (domain.names as Json[]).length : ((domain.size as number) ?? 0));
 
 /** Why all asks of one round are refused: too many, an arc too short, or two that overlap; null where they are admitted. */
 export function admitsParts(terms: Terms, asks: Pick<AskContent, "part" | "cohort">[], minimumArc: number): string | null {

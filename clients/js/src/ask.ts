@@ -37,7 +37,7 @@ export async function readAsk(collection: Collection, published: unknown): Promi
     viewSpec: spec.view!,
     cohort: readArc(spec.cohort),
   };
-  const reason = admits(terms, content, collection.minimumArc);
+  const reason = admits(terms, content, collection.minimumArc, collection.fields);
   if (reason) throw new Refused(reason, "what the question's terms allow");
   const at = terms.study ? 0 : Number(integer("step", step, 0, 2 ** 53 - 1));
   check(at === step, "step", "0 in a study");

@@ -18,6 +18,7 @@ import { signedSets } from "./ternary";
 interface Reporting {
   name: string;
   specId: string;
+  spec: Spec;
   /** The declared epsilon, in units of 1e-12, rounded down: what a family of mechanisms is signed by. */
   units: bigint;
   /** The same, rounded up: what the answers of a run declare together. */
@@ -98,7 +99,7 @@ function build(spec: unknown): Built & { name: string; spec: Spec } {
   check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
   const first = hashes?.[0];
   const epsilon = fieldSpec.epsilon as number;
-  check(typeof epsilon === "number" && epsilon > 0 && epsilon <= 1000, "epsilon", "a number above 0, at most 1000");
+  check(typeof epsilon === "number" && epsilon >= 1e-12 && epsilon <= 1000, "epsilon", "a number from 1e-12 to 1000");
   const built = known[1](first ? { ...fieldSpec, hash: hash ?? first } : fieldSpec, name as string, build);
   const [over, under] = fraction(epsilon);
   check(within(built.ratio, over, under), "epsilon", "what its integers spend, or more");
@@ -111,7 +112,7 @@ export async function readMechanism(spec: unknown): Promise<Mechanism | Stateful
   const [over, under] = fraction(ownSpec.epsilon as number);
   const scaled = over * UNITS_PER_EPSILON;
   const [units, declared, spent] = [scaled / under, (scaled + under - 1n) / under, spentBy(ratio)];
-  const common = { name, specId: await specId(ownSpec), units, declared, spent };
+  const common = { name, specId: await specId(ownSpec), spec: ownSpec, units, declared, spent };
   if (!("memory" in built)) return { ...common, ...built };
   const { memory, ...rest } = built;
   return { ...common, ...rest, ...memory(spent) };

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hubbub.authoring.answerable import unanswered
 from hubbub.authoring.forecast import groups_need
 from hubbub.authoring.poisoning import moved_far
 from hubbub.authoring.promise import sent_unprotected
 from hubbub.authoring.shuffle_rules import shuffled_questions, who_shuffles
+from hubbub.collection.admits import admits
 from hubbub.collection.document import Collection
 from hubbub.collection.duration import duration_text, every
 from hubbub.collection.finding import Finding
@@ -299,6 +301,29 @@ def _parts(collection: Collection, steps: int) -> str:
     return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
 
 
+def every_value_has_an_answer(collection: Collection) -> Iterator[Finding]:
+    """The first asks of each question are admitted, and answered whatever is recorded: silence would tell the value.
+
+    Example:
+        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
+        >>> list(every_value_has_an_answer(read_collection(EXAMPLE)))
+        []
+    """
+    for name, terms in collection.terms.items():
+        first = next(collection.protocol(name))
+        for ask in [first] if isinstance(first, Ask) else first if isinstance(first, tuple) else []:
+            reason = admits(terms, ask, fields=collection.fields)
+            if reason is not None:
+                text = f"devices refuse what it asks ({reason}): its terms, its view and its mechanism do not fit"
+                yield Finding("error", f"questions.{name}", text)
+                break
+            value = unanswered(collection, terms, ask)
+            if value is not None:
+                text = f"{type(ask.mechanism).__name__} does not take what its view gives of {value}"
+                yield Finding("error", f"questions.{name}", f"{text}: a device that holds it would fall silent")
+                break
+
+
 RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     large_epsilon,
     small_batch,
@@ -317,4 +342,5 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     moved_far,
     shuffled_questions,
     who_shuffles,
+    every_value_has_an_answer,
 )

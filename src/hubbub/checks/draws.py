@@ -11,7 +11,7 @@ from hubbub.checks.enumeration import row_keys
 from hubbub.checks.failure import require
 from hubbub.checks.statistics import FALSE_ALARM, same_counts, smallest
 from hubbub.checks.values import some_values
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.sketch import Sketch
@@ -165,7 +165,8 @@ def _alike(samples: list[NDArray[Any]]) -> float:
 
 def _same_sketches(mechanism: Mechanism, first: Reports, second: Reports) -> float:
     """Welch's test on every count of the sketch, from the sketches of single reports."""
-    from scipy.stats import norm
+    with needs("analytics"):
+        from scipy.stats import norm
 
     rows = [
         np.array([_counts(mechanism.accumulate(reports[k : k + 1])) for k in range(len(reports))], dtype=float)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hubbub.checks.enumeration import row_keys
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.statistics import FALSE_ALARM, fit, mean_is, smallest
+from hubbub.core.errors import needs
 from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
@@ -102,7 +103,8 @@ def _ratios(mechanism: Mechanism, value: Any, reports: Reports) -> NDArray[np.fl
 
 def _bits(mechanism: Mechanism, value: Any, reports: Reports) -> list[float]:
     """Of a report and its copy with one bit flipped, each comes as often as the odds of their probabilities say."""
-    from scipy.stats import norm
+    with needs("analytics"):
+        from scipy.stats import norm
 
     p_values = []
     for column in mechanism.columns:

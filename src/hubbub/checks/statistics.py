@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import needs
+
 FALSE_ALARM = 1e-6
 _LEAST_EXPECTED = 20.0  # where chi-square's own tail is right to within a factor
 
@@ -19,7 +21,8 @@ def fit(observed: NDArray[Any], expected: NDArray[Any]) -> float:
         >>> round(fit(np.array([520, 480]), np.array([500, 500])), 3)
         0.206
     """
-    from scipy.stats import chi2
+    with needs("analytics"):
+        from scipy.stats import chi2
 
     if observed[expected == 0].any():  # one impossible report is too many
         return 0.0
@@ -42,7 +45,8 @@ def same_counts(first: NDArray[Any], second: NDArray[Any]) -> float:
         >>> round(same_counts(np.array([520, 480]), np.array([500, 500])), 2)
         0.37
     """
-    from scipy.stats import chi2
+    with needs("analytics"):
+        from scipy.stats import chi2
 
     both = np.stack([first, second]).astype(float)
     both = both[:, both.sum(axis=0) > 0]
@@ -64,7 +68,8 @@ def mean_is(samples: NDArray[Any], mean: NDArray[Any] | float) -> NDArray[np.flo
         >>> mean_is(np.array([[1.0], [3.0]]), 2.0).tolist()
         [1.0]
     """
-    from scipy.stats import t
+    with needs("analytics"):
+        from scipy.stats import t
 
     rows = len(samples)
     off = samples.mean(axis=0) - mean

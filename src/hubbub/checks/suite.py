@@ -39,6 +39,7 @@ from hubbub.checks.transcripts import (
     check_transcripts,
     steps_listed,
 )
+from hubbub.core.errors import MissingDependency
 from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.support import SupportMechanism
@@ -162,6 +163,8 @@ def run_checks(mechanism: ReportFormat, rng_seed: int = 1) -> tuple[str, ...]:
     for check in checks:
         try:
             check(mechanism, rng_seed)
+        except MissingDependency:
+            raise
         except Exception as error:
             reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
             raise CheckFailed(f"{check.__name__} of {reprlib.repr(mechanism)}: {reason}") from error

@@ -6,6 +6,14 @@ import sys
 
 __all__ = ["main"]
 
+_EXTRAS = {
+    **dict.fromkeys(("check", "client"), "cli"),
+    **dict.fromkeys(("serve", "backup", "restore", "shuffler"), "server"),
+    **dict.fromkeys(("sql", "table"), "sql"),
+    "demo": "demo",
+}
+"""The extras of commands; those of all others are in `analytics`."""
+
 
 def main() -> None:
     """What the `hubbub` command runs."""
@@ -16,7 +24,8 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("rich", "typer"):
             raise
-        print(f"hubbub: the command line needs {error.name}: pip install 'hubbub[analytics]'", file=sys.stderr)
+        extra = _EXTRAS.get(sys.argv[1], "analytics") if sys.argv[1:] else "cli"
+        print(f"hubbub: the command line needs {error.name}: pip install 'hubbub[{extra}]'", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -91,17 +91,20 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
     if domain is not None:
         settings["domains"] = [domain]
     with progress("auditing") as follow:
-        audits = list(audit_all(**settings, progress=follow))
+        audits = audit_all(**settings, progress=follow)
+    for name, reason in audits.broken.items():
+        typer.echo(f"hubbub: {name} is not audited: {reason}", err=True)
     if montecarlo:
         with progress("sampling") as follow:
-            for done, kind in enumerate(randomizers().values(), start=1):
+            working = [kind for name, kind in randomizers().items() if name not in audits.broken]
+            for done, kind in enumerate(working, start=1):
                 example = next(kind.examples())
                 options: dict[str, Any] = {name: getattr(example, name) for name in required_fields(kind)}
                 if "domain" in options and as_domain("domain", options["domain"]).size is not None:
                     options["domain"] = _DOMAIN if domain is None else domain
                 mechanism = kind(epsilon=_EPSILON if epsilon is None else epsilon, **options)
                 audits.append(examine(mechanism, montecarlo=montecarlo))
-                follow(done, len(randomizers()))
+                follow(done, len(working))
     return audits
 
 

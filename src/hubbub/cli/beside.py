@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 from hubbub.core.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -59,10 +59,8 @@ def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str
         >>> chart.axes[0].get_xlabel()
         'percent of people'
     """
-    try:
+    with needs("analytics"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
     places = np.arange(len(shown))[::-1]
     value, low, high, truth = (100 * np.array([[row.estimate, row.low, row.high, row.truth] for row in shown])).T
     significant = np.array([row.significant for row in shown])

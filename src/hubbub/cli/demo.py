@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.options import AsJson, Seed
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 
 HEADLESS_SECONDS = 20.0
 
@@ -75,11 +75,9 @@ def demo(
     for name, given in (("--n", n), ("--epsilon", epsilon), ("--out", out)):
         if given is not None:
             raise InvalidValue(name, str(given), "nothing, unless --once is given too")
-    try:
+    with needs("demo"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency(error.name or "starlette", "server") from None
     if trust not in ("local", "shuffle"):
         raise InvalidValue("--trust", trust, "local or shuffle")
     if trust == "shuffle":

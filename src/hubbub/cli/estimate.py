@@ -75,7 +75,7 @@ def _oracle(name: str) -> str | None:
     from hubbub.mechanisms import MECHANISMS
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
-    oracles = [known for known, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)]
+    oracles = [known for known, kind in MECHANISMS.usable().items() if issubclass(kind, FrequencyOracle)]
     chosen = named("mechanism", name, [ADAPTIVE, *oracles])
     return None if chosen == ADAPTIVE else chosen
 

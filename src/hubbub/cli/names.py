@@ -64,12 +64,12 @@ def mechanism_of(
         hubbub.core.errors.InvalidValue: dimension: got nothing; allowed: --set dimension=VALUE: ExSub needs it
     """
     from hubbub.core.domain import as_domain
-    from hubbub.mechanisms import randomizers
+    from hubbub.mechanisms import MECHANISMS, randomizers
     from hubbub.mechanisms.frequency.adaptive import adaptive
     from hubbub.privacy.probes import required_fields
     from hubbub.questions.keys import NOTHING
 
-    name = named("mechanism", name, [*randomizers(), ADAPTIVE])
+    name = named("mechanism", name, [*randomizers(), *MECHANISMS.broken(), ADAPTIVE])
     values = dict(given or {})
     if domain is not None and "domain" in values:
         raise InvalidValue("domain", values["domain"], "--domain, or --set domain=VALUE, not both")
@@ -77,7 +77,7 @@ def mechanism_of(
         if values:
             raise InvalidValue("set", sorted(values), "nothing: adaptive chooses the fields itself")
         return adaptive(epsilon=epsilon, domain=default if domain is None else domain)
-    kind: type[Any] = randomizers()[name]
+    kind: type[Any] = MECHANISMS[name]
     known = [field.name for field in fields(kind) if field.name != "epsilon"]
     for field in values:
         named("set", field, known)

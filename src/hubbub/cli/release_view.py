@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,10 +93,8 @@ def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table
 
 def save(result: dict[str, Any], path: Path, title: str, bound: float) -> None:
     """A plot of all steps; the truth is on it only if it is in the answer."""
-    try:
+    with needs("analytics"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
     from hubbub.cli.output import save_plot
 
     steps = result["steps"]

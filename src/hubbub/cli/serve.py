@@ -59,13 +59,11 @@ def serve(
     `public_key`; the token opens the results.
     """
     from hubbub.authoring.toml import load_alarms, load_collection
-    from hubbub.core.errors import MissingDependency
+    from hubbub.core.errors import needs
 
-    try:
+    with needs("server"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency(error.name or "starlette", "server") from None
     from hubbub.dashboard.app import dashboard
     from hubbub.service.archive import Archive, beside
     from hubbub.service.auth import Tokens

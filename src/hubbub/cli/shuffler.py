@@ -94,13 +94,11 @@ def serve(
     config: Annotated[Path, typer.Option("--config", help="Which collection, where, and with which keys (TOML).")],
 ) -> None:
     """Shuffle the reports of a collection, until it is told to stop."""
-    from hubbub.core.errors import MissingDependency
+    from hubbub.core.errors import needs
 
-    try:
+    with needs("server"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingDependency(error.name or "starlette", "server") from None
     from hubbub.service.logs import set_up
     from hubbub.shuffler.config import HopConfig
     from hubbub.shuffler.program import serve_hop

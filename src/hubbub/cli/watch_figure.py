@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.cli.output import shorten
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 def figure(run: Watched, name: str, head: str) -> Figure:
     """The whole run: the estimate in its band, what was published, when the alarm was on; thresholds, and any truth."""
-    try:
+    with needs("analytics"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
     scale, moments = 100.0 if run.share else 1.0, run.moments
     x: Any = np.array([moment.step for moment in moments])
     if run.times is not None:

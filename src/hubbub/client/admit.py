@@ -31,8 +31,15 @@ def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
         raise ClientRefusal("question", f"there is no question {published.question}")
     if published.ask.step != (step if terms.study is None else 0):
         raise ClientRefusal("step", f"{published.ask.step} is not {step if terms.study is None else 0}")
-    place = {"run": published.run, "round": published.round, "part": published.part}
-    reason = admits(terms, published.ask, **place, minimum_arc=collection.minimum_arc)
+    reason = admits(
+        terms,
+        published.ask,
+        run=published.run,
+        round=published.round,
+        part=published.part,
+        minimum_arc=collection.minimum_arc,
+        fields=collection.fields,
+    )
     if reason is not None:
         raise ClientRefusal(reason, f"not what {published.question} asks")
 

@@ -16,16 +16,28 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
 
 if TYPE_CHECKING:
+    from hubbub.core.domain import Domain
     from hubbub.core.spec import Json
+    from hubbub.mechanisms.base import ReportFormat
     from hubbub.protocols.view import View
 
 
-def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 0, minimum_arc: int = 0) -> str | None:
+def admits(
+    terms: Terms,
+    ask: Ask,
+    *,
+    run: int = 0,
+    round: int = 1,
+    part: int = 0,
+    minimum_arc: int = 0,
+    fields: Mapping[str, Domain] | None = None,
+) -> str | None:
     """Why an ask is refused, in one word; None where it is admitted.
 
-    The view must match a signed pattern. The mechanism must be a signed one, or of a signed family and fit the view:
-    then every value that can be recorded has an answer, no value reveals itself by an error, and no device is marked by
-    an epsilon of its own. Whether the ledger allows the answer is checked elsewhere.
+    The view must match a signed pattern. The mechanism must be a signed one or of a signed family, and take everything
+    that the view can give of the `fields` of the collection: then every value that can be recorded has an answer, no
+    value reveals itself by an error, and no device is marked by an epsilon of its own. Whether the ledger allows the
+    answer is checked elsewhere.
 
     Example:
         >>> from dataclasses import replace
@@ -49,7 +61,9 @@ def admits(terms: Terms, ask: Ask, *, run: int = 0, round: int = 1, part: int = 
         return "arc"
     if not any(matches(pattern, ask.view.spec()) for pattern in terms.views):
         return "view"
-    if mechanism.spec_id not in terms.mechanisms and not _in_family(terms, ask):
+    field = (fields or {}).get(terms.fields[0]) if len(terms.fields) == 1 else None
+    signed = mechanism.spec_id in terms.mechanisms and _takes(mechanism, ask.view, field)
+    if not signed and not _in_family(terms, ask):
         return "mechanism"
     if terms.state != (type(mechanism).__name__ if isinstance(mechanism, Stateful) else ""):
         return "state"
@@ -121,6 +135,76 @@ def _in_family(terms: Terms, ask: Ask) -> bool:
     if domain is not None:
         return domain.spec() in _domains_of(view)
     return view.range is not None and view.range == (getattr(mechanism, "low", None), getattr(mechanism, "high", None))
+
+
+def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
+    """Whether a signed mechanism takes everything that a view gives; True where one of them is of another package."""
+    if getattr(mechanism, "measures", 0) != view.measured:
+        return False
+    given, taken = _given(view, None if field is None else field.spec()), _taken(mechanism.spec())
+    return not given or not taken or any(_within(one, other) for one in given for other in taken)
+
+
+Inputs = tuple[Any, ...]
+"""What mechanisms read: ("codes", how many), ("numbers", low, high), ("sets", items, most), ("texts", bytes),
+("vector", entries), or another word for what no mechanism and no view share."""
+
+
+def _within(given: Inputs, taken: Inputs) -> bool:
+    if given[0] != taken[0]:
+        return False
+    if given[0] == "numbers":
+        return bool(taken[1] <= given[1] and given[2] <= taken[2])
+    if given[0] in ("vector", "sets"):
+        return bool(given[1] == taken[1] and given[2:] <= taken[2:])
+    return bool(given[1:] <= taken[1:])
+
+
+def _given(view: View, field: Mapping[str, Any] | None) -> list[Inputs]:
+    spec: dict[str, Any] = view.spec()
+    kind = spec["kind"]
+    if kind == "whole":
+        return [] if field is None else [_recorded(field)]
+    if kind in ("held", "members", "on"):
+        return [("vector", spec.get("keys", spec.get("items", 1)))]
+    if kind in ("prefix", "size"):
+        return [("codes", 1 << 64 if kind == "prefix" else spec["most"] + 1)]
+    given: list[Inputs] = [] if view.range is None else [("numbers", *view.range)]
+    if view.size is not None:
+        given.append(("sets", view.size, view.size) if view.sees_sets else ("codes", view.size))
+    return given
+
+
+def _recorded(field: Mapping[str, Any]) -> Inputs:
+    """The codes of a field's values, and of "nothing was recorded"; numbers are recorded as they are, of any size."""
+    if field["kind"] in ("categorical", "ordinal"):
+        return "codes", _size(field) + 1
+    return ("any number",) if field["kind"] == "numeric" else _of_domain(field)
+
+
+def _taken(spec: Mapping[str, Any]) -> list[Inputs]:
+    if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
+        return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
+    if "domain" in spec:
+        return [_of_domain(spec["domain"])]
+    return [("numbers", spec["low"], spec["high"])] if {"low", "high"} <= spec.keys() else []
+
+
+def _of_domain(domain: Mapping[str, Any]) -> Inputs:
+    kind = domain["kind"]
+    if kind == "ordinal":
+        return "codes", domain["size"]
+    if kind == "bitstrings":
+        return "codes", 1 << domain["bits"]
+    if kind == "numeric":
+        return "numbers", domain["low"], domain["high"]
+    if kind == "sets":
+        return "sets", _size(domain["items"]), domain["most"]
+    return ("texts", domain["longest"]) if kind == "strings" else (kind,)
+
+
+def _size(domain: Mapping[str, Any]) -> int:
+    return len(domain["names"]) if domain["kind"] == "categorical" else int(domain.get("size", 0))
 
 
 def _domains_of(view: View) -> list[dict[str, Json]]:

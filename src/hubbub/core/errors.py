@@ -46,15 +46,35 @@ class RandomnessError(HubbubError, RuntimeError):
 
 
 class MissingDependency(HubbubError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed: the package, and the extra that brings it ("" if none does)."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
         self.extra = extra
-        super().__init__(f"{package} is not installed: pip install 'hubbub[{extra}]'")
+        install = f"'hubbub[{extra}]'" if extra else package
+        super().__init__(f"{package} is not installed: pip install {install}", name=package)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.package, self.extra)
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Around imports of optional packages: one that is not installed is a `MissingDependency` with the extra's name.
+
+    Example:
+        >>> with needs("sql"):
+        ...     import no_such_package
+        Traceback (most recent call last):
+            ...
+        hubbub.core.errors.MissingDependency: no_such_package is not installed: pip install 'hubbub[sql]'
+    """
+    try:
+        yield
+    except MissingDependency:
+        raise
+    except ModuleNotFoundError as error:
+        raise MissingDependency((error.name or "").partition(".")[0], extra) from None
 
 
 def check_integer(field: str, value: object, low: int, high: int | None = None) -> None:

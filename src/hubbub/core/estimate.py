@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.confidence import normal_reach
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.noise import Noise
 
 if TYPE_CHECKING:
@@ -242,11 +242,9 @@ class Estimate:
 
     def table(self, *, most: int = 20, level: float = 0.95) -> Table:
         """A rich table of the largest values with their intervals."""
-        try:
+        with needs("analytics"):
             from rich.markup import escape
             from rich.table import Table
-        except ImportError:
-            raise MissingDependency("rich", "analytics") from None
         value, low, high = self.possible(level)
         names = self.names()
         table = Table(title=f"{self.n:,} reports", caption=f"bias: {self.bias}")
@@ -271,10 +269,8 @@ class Estimate:
             >>> Estimate(value=[0.6, 0.4], variance=[1e-3, 1e-3], n=99, labels=("a", "b")).plot().get_xlabel()
             'share of 99 reports'
         """
-        try:
+        with needs("analytics"):
             from matplotlib.figure import Figure
-        except ImportError:
-            raise MissingDependency("matplotlib", "analytics") from None
         positions = self.top(most)[::-1]
         if ax is None:
             ax = Figure(figsize=(7, 0.9 + 0.28 * len(positions)), layout="constrained").subplots()

@@ -83,17 +83,47 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
             raise KeyError(name)
         return self._from_plugin(self._plugins[name])
 
+    def usable(self) -> dict[str, type[Kind]]:
+        """All classes but those of `broken` packages."""
+        return self._usable_and_broken[0] | self._own
+
+    def broken(self) -> dict[str, str]:
+        """The names of entry points that cannot be used, and why."""
+        return dict(self._usable_and_broken[1])
+
     @cached_property
+    def _usable_and_broken(self) -> tuple[dict[str, type[Kind]], dict[str, str]]:
+        plugins, refused = self._entry_points
+        usable, broken = {name: self[name] for name in self._homes}, dict(refused)
+        for name, plugin in plugins.items():
+            try:
+                usable[name] = self._from_plugin(plugin)
+            except PluginRefused as error:
+                broken[name] = str(error)
+        return usable, broken
+
+    @property
     def _plugins(self) -> dict[str, EntryPoint]:
         """The entry points of other packages; none may take a name that is taken."""
+        plugins, refused = self._entry_points
+        for reason in refused.values():
+            raise PluginRefused(reason)
+        return plugins
+
+    @cached_property
+    def _entry_points(self) -> tuple[dict[str, EntryPoint], dict[str, str]]:
+        """The entry points of other packages by name, and why names that are taken are refused."""
         plugins: dict[str, EntryPoint] = {}
+        refused: dict[str, str] = {}
         for plugin in entry_points(group=self._group):
             if plugin.name in self._homes:
-                raise PluginRefused(f"{_shown(plugin)}: {plugin.name} is one of hubbub's own")
-            if plugin.name in plugins and plugins[plugin.name].value != plugin.value:
-                raise PluginRefused(f"{_shown(plugin)}: {plugin.name} is registered by {_shown(plugins[plugin.name])}")
-            plugins[plugin.name] = plugin
-        return plugins
+                refused[plugin.name] = f"{_shown(plugin)}: {plugin.name} is one of hubbub's own"
+            elif plugin.name in plugins and plugins[plugin.name].value != plugin.value:
+                taken = _shown(plugins[plugin.name])
+                refused[plugin.name] = f"{_shown(plugin)}: {plugin.name} is registered by {taken}"
+            else:
+                plugins[plugin.name] = plugin
+        return plugins, refused
 
     def _from_plugin(self, plugin: EntryPoint) -> type[Kind]:
         try:

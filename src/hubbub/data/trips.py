@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 from hubbub.data.fetch import fetch
 from hubbub.data.table import Table
 
@@ -49,10 +49,8 @@ def flights3m(*, cache: str | os.PathLike[str] | None = None) -> Table:
     cache
         As in `fetch`.
     """
-    try:
+    with needs("analytics"):
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingDependency("pyarrow", "analytics") from None
     columns = pq.read_table(fetch("flights3m", cache=cache) / "flights-3m.parquet")
     words = {}
     for name in ("origin", "destination"):

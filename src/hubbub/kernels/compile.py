@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
-try:
+with needs("analytics"):
     import numba
-except ImportError:
-    raise MissingDependency("numba", "analytics") from None
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

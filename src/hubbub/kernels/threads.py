@@ -6,9 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from hubbub.core.errors import needs
+
+with needs("analytics"):
+    import numba
 
 
 def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least: int) -> NDArray[np.int64]:

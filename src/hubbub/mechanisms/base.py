@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, SpecMismatch
-from hubbub.core.event import Event
+from hubbub.core.event import UNITS_PER_EPSILON, Event
 from hubbub.core.exact import log_fraction, log_upper
 from hubbub.core.plugin_guard import guard
 from hubbub.core.random import Random
@@ -38,6 +38,8 @@ __all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
 Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
 """A list of probabilities, and for each report (row) and value (column) the index of its probability."""
 Linkable = Literal["never", "between batches", "always"]
+LEAST_EPSILON = 1 / UNITS_PER_EPSILON
+"""The unit of ledgers; of less, the floats of an estimator could not tell the probabilities apart."""
 MOST_EPSILON = 1000.0
 _RENAMED = {"Symbols": "ChangeStream"}
 """Older names of classes in signed and stored specs, and the names that the classes have now."""
@@ -65,8 +67,8 @@ class ReportFormat(ABC):
         epsilon = self.epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.floating | np.integer):
             raise InvalidValue("epsilon", epsilon, "a finite number above 0")
-        if not 0 < epsilon <= MOST_EPSILON:  # false for NaN too
-            raise InvalidValue("epsilon", epsilon, f"a finite number above 0, at most {MOST_EPSILON:g}")
+        if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:  # false for NaN too
+            raise InvalidValue("epsilon", epsilon, f"a finite number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}")
         self._set("epsilon", float(epsilon))
         self._resolve()
         if self.effective_epsilon > self.epsilon:
@@ -197,7 +199,7 @@ class ReportFormat(ABC):
         if not types.keys() - firsts.keys() <= arguments.keys() <= types.keys():
             raise InvalidValue("spec", sorted(arguments), f"exactly the fields {sorted(types)}")
         for name, value in arguments.items():
-            arguments[name] = integer(name, value) if types[name] == "int" else value
+            arguments[name] = integer(name, value) if types[name] in ("int", int) else value
         return kind(**{**firsts, **arguments})
 
     def _set(self, field: str, value: object) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms import randomizers
+from hubbub.core.plugin_guard import PluginFailed
+from hubbub.mechanisms import MECHANISMS, randomizers
 from hubbub.mechanisms.base import Mechanism
 from hubbub.privacy.audit import Audit, audit
 from hubbub.privacy.probes import domain_of, required_fields
@@ -24,9 +26,10 @@ class RefusedSetting:
 
 
 class Audits(list[Audit]):
-    """A list of audits, and beside it the settings that were refused."""
+    """A list of audits, the settings that were refused, and the mechanisms of other packages that failed, and why."""
 
     refused: tuple[RefusedSetting, ...] = ()
+    broken: Mapping[str, str] = MappingProxyType({})
 
 
 def audit_all(
@@ -37,7 +40,8 @@ def audit_all(
     """Audit every registered mechanism at every epsilon and domain.
 
     A mechanism that takes no size as its domain is built from the required fields of its own examples, at every
-    epsilon. Settings that a constructor refuses are in `refused`, with its reason.
+    epsilon. Settings that a constructor refuses are in `refused`, with its reason. A mechanism of another package that
+    fails is in `broken`, and all others are audited.
 
     Parameters
     ----------
@@ -53,17 +57,28 @@ def audit_all(
     """
     audits = Audits()
     refused: list[RefusedSetting] = []
-    settings = [(kind, *setting) for kind in randomizers().values() for setting in _settings(kind, epsilons, domains)]
-    for kind, epsilon, size, options in settings:
+    broken = MECHANISMS.broken()
+    settings = []
+    for name, kind in randomizers().items():
+        try:
+            settings += [(kind, *setting) for setting in _settings(kind, epsilons, domains)]
+        except PluginFailed as error:
+            broken[name] = str(error)
+    for done, (kind, epsilon, size, options) in enumerate(settings, start=1):
         try:
             mechanism = kind(epsilon=epsilon, **options)
         except InvalidValue as error:
             refused.append(RefusedSetting(kind.__name__, epsilon, size, str(error)))
+        except PluginFailed as error:
+            broken[kind.__name__] = str(error)
         else:
-            audits.append(audit(mechanism))
+            try:
+                audits.append(audit(mechanism))
+            except PluginFailed as error:
+                broken[kind.__name__] = str(error)
         if progress is not None:
-            progress(len(audits) + len(refused), len(settings))
-    audits.refused = tuple(refused)
+            progress(done, len(settings))
+    audits.refused, audits.broken = tuple(refused), broken
     return audits
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 
 def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
@@ -15,10 +15,8 @@ def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.
         >>> lower_bound([0, 50, 100], 100, 0.025).round(3).tolist()
         [0.0, 0.398, 0.964]
     """
-    try:
+    with needs("analytics"):
         from scipy.special import betaincinv
-    except ImportError:
-        raise MissingDependency("scipy", "analytics") from None
     count, total = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     return np.where(count > 0, betaincinv(np.maximum(count, 1), total - count + 1, alpha), 0.0)
 

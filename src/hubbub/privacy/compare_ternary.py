@@ -73,7 +73,7 @@ def compare_ternary(
         CoCo 8872
     """
     setting = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
-    rows = [_row(kind, setting, n, of) for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
+    rows = [_row(kind, setting, n, of) for kind in MECHANISMS.usable().values() if issubclass(kind, TernaryMechanism)]
     return sorted(rows, key=lambda row: math.inf if row.error is None else float(f"{row.error:.9g}"))
 
 

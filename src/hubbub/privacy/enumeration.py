@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -95,7 +96,9 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
         True
     """
     values = mechanism.example_values(MOST_VALUES)
-    public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
+    public: Mapping[str, NDArray[Any]] = {}
+    if any(column.part == "public" for column in mechanism.columns):
+        public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
     worst: Fraction | None = Fraction(1)
     normalised, reports, publics, cells = True, 0, 0, 0
     for row in range(MOST_PUBLICS if public else 1):

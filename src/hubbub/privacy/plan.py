@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.privacy import plan_view
@@ -205,7 +207,9 @@ def _least_epsilon(request: PlanRequest, n: int, stderr: float) -> float:
     """The smallest epsilon at which an oracle that may be picked reaches the standard error."""
     least = None
     for kind in oracles():
-        if kind.bias == "none" and least != LEAST_EPSILON:
+        if kind.bias != "none" or least == LEAST_EPSILON:
+            continue
+        with suppress(PluginFailed):  # its row says so
             needed = needed_epsilon(kind, request, n, stderr, most=least or MOST_EPSILON)
             if needed is not None and request.fits(kind(epsilon=needed, domain=request.domain).report_bytes):
                 least = needed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.privacy.poisoning import part_text
 from hubbub.privacy.predict import oracles
 from hubbub.privacy.solve import MOST_EPSILON, standard_error
@@ -29,10 +29,8 @@ def table(plan: Plan) -> Table:
         >>> table(plan(domain=2, n=1000, epsilon=1.0)).row_count > 5
         True
     """
-    try:
+    with needs("analytics"):
         from rich.table import Table
-    except ImportError:
-        raise MissingDependency("rich", "analytics") from None
     title = f"{plan.request.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
     out = Table(title=title, caption=" ".join((plan.why, *plan.warnings)))
     forged = f"{part_text(plan.request.forged)} forged move a share by"
@@ -54,10 +52,8 @@ def plot(plan: Plan, against: Literal["epsilon", "n"], ax: Axes | None = None) -
         >>> plot(plan(domain=2, n=1000, epsilon=1.0), "epsilon").get_ylabel()
         'standard error of a share'
     """
-    try:
+    with needs("analytics"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
     if against not in ("epsilon", "n"):
         raise InvalidValue("against", against, "epsilon or n")
     if ax is None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.measured import Measured
@@ -77,7 +78,7 @@ def oracles() -> list[type[FrequencyOracle]]:
         >>> [kind.__name__ for kind in oracles()][:2]
         ['GRR', 'SHE']
     """
-    return [kind for kind in MECHANISMS.values() if issubclass(kind, FrequencyOracle)]
+    return [kind for kind in MECHANISMS.usable().values() if issubclass(kind, FrequencyOracle)]
 
 
 def predict(request: PlanRequest, n: int, epsilon: float) -> list[Prediction]:
@@ -90,7 +91,8 @@ def predict(request: PlanRequest, n: int, epsilon: float) -> list[Prediction]:
     """
     rows = [_row(kind, request, n, epsilon) for kind in oracles()]
     rows.sort(key=lambda row: math.inf if row.stderr is None else row.stderr)
-    return rows + list(_without_formula(request, epsilon))
+    broken = [Prediction(name, why=f"refused: {reason}") for name, reason in MECHANISMS.broken().items()]
+    return rows + list(_without_formula(request, epsilon)) + broken
 
 
 def pick(rows: Sequence[Prediction], request: PlanRequest) -> Prediction | None:
@@ -124,12 +126,15 @@ def _may_be_picked(row: Prediction, request: PlanRequest) -> bool:
 
 def _row(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: float) -> Prediction:
     try:
-        oracle = kind(epsilon=epsilon, domain=request.domain)
-    except InvalidValue as error:
+        return _prediction(kind(epsilon=epsilon, domain=request.domain), request, n)
+    except (InvalidValue, PluginFailed) as error:
         return Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
+
+
+def _prediction(oracle: FrequencyOracle, request: PlanRequest, n: int) -> Prediction:
     noise = oracle.noise(n)
     return Prediction(
-        kind.__name__,
+        type(oracle).__name__,
         stderr=math.sqrt(oracle.variance(n, request.share) + oracle.confusion * (1 - request.share) ** 2),
         detectable=oracle.threshold(n, request.alpha),
         bytes=oracle.report_bytes,
@@ -145,15 +150,12 @@ def _row(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: flo
 
 def _without_formula(request: PlanRequest, epsilon: float) -> Iterator[Prediction]:
     options: dict[str, Any] = {"epsilon": epsilon, "domain": request.domain}
-    for kind in MECHANISMS.values():
+    for kind in MECHANISMS.usable().values():
         has_formula = issubclass(kind, SupportMechanism | Measured)  # Measured is an oracle with numbers beside it
         if has_formula or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:
             mechanism = kind(**options)
-        except InvalidValue as error:
-            yield Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")
-        else:
             yield Prediction(
                 kind.__name__,
                 bytes=mechanism.report_bytes,
@@ -161,3 +163,5 @@ def _without_formula(request: PlanRequest, epsilon: float) -> Iterator[Predictio
                 bias=kind.bias,
                 why="its error has no formula: values share parts of a report, and are separated by regression",
             )
+        except (InvalidValue, PluginFailed) as error:
+            yield Prediction(kind.__name__, bias=kind.bias, why=f"refused: {error}")

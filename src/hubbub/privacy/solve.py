@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.privacy.plan_request import PlanRequest
 
@@ -19,7 +20,7 @@ _PRECISION = 1e-13
 
 
 def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: float) -> float:
-    """The predicted standard error of a share; infinite where the oracle refuses the setting.
+    """The predicted standard error of a share; infinite where the oracle refuses the setting or fails.
 
     Example:
         >>> from hubbub import GRR
@@ -28,7 +29,7 @@ def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, ep
     """
     try:
         return math.sqrt(kind(epsilon=epsilon, domain=request.domain).variance(n, request.share))
-    except InvalidValue:
+    except (InvalidValue, PluginFailed):
         return math.inf
 
 

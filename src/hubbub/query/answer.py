@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.query.outputs import AnswerInterval
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ class QueryAnswer:
 
     def to_arrow(self) -> pyarrow.Table:
         """An Arrow table: each estimate is three columns, its name, and that with _low and _high."""
-        try:
+        with needs("sql"):
             import pyarrow as pa
-        except ImportError:
-            raise MissingDependency("pyarrow", "sql") from None
         arrays: dict[str, Any] = {}
         for place, column in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
@@ -102,14 +100,14 @@ class QueryAnswer:
 
     def to_pandas(self) -> Any:
         """A data frame of pandas."""
-        return self.to_arrow().to_pandas()
+        table = self.to_arrow()
+        with needs(""):  # no extra brings pandas
+            return table.to_pandas()
 
     def to_polars(self) -> Any:
         """A data frame of polars."""
-        try:
-            polars = import_module("polars")  # no extra of hubbub installs polars
-        except ImportError:
-            raise InvalidValue("polars", "not installed", "polars beside hubbub: pip install polars") from None
+        with needs(""):  # no extra brings polars
+            polars = import_module("polars")
         return polars.from_arrow(self.to_arrow())
 
     def to_json(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.query.outputs import AnswerInterval
 
 if TYPE_CHECKING:
@@ -27,11 +27,9 @@ def rich_table(answer: QueryAnswer, most: int) -> Table:
         >>> rich_table(answer, 5).row_count
         1
     """
-    try:
+    with needs("sql"):
         from rich.markup import escape
         from rich.table import Table
-    except ImportError:
-        raise MissingDependency("rich", "sql") from None
     lines = iter(answer.lines())
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     heading = next(lines)
@@ -58,10 +56,8 @@ def bars(answer: QueryAnswer, name: str | None, ax: Axes | None) -> Axes:
         >>> bars(answer, None, None).get_xlabel()
         'n'
     """
-    try:
+    with needs("sql"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "sql") from None
     estimates = [column.name for column in answer.columns if column.estimate]
     chosen = name if name is not None else (estimates[0] if estimates else "")
     if chosen not in estimates:

@@ -110,9 +110,9 @@ def _in_order(group: LevelReports, n: int) -> LevelReports:
 
 def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyConnection:
     """A locked database that holds the public columns."""
+    connection = open_database()
     import pyarrow as pa
 
-    connection = open_database()
     declared = ", ".join(f"{quote_name(column.name)} {column.type}" for column in schema.public)
     connection.execute(f"CREATE TABLE people ({quote_name(ROW)} BIGINT{', ' if declared else ''}{declared})")
     arrays = {ROW: pa.array(np.arange(n))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 from hubbub.query.errors import QueryError
 from hubbub.query.tree import Tree
 
@@ -34,12 +34,10 @@ def parse(text: str) -> Statement:
             ...
         hubbub.query.errors.QueryError: DROP is no query; ask SELECT ... FROM ..., or EXPLAIN SELECT ...
     """
-    try:
+    with needs("sql"):
         from sqlglot import exp
         from sqlglot import parse as read
         from sqlglot.errors import ParseError, SqlglotError
-    except ImportError:
-        raise MissingDependency("sqlglot", "sql") from None
     if not isinstance(text, str) or not text.strip():
         raise QueryError("there is no query", "ask SELECT ... FROM ...")
     if len(text) > LONGEST:

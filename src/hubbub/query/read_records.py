@@ -51,9 +51,9 @@ class RecordSource:
     """
 
     def __init__(self, source: str | Path, columns: Sequence[str]) -> None:
+        self._connection = open_database()
         import duckdb
 
-        self._connection = open_database()
         path = Path(source)
         sets = _data_sets()
         try:

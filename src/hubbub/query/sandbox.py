@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -22,10 +22,9 @@ def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBP
         >>> open_database().execute("SELECT 1").fetchall()
         [(1,)]
     """
-    try:
+    with needs("sql"):
         import duckdb
-    except ImportError:
-        raise MissingDependency("duckdb", "sql") from None
+        import pyarrow  # noqa: F401  # whoever opens a database hands Arrow tables to it
     return duckdb.connect(path, read_only=read_only)
 
 

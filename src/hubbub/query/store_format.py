@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level
 from hubbub.query.sandbox import MEMORY, open_database, quote_name
@@ -180,7 +180,8 @@ def reports_schema() -> Any:
         >>> reports_schema().names
         ['level', 'n', 'places', 'reports']
     """
-    import pyarrow as pa
+    with needs("sql"):
+        import pyarrow as pa
 
     kinds = {"level": pa.string(), "n": pa.int32(), "places": pa.binary(), "reports": pa.binary()}
     return pa.schema(list(map(pa.field, kinds, kinds.values())))

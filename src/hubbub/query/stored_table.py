@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.reports import Reports
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.private_table import BLOCK, Level, PrivateTable
@@ -77,7 +77,8 @@ class StoredTable(PrivateTable):
 
 
 def _file(path: Path) -> tuple[DuckDBPyConnection, str]:
-    import duckdb
+    with needs("sql"):
+        import duckdb
 
     if not path.is_file():
         raise InvalidValue("store", str(path), "a DuckDB file, or a folder of Parquet files, that hubbub has made")

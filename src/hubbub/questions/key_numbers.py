@@ -190,7 +190,7 @@ def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
         >>> sorted(ternary_mechanisms())
         ['CoCo', 'Collision', 'ExSub', 'NetSeed', 'NetSub']
     """
-    kinds = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, TernaryMechanism)}
+    kinds = {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, TernaryMechanism)}
     return {name: kind for name, kind in kinds.items() if kind.key_value != "no"}
 
 

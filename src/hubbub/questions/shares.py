@@ -89,7 +89,7 @@ def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
         >>> named_mechanism("GRR", FrequencyOracle).__name__
         'GRR'
     """
-    known = {other: kind for other, kind in MECHANISMS.items() if issubclass(kind, wanted)}
+    known = {other: kind for other, kind in MECHANISMS.usable().items() if issubclass(kind, wanted)}
     fitting = {other: kind for other, kind in known.items() if wanted is Memoised or not issubclass(kind, Memoised)}
     if name not in fitting:
         raise InvalidValue("mechanism", name, f"one of {', '.join(fitting)}")

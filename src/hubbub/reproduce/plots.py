@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -114,10 +114,8 @@ def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float
         >>> len(panels)
         4
     """
-    try:
+    with needs("analytics"):
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependency("matplotlib", "analytics") from None
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,12 +110,10 @@ class Result:
 
         A long remark that several cells share is printed once, under the table.
         """
-        try:
+        with needs("analytics"):
             from rich import box
             from rich.markup import escape
             from rich.table import Table
-        except ImportError:
-            raise MissingDependency("rich", "analytics") from None
         shown = list(self.cells)
         if len(shown) > most:
             shown = ([cell for cell in shown if cell.paper is not None or cell.column == "claim"] or shown)[:most]

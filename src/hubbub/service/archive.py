@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import HubbubError, MissingDependency
+from hubbub.core.errors import HubbubError, needs
 from hubbub.core.reports import Reports
 from hubbub.service.quarantine import Swept, set_aside, sweep
 from hubbub.service.store.base import ArchiveRow, Expiry
@@ -46,10 +46,8 @@ class Archive:
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with needs("server"):
             import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise MissingDependency("pyarrow", "server") from None
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -25,11 +25,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.errors import DecodeError, InvalidValue, needs
+
+with needs("shuffle"):
+    import gmpy2
 
 BITS = 64
 """Messages are integers modulo 2^64."""

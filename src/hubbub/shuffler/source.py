@@ -65,7 +65,8 @@ class SignedSource:
         if version != (collection.name, collection.version):
             raise Unreachable(f"GET {path}: asks of another version")
         place: dict[str, Any] = {"run": answer.run, "round": answer.round, "part": answer.part}
-        reason = admits(collection.terms[answer.question], ask, **place, minimum_arc=collection.minimum_arc)
+        place |= {"minimum_arc": collection.minimum_arc, "fields": collection.fields}
+        reason = admits(collection.terms[answer.question], ask, **place)
         if reason is not None:
             raise InvalidValue("ask", reason, f"what the signed terms of {answer.question} allow")
         return ask

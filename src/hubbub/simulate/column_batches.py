@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hubbub.core.errors import InvalidValue, MissingDependency
+from hubbub.core.errors import InvalidValue, needs
 
 _SHOWN = 30  # names in an error
 _LOOKED_AT = 20  # rows that `first_rows` returns
@@ -190,11 +190,9 @@ def _text(value: Any, column: str) -> str | None:
 
 
 def _parquet(path: Path, column: str, any_bytes: bool) -> Iterator[Batch]:
-    try:
+    with needs("analytics"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingDependency("pyarrow", "analytics") from None
     try:
         with pq.ParquetFile(path) as file:
             _place(column, file.schema_arrow.names)

@@ -112,7 +112,7 @@ def collect_column(
 def _oracle(mechanism: str | None, epsilon: float, labels: tuple[str, ...]) -> FrequencyOracle:
     if mechanism is None:
         return adaptive(epsilon=epsilon, domain=labels)
-    oracles = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
+    oracles = {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, FrequencyOracle)}
     if mechanism not in oracles:
         raise InvalidValue("mechanism", mechanism, f"one of {', '.join(oracles)}")
     return oracles[mechanism](epsilon=epsilon, domain=labels)

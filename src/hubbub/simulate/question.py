@@ -82,7 +82,7 @@ def run_question(
 def _check_admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:
     """Raise an error if the signed terms do not admit the asks."""
     terms, least = collection.terms[name], collection.minimum_arc
-    refusals = [admits(terms, ask, round=round, minimum_arc=least) for ask in asks]
+    refusals = [admits(terms, ask, round=round, minimum_arc=least, fields=collection.fields) for ask in asks]
     refusal = next(filter(None, [admits_parts(terms, asks, minimum_arc=least), *refusals]), None)
     if refusal is not None:
         raise InvalidValue(refusal, asks, f"what the terms of {name} admit")

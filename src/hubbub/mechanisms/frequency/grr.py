@@ -20,6 +20,8 @@ from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 if TYPE_CHECKING:
     from hubbub.core.blanket import Blanket
 
+_ENUMERABLE = 1 << 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class GRR(FrequencyOracle):
@@ -87,8 +89,8 @@ class GRR(FrequencyOracle):
         p, q = self.rates
         return (q, p), self._same(reports, values).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return self._beside(public, {"value": np.arange(self.size)})
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        return self._beside(public, {"value": np.arange(self.size)}) if self.size <= _ENUMERABLE else None
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         return np.bincount(reports.private["value"], minlength=self.size)

@@ -20,7 +20,7 @@ from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import choice_rates, choose
+from hubbub.mechanisms.frequency.choice import TWO_64, choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 
 if TYPE_CHECKING:
@@ -207,6 +207,9 @@ def best_buckets(epsilon: float) -> int:
         >>> [best_buckets(epsilon) for epsilon in (0.5, 1.0, 4.0)]
         [3, 4, 56]
     """
-    power = float(exp_floor(epsilon))
+    exact = exp_floor(epsilon)
+    if exact > TWO_64:
+        raise InvalidValue("epsilon", epsilon, f"at most {math.log(TWO_64):.2f}, which 64-bit probabilities can spend")
+    power = float(exact)
     near = min(max(2, math.floor(min(power, MOST_BUCKETS) + 1)), MOST_BUCKETS - 1)
     return min((near, near + 1), key=lambda g: (power - 1 + g) ** 2 / (g - 1))

@@ -70,6 +70,8 @@ class SHE(FrequencyOracle):
         self._integer("clamp", 1, _MOST_CELLS)
         if self.decay == 0:
             self._set("decay", math.ceil(UNIT / exp_floor(Fraction(self.epsilon) / (2 * self.grid))))
+        if self.decay >= UNIT:
+            raise InvalidValue("epsilon", self.epsilon, "an epsilon that 24-bit probabilities can tell from 0")
         self._integer("decay", 1, UNIT - 1)
 
     def pair_covariance(self) -> tuple[float, float]:
@@ -159,7 +161,7 @@ class SHE(FrequencyOracle):
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
         cells = np.arange(-self.clamp, self.grid + self.clamp + 1, dtype=np.int16)
-        if cells.size**self.size > _ENUMERABLE:
+        if self.size * math.log(cells.size) > math.log(_ENUMERABLE):
             return None
         every = np.stack(np.meshgrid(*[cells] * self.size, indexing="ij"), axis=-1).reshape(-1, self.size)
         return self._beside(public, {"cells": every})

@@ -140,7 +140,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         return self._set_chances, bits[:, self.encode(values)].astype(np.int64)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        if math.comb(self.size, self.subset) > _ENUMERABLE:
+        if self.size > _ENUMERABLE or math.comb(self.size, self.subset) > _ENUMERABLE:
             return None
         sets = np.array(list(combinations(range(self.size), self.subset)))
         bits = np.zeros((len(sets), self.size), dtype=bool)

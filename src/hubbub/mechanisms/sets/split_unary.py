@@ -26,6 +26,7 @@ from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 
 _WIDTH = 32
 _ALL = 1 << _WIDTH
+_MOST_CHANGES = 1 << 13  # the exact ratio is a power with this exponent: seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,8 @@ class SplitUnary(PackedBits, SetMechanism):
 
     def _resolve(self) -> None:
         self._resolve_sets()
+        if sum(self._changes) > _MOST_CHANGES:
+            raise InvalidValue("domain", self.sets.spec(), f"sets of which two differ in at most {_MOST_CHANGES} items")
         if self.one == 0:
             self._set("one", self._best_one(self.sets.most / 2))
         self._integer("one", 2, _ALL - 1)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import needs
+
 Floats = NDArray[np.float64]
 
 
@@ -28,7 +30,8 @@ def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
         >>> at_least(np.array([0.0, 1.0, 3.0]), 2.0).tolist()
         [1.0, 0.75, 0.0]
     """
-    from scipy.special import betainc
+    with needs("analytics"):
+        from scipy.special import betainc
 
     count, trials = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(trials, dtype=np.float64))
     inside = (count > 0) & (count <= trials)
@@ -88,7 +91,8 @@ def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blo
 
 def _stirling(n: Floats) -> Floats:
     """ln n! less Stirling's formula."""
-    from scipy.special import gammaln
+    with needs("analytics"):
+        from scipy.special import gammaln
 
     small = np.minimum(n, 20.0)
     exact = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * math.log(2 * math.pi)

@@ -77,7 +77,9 @@ class Sao2:
     def __post_init__(self) -> None:
         kind = MECHANISMS.get(self.mechanism)
         if kind is None or not issubclass(kind, TernaryMechanism):
-            known = sorted(name for name, mechanism in MECHANISMS.items() if issubclass(mechanism, TernaryMechanism))
+            known = sorted(
+                name for name, mechanism in MECHANISMS.usable().items() if issubclass(mechanism, TernaryMechanism)
+            )
             raise InvalidValue("mechanism", self.mechanism, f"one of {', '.join(known)}")
         _ = self.tree
         if isinstance(self.dimension, int) and self.dimension * self.steps > MOST_DIMENSION:

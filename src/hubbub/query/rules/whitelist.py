@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from hubbub.core.errors import needs
 from hubbub.query.errors import refused
 from hubbub.query.tree import Tree
 
@@ -50,7 +51,8 @@ def allowed() -> frozenset[type[Tree]]:
         >>> sorted(kind.__name__ for kind in allowed())[:3]
         ['Abs', 'Add', 'Alias']
     """
-    from sqlglot import exp
+    with needs("sql"):
+        from sqlglot import exp
 
     names = " ".join((STRUCTURE, LOGIC, ARITHMETIC, TEXTS, TIMES, CASTS, AGGREGATES)).split()
     return frozenset(getattr(exp, name) for name in names)

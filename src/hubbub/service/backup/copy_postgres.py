@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 from hubbub.service.backup.copy_sqlite import make_single_file
 from hubbub.service.backup.manifest import BackupRefused
 from hubbub.service.store.migrations import VERSION
@@ -77,10 +77,8 @@ def _fill(backup: sqlite3.Connection, target: psycopg.Connection[Any]) -> None:
 
 @contextmanager
 def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
-    try:
+    with needs("server"):
         import psycopg
-    except ImportError:
-        raise MissingDependency("psycopg", "server") from None
     try:
         with connect(url) as connection:
             connection.execute("SET statement_timeout = 0")  # copying a whole table may take long

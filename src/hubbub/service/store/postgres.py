@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.errors import MissingDependency
+from hubbub.core.errors import needs
 from hubbub.core.random import Random
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import OWNER, Store
@@ -41,10 +41,8 @@ class PostgresStore(Store):
     types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
 
     def __init__(self, url: str, rng: Random | None = None) -> None:
-        try:
+        with needs("server"):
             import psycopg
-        except ImportError:
-            raise MissingDependency("psycopg", "server") from None
         self._error: type[Exception] = psycopg.Error
         try:
             self._writer: psycopg.Connection[Any] = connect(url)

@@ -1,0 +1,100 @@
+"""A kind whose view and mechanism do not fit is refused by `check`, and by devices: silence would tell a value."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.authoring import check, load_collection
+from hubbub.authoring.answerable import answers, codes_of
+from hubbub.authoring.toml import EXAMPLE, read_collection
+from hubbub.client.admit import admit
+from hubbub.client.documents import ClientRefusal, PublishedAsk
+from hubbub.collection.finding import UnsafeCollection
+from hubbub.core.domain import Strings
+from hubbub.protocols.statistic import Frequencies
+from hubbub.protocols.view import Among, View, Whole
+from hubbub.questions import QUESTIONS, Shape, StatisticQuestion
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "vectors"))
+
+import make_admits
+
+
+@dataclass(frozen=True)
+class FirstRaises(View):
+    """A view of another package that has no result for one value."""
+
+    def __call__(self, values: Any) -> Any:
+        if 0 in list(values):
+            raise ValueError("none")
+        return values
+
+
+def kind(sizes: int, view: View) -> type[StatisticQuestion]:
+    @dataclass(frozen=True, kw_only=True)
+    class Misfit(StatisticQuestion):
+        """Asks for so many codes of a field of two values and "(none)"."""
+
+        kind = "misfit"
+
+        def statistic(self, setting):
+            return Frequencies(sizes, view=view)
+
+        def labels(self, setting):
+            return None
+
+        def shape(self, setting):
+            return Shape(form="shares", size=sizes)
+
+    return Misfit
+
+
+TEXT = EXAMPLE.replace('kind = "histogram"', 'kind = "misfit"')
+
+
+@pytest.mark.parametrize(
+    ("sizes", "view", "says"),
+    [
+        (3, Whole(), None),
+        (4, Whole(), None),
+        (2, Whole(), "devices refuse what it asks (mechanism)"),
+        (2, Among((0, 1)), "devices refuse what it asks (mechanism)"),
+        (3, Among((0, 1)), None),
+        (3, FirstRaises(), "does not take what its view gives of 0: a device that holds it would fall silent"),
+    ],
+)
+def test_a_kind_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch, sizes: int, view: View, says: str | None):
+    monkeypatch.setitem(QUESTIONS, "misfit", kind(sizes, view))
+    errors = [finding for finding in check(read_collection(TEXT)) if finding.level == "error"]
+    if says is None:
+        assert errors == []
+        return
+    assert [finding.where for finding in errors] == ["questions.popular"]
+    assert says in errors[0].text
+    with pytest.raises(UnsafeCollection, match=r"questions\.popular"):
+        load_collection(TEXT)
+
+
+def test_a_device_refuses_it_before_it_reads_a_value(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(QUESTIONS, "misfit", kind(2, Whole()))
+    collection = read_collection(TEXT)
+    ask = replace(next(collection.protocol("popular")), step=7)
+    with pytest.raises(ClientRefusal, match="mechanism"):
+        admit(collection, PublishedAsk("popular", ask), 7)
+
+
+@pytest.mark.parametrize("case", [*make_admits.fitting()], ids=lambda case: case[0])
+def test_what_the_vectors_admit_is_what_has_an_answer_for_every_value(case: tuple[Any, ...]):
+    name, _, view, domain = case
+    if view.measured:
+        pytest.skip("its view reads a record")
+    terms, ask = next((terms, ask) for other, terms, ask, _ in make_admits.signed() if other == name)
+    admitted = make_admits.admits(terms, ask, fields={"theme": domain}) is None
+    # Examples of texts are short, and a stream of changes takes a code that it does not know for none.
+    total = isinstance(domain, Strings) or name == "changes of 2 values"
+    assert answers(ask, codes_of(domain)) == admitted or (not admitted and total)
