@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from hubbub.authoring.answerable import unanswered
 from hubbub.authoring.forecast import groups_need
@@ -16,6 +16,7 @@ from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.core.errors import HubbubError
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Conversation
 from hubbub.questions.words import epsilon_text, listed, sure_text
@@ -170,9 +171,8 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 def small_arcs(collection: Collection) -> Iterator[Finding]:
     """Every question can be asked, and devices accept its arcs: none is below the collection's minimum."""
     for name, question in collection.questions.items():
-        terms = collection.terms[name]
-        try:  # as the collector begins
-            asks = Conversation(collection.protocol(name), rounds=terms.rounds, parts=terms.parts).asks
+        try:
+            asks = _first_asks(collection, name)
         except HubbubError as error:
             yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
             continue
@@ -297,6 +297,12 @@ def cover(collection: Collection) -> Iterator[Finding]:
         )
 
 
+def _first_asks(collection: Collection, name: str) -> Sequence[Ask]:
+    """The first asks of a question, as the collector begins."""
+    terms = collection.terms[name]
+    return Conversation(collection.protocol(name), rounds=terms.rounds, parts=terms.parts).asks
+
+
 def _parts(collection: Collection, steps: int) -> str:
     return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
 
@@ -310,8 +316,11 @@ def every_value_has_an_answer(collection: Collection) -> Iterator[Finding]:
         []
     """
     for name, terms in collection.terms.items():
-        first = next(collection.protocol(name))
-        for ask in [first] if isinstance(first, Ask) else first if isinstance(first, tuple) else []:
+        try:
+            asks = _first_asks(collection, name)
+        except HubbubError:
+            continue  # an error already
+        for ask in asks:
             reason = admits(terms, ask, fields=collection.fields)
             if reason is not None:
                 text = f"devices refuse what it asks ({reason}): its terms, its view and its mechanism do not fit"
