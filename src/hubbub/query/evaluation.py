@@ -59,7 +59,7 @@ def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
     Example:
         >>> from sqlglot import parse_one
         >>> output_of(parse_one("COUNT(*) / 2"), lambda tree: None).how
-        'a function of sums: its interval is by the delta method'
+        'a function of sums, ratios and spreads: its interval has all values that theirs allow together'
     """
     from sqlglot import exp
 

@@ -29,8 +29,13 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class StratumSums:
-    """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total."""
+    """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total.
 
+    It has n people. `step` is what one report of a person of weight 1 typically adds (`typical_step`).
+    """
+
+    n: int
+    step: float
     known: float
     totals: Floats
     products: Floats
@@ -55,7 +60,7 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
 
     Example:
         >>> level = LevelSums(2.0, (1.0, 0.0, 0.5), np.array([40.0]), np.array([[40.0]]), np.array([[40.0]]))
-        >>> stratum = StratumSums(0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
+        >>> stratum = StratumSums(100, 2.5, 0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
         >>> both = joint_intervals(100, True, [(stratum, np.eye(1))])
         >>> both.value.tolist(), round(both.variance(np.ones(1)), 1)
         ([40.0], 264.2)
@@ -63,11 +68,14 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
     size = parts[0][1].shape[0] if parts else 0
     value, noise, sampling = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
     size_of_terms = np.zeros(size)
+    steps, people = np.zeros((size, size)), 0
     level_sums: dict[Level, Floats] = {}
     scales: dict[Level, float] = {}
     for part, matrix in parts:
         value += matrix @ (part.known * part.totals)
         size_of_terms += np.abs(matrix) @ np.abs(part.known * part.totals)
+        steps += part.step**2 * (matrix @ part.products @ matrix.T)
+        people += part.n
         within = np.zeros_like(part.products)
         for level, sums in part.levels.items():
             value += matrix @ sums.own
@@ -82,12 +90,36 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
         own = (1 - 2 * part.known) * within + part.known * (1 - part.known) * part.products
         sampling -= matrix @ own @ matrix.T
     value[np.abs(value) < 1e-12 * size_of_terms] = 0.0  # terms that cancel leave what floats round
+    one_report = steps / max(people, 1)
     if not divided or n < 2:
-        return JointEstimate(value, (noise,))
+        return JointEstimate(value, (noise,), one_report=one_report)
     every = np.zeros(size)
     for level, own in level_sums.items():
         every += own
         if np.isfinite(scales[level]):
             sampling -= scales[level] * np.outer(own, own) / n
     sampling = (sampling + np.outer(every, every) / n) * n / (n - 1)
-    return JointEstimate(value, (noise, sampling))
+    return JointEstimate(value, (noise, sampling), one_report=one_report)
+
+
+def typical_step(levels: Sequence[tuple[float, int, Floats]]) -> float:
+    """What one report typically adds to a sum: the third moment of what reports add over the second.
+
+    People are taken to be spread evenly. Cells with positive weights, which are those inside of a box, and cells with
+    negative weights are looked at separately, and the larger result counts.
+
+    Parameters
+    ----------
+    levels
+        For each level: how many people one report stands for, how many cells the level has, and what a report adds that
+        supports each cell of a query.
+
+    Example:
+        >>> typical_step([(6.0, 24, np.array([1.0, 1.0])), (6.0, 3, np.array([-0.5]))])
+        6.0
+    """
+    moments = np.zeros((2, 2))
+    for scale, cells, added in levels:
+        sides = np.maximum([added, -added], 0.0)
+        moments += np.array([scale * (sides**2).sum(axis=1), scale**2 * (sides**3).sum(axis=1)]) / cells
+    return float(max((cube / square for square, cube in moments.T if square > 0), default=0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class JointEstimate:
         chance be negative: a variance is at least a quarter of that of the noise.
     bias
         As of an `Estimate`.
+    one_report
+        The products of what one report adds to each sum, for a typical person and at most; None: nothing is added.
 
     Example:
         >>> both = JointEstimate(np.array([3.0, 5.0]), (np.array([[4.0, 2.0], [2.0, 9.0]]),))
@@ -42,6 +44,18 @@ class JointEstimate:
     value: Floats
     covariances: tuple[Floats, ...]
     bias: Bias = "none"
+    one_report: Floats | None = None
+
+    def widened(self, reach: float) -> JointEstimate:
+        """The estimates with the covariance that intervals of this reach are made from.
+
+        Few reports may be all that an estimate and its variance are made of, and where by chance there is none both are
+        0. The interval of a Poisson count k by test inversion has the variance k + reach^2 / 4. Likewise, the variance
+        here is that of reach^2 / 4 more reports.
+        """
+        if self.one_report is None:
+            return self
+        return replace(self, covariances=(*self.covariances, reach**2 / 4 * self.one_report), one_report=None)
 
     def variance(self, weights: Floats) -> float:
         """The variance of a weighted sum of the estimates."""
@@ -49,9 +63,22 @@ class JointEstimate:
         total = sum(forms)
         return np.inf if np.isnan(total) else max(total, forms[0] / 4, 0.0)
 
+    def matrix(self) -> Floats:
+        """The covariance as a matrix that has no negative eigenvalue, and is at least a quarter of that of the noise."""
+        scale = np.sqrt(np.maximum(np.sum([np.abs(np.diag(part)) for part in self.covariances], axis=0), 1e-300))
+        noise, *others = (part / np.outer(scale, scale) for part in self.covariances)
+        least = _without_negative(noise / 4)
+        return np.outer(scale, scale) * (least + _without_negative(np.sum([noise, *others], axis=0) - least))
+
     def covariance(self, left: Floats, right: Floats) -> float:
         """The covariance of two weighted sums of the estimates."""
         return float(sum(left @ matrix @ right for matrix in self.covariances))
+
+
+def _without_negative(matrix: Floats) -> Floats:
+    """A symmetric matrix with its negative eigenvalues set to 0."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:

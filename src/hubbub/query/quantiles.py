@@ -78,7 +78,7 @@ class QuantileOutput:
         for _ in range(ROUNDS):
             if not edges:
                 break
-            self._try(table, method, plan, known, groups, edges, tried)
+            self._try(table, method, plan, known, groups, edges, tried, reach)
             gaps = {gap for values in tried if (gap := _gap(values, reach)) is not None}
             finer: set[float] = set()
             for low, high in sorted(gaps)[:EDGES]:
@@ -108,6 +108,7 @@ class QuantileOutput:
         groups: Sequence[PeopleGroup],
         edges: Sequence[float],
         tried: Sequence[Tried],
+        reach: float,
     ) -> None:
         """Add D at each of some values, of each group."""
         number = f"CAST(({self._profile.sql}) AS DOUBLE)"
@@ -143,7 +144,7 @@ class QuantileOutput:
             ]
             if not parts:
                 continue
-            joint = method.joint(parts)
+            joint = method.joint(parts).widened(reach)
             for place, edge in enumerate(edges):
                 values[edge] = float(joint.value[place]), joint.variance(np.eye(len(edges))[place])
 
