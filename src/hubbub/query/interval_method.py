@@ -111,6 +111,9 @@ class IntervalMethod(SumsMethod):
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
         return joint_intervals(self._n, self._mechanism.divided, parts)
 
+    def step(self, part: StratumSums) -> float:
+        return part.step
+
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
         chosen = self._cells(strata, part[1])
         if not chosen.terms.terms:
@@ -197,4 +200,4 @@ class IntervalMethod(SumsMethod):
             noise = report_variance(report.oracle, term.weights)
             levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
             added.append((scale, cells_of(self._mechanism.dimensions, term.level), term.weights / report.gap))
-        return StratumSums(stratum.n, typical_step(added), chosen.terms.known, totals[own], totals[pairs], levels)
+        return StratumSums(typical_step(added), chosen.terms.known, totals[own], totals[pairs], levels)

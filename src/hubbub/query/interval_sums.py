@@ -31,10 +31,9 @@ class LevelSums:
 class StratumSums:
     """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total.
 
-    It has n people. `step` is what one report of a person of weight 1 typically adds (`typical_step`).
+    `step` is what one report of a person of weight 1 typically adds (`typical_step`).
     """
 
-    n: int
     step: float
     known: float
     totals: Floats
@@ -60,7 +59,7 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
 
     Example:
         >>> level = LevelSums(2.0, (1.0, 0.0, 0.5), np.array([40.0]), np.array([[40.0]]), np.array([[40.0]]))
-        >>> stratum = StratumSums(100, 2.5, 0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
+        >>> stratum = StratumSums(2.5, 0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
         >>> both = joint_intervals(100, True, [(stratum, np.eye(1))])
         >>> both.value.tolist(), round(both.variance(np.ones(1)), 1)
         ([40.0], 264.2)
@@ -68,14 +67,11 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
     size = parts[0][1].shape[0] if parts else 0
     value, noise, sampling = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
     size_of_terms = np.zeros(size)
-    steps, people = np.zeros((size, size)), 0
     level_sums: dict[Level, Floats] = {}
     scales: dict[Level, float] = {}
     for part, matrix in parts:
         value += matrix @ (part.known * part.totals)
         size_of_terms += np.abs(matrix) @ np.abs(part.known * part.totals)
-        steps += part.step**2 * (matrix @ part.products @ matrix.T)
-        people += part.n
         within = np.zeros_like(part.products)
         for level, sums in part.levels.items():
             value += matrix @ sums.own
@@ -90,16 +86,15 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
         own = (1 - 2 * part.known) * within + part.known * (1 - part.known) * part.products
         sampling -= matrix @ own @ matrix.T
     value[np.abs(value) < 1e-12 * size_of_terms] = 0.0  # terms that cancel leave what floats round
-    one_report = steps / max(people, 1)
     if not divided or n < 2:
-        return JointEstimate(value, (noise,), one_report=one_report)
+        return JointEstimate(value, (noise,))
     every = np.zeros(size)
     for level, own in level_sums.items():
         every += own
         if np.isfinite(scales[level]):
             sampling -= scales[level] * np.outer(own, own) / n
     sampling = (sampling + np.outer(every, every) / n) * n / (n - 1)
-    return JointEstimate(value, (noise, sampling), one_report=one_report)
+    return JointEstimate(value, (noise, sampling))
 
 
 def typical_step(levels: Sequence[tuple[float, int, Floats]]) -> float:

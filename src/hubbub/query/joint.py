@@ -33,7 +33,7 @@ class JointEstimate:
     bias
         As of an `Estimate`.
     one_report
-        The products of what one report adds to each sum, for a typical person and at most; None: nothing is added.
+        The products of what one report of a person with much weight adds to each sum; None: nothing is added.
 
     Example:
         >>> both = JointEstimate(np.array([3.0, 5.0]), (np.array([[4.0, 2.0], [2.0, 9.0]]),))
@@ -65,6 +65,8 @@ class JointEstimate:
 
     def matrix(self) -> Floats:
         """The covariance as a matrix that has no negative eigenvalue, and is at least a quarter of that of the noise."""
+        if not all(np.isfinite(part).all() for part in self.covariances):
+            return np.full_like(self.covariances[0], np.inf)
         scale = np.sqrt(np.maximum(np.sum([np.abs(np.diag(part)) for part in self.covariances], axis=0), 1e-300))
         noise, *others = (part / np.outer(scale, scale) for part in self.covariances)
         least = _without_negative(noise / 4)

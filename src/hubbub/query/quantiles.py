@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -125,18 +126,21 @@ class QuantileOutput:
         own = _own_strata(table, plan, known[:-1])
         fine_parts: list[tuple[int, Formula]] = []
         spots: list[list[int]] = []  # the bin of each part, group by group
+        sources: list[list[int]] = []  # the stratum of each part
         for group in groups:
             check_time()
             spots.append([])
+            sources.append([])
             for coarse, formula in group.parts:
                 for place, spot in places.get(own[coarse], []):
                     fine_parts.append((place, formula))
                     spots[-1].append(spot)
+                    sources[-1].append(place)
             if len(fine_parts) > MOST_PARTS:
                 raise refused(self.tree, "there are too many groups for quantiles", "group by fewer columns")
         measured = iter(method.measure(strata, fine_parts))
         thresholds = np.arange(len(edges))
-        for values, bins_of in zip(tried, spots, strict=True):
+        for values, bins_of, places_of in zip(tried, spots, sources, strict=True):
             check_time()
             parts = [
                 (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None])
@@ -144,7 +148,9 @@ class QuantileOutput:
             ]
             if not parts:
                 continue
-            joint = method.joint(parts).widened(reach)
+            steps = np.array([method.step(part) * matrix[:, 0] for part, matrix in parts])
+            people = np.array([strata.strata[place].n for place in places_of])
+            joint = replace(method.joint(parts), one_report=(steps.T * people) @ steps / people.sum()).widened(reach)
             for place, edge in enumerate(edges):
                 values[edge] = float(joint.value[place]), joint.variance(np.eye(len(edges))[place])
 
