@@ -199,5 +199,5 @@ class IntervalMethod(SumsMethod):
             report = self._report(term.level)
             noise = report_variance(report.oracle, term.weights)
             levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
-            added.append((scale, cells_of(self._mechanism.dimensions, term.level), term.weights / report.gap))
+            added.append((scale, report.oracle.size, term.weights / report.gap))
         return StratumSums(typical_step(added), chosen.terms.known, totals[own], totals[pairs], levels)

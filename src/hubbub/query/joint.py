@@ -34,6 +34,8 @@ class JointEstimate:
         As of an `Estimate`.
     one_report
         The products of what one report of a person with much weight adds to each sum; None: nothing is added.
+    bounds
+        Unbiased estimates of a lower and an upper bound of each sum, where the sums themselves are not unbiased.
 
     Example:
         >>> both = JointEstimate(np.array([3.0, 5.0]), (np.array([[4.0, 2.0], [2.0, 9.0]]),))
@@ -45,6 +47,7 @@ class JointEstimate:
     covariances: tuple[Floats, ...]
     bias: Bias = "none"
     one_report: Floats | None = None
+    bounds: tuple[JointEstimate, JointEstimate] | None = None
 
     def widened(self, reach: float) -> JointEstimate:
         """The estimates with the covariance that intervals of this reach are made from.

@@ -87,16 +87,38 @@ class Output:
             How surely the interval holds the truth.
         """
         sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
-        parts = {self._text(part): part for part in self._parts(self.tree)}
+        parts = {self._text(part): part for part in self._parts(self.tree, joint.bounds is not None)}
         each = min(1 - (1 - level) / max(len(parts), 1), 1 - MARGIN)
+        if joint.bounds is not None:
+            ends = {text: self._bounded(part, joint, weights, each) for text, part in parts.items()}
+            return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
         known = {text: self._part_interval(part, joint, weights, sums, each) for text, part in parts.items()}
         least, most = self._bounds(totals)
         if self._text(self.tree) in known:
             own = known[self._text(self.tree)]
             return replace(own, least=max(own.least, least), most=min(own.most, most))
-        low, high = self._combined(self.tree, known)
-        stderr = (high - low) / (2 * normal_reach(level))
-        return AnswerInterval(self._dual(self.tree, sums).value, low, high, stderr, least, most)
+        ends = {text: (interval.low, interval.high) for text, interval in known.items()}
+        return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
+
+    def _around(self, value: float, ends: Ends, totals: Mapping[Monomial, float], level: float) -> AnswerInterval:
+        low, high = (ends[0], ends[1]) if math.isnan(value) else (min(ends[0], value), max(ends[1], value))
+        return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self._bounds(totals))
+
+    def _bounded(self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], level: float) -> Ends:
+        """The ends of a count or a sum from its bounds; of spreads, and of sums of what can be negative, none is known."""
+        from sqlglot import exp
+
+        if isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop):
+            return 0.0, math.inf
+        if isinstance(part, exp.Sum) and not self._profiles[self._text(part.this)].least >= 0:
+            return -math.inf, math.inf
+        weight = self._summed(part) if isinstance(part, exp.Sum) else self._present(part)
+        direction = np.eye(len(weights))[weights.index(weight)]
+        reach = normal_reach(level)
+        lower, upper = (replace(bound, one_report=joint.one_report).widened(reach) for bound in joint.bounds or ())
+        ends = [lower.value @ direction, upper.value @ direction]
+        wide = [reach * math.sqrt(bound.variance(direction)) for bound in (lower, upper)]
+        return float(ends[0] - wide[0]), float(ends[1] + wide[1])
 
     def _part_interval(
         self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], sums: dict[Monomial, Dual], level: float
@@ -122,16 +144,16 @@ class Output:
         stderr = math.sqrt(joint.variance(total.gradient))
         return AnswerInterval(total.value, total.value - wide, total.value + wide, stderr)
 
-    def _parts(self, node: Tree) -> list[Tree]:
-        """The sums, ratios of sums, and spreads that an aggregate is made of."""
+    def _parts(self, node: Tree, single: bool) -> list[Tree]:
+        """The sums, ratios of sums, and spreads that an aggregate is made of; or its `single` sums and spreads."""
         from sqlglot import exp
 
-        whole = isinstance(node, exp.Sqrt | exp.Variance | exp.VariancePop)
-        if whole or self._linear(node) or self._ratio(node):
+        whole = isinstance(node, exp.Sqrt | exp.Variance | exp.VariancePop | exp.Sum | exp.Count)
+        if whole or (not single and (self._linear(node) or self._ratio(node))):
             return [node]
-        return [part for child in node.iter_expressions() for part in self._parts(child)]
+        return [part for child in node.iter_expressions() for part in self._parts(child, single)]
 
-    def _combined(self, node: Tree, known: Mapping[str, AnswerInterval]) -> Ends:
+    def _combined(self, node: Tree, known: Mapping[str, Ends]) -> Ends:
         """The values that an expression can have if each of its parts is in its interval."""
         from sqlglot import exp
 
@@ -139,7 +161,7 @@ class Output:
         if constant is not None:
             return float(constant), float(constant)
         if self._text(node) in known:
-            return known[self._text(node)].low, known[self._text(node)].high
+            return known[self._text(node)]
         if isinstance(node, exp.Paren | exp.Neg):
             low, high = self._combined(node.this, known)
             return (low, high) if isinstance(node, exp.Paren) else (-high, -low)
