@@ -120,10 +120,9 @@ def test_intervals_of_sc_cover_in_small_groups(people_a_group: int, epsilon: flo
 
 @pytest.mark.slow
 def test_intervals_of_spreads_and_quantiles_cover() -> None:
-    """By the delta method, and by values that are not told apart, which are no fewer than needed."""
+    """Variances and values that are not told apart, which are no fewer than needed."""
     coverages = coverage_of(["stddev", "median"], 500)
-    assert 0.92 <= coverages["stddev"] <= 0.98, coverages
-    assert coverages["median"] >= 0.93, coverages
+    assert all(coverage >= 0.93 for coverage in coverages.values()), coverages
 
 
 def test_intervals_cover_in_a_few_runs() -> None:

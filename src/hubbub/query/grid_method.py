@@ -54,7 +54,7 @@ class GridSums:
 class GridMethod(SumsMethod):
     """Estimates a sum as the known total times the share that the model puts in the boxes.
 
-    Answers are not unbiased, and their variance covers the noise alone.
+    Answers are not unbiased. Their intervals are those of bounds that hold however people are spread (`GridBound`).
 
     Parameters
     ----------
@@ -217,5 +217,5 @@ class GridMethod(SumsMethod):
         grids = ", ".join("x".join(map(str, self._mechanism.shape(grid))) for grid in self._mechanism.grids)
         return [
             f"a model of {len(self._mechanism.grids)} grids ({grids} cells)",
-            "heuristic: people are taken to be spread evenly inside cells; errors are of the noise alone",
+            "heuristic: values take people to be spread evenly inside cells; intervals hold however they are spread",
         ]
