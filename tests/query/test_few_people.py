@@ -1,7 +1,7 @@
 """Intervals hold the truth for few people, for people with much weight, for spreads, and where HDG sees only cells.
 
-A cell is refused if fewer than 93% of its intervals hold the truth, at one error in 10,000. The seeds are fixed. The people
-are of other kinds and sizes than those on which the rules were tried.
+A cell is refused if fewer than 93% of its intervals hold the truth, at one error in 10,000. The seeds are fixed. The
+people are of other kinds and sizes than those on which the rules were tried.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def verdicts(kind: str, people: int, inside: int, epsilon: float, consistent: bo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("consistent", [None, False])
-@pytest.mark.parametrize("epsilon", [1.0, 3.0, 9.0])
+@pytest.mark.parametrize("epsilon", [3.0, 9.0])
 @pytest.mark.parametrize("kind", ["even", "exponential", "few"])
 @pytest.mark.parametrize(("people", "inside"), [(25, 2), (60, 9), (150, 40), (600, 250)])
 def test_intervals_hold_for_few_people(
@@ -115,7 +115,9 @@ def test_intervals_of_grids_hold_where_the_fit_is_cut_at_0_in_a_few_runs() -> No
 
 def test_spreads_of_a_group_that_may_be_empty_are_unknown() -> None:
     generator = np.random.default_rng(2)
-    schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(40)),), (PublicColumn("price", "DOUBLE"),), epsilon=1.0)
+    schema = TableSchema(
+        "people", (PrivateColumn("age", hb.Ordinal(40)),), (PublicColumn("price", "DOUBLE"),), epsilon=1.0
+    )
     reports = schema.mechanism.randomize(generator.integers(20, 40, (300, 1)), hb.Random(seed=1))
     engine = QueryEngine(MemoryTable(schema, reports, {"price": generator.exponential(5.0, 300)}))
     answer = engine.sql("SELECT STDDEV(price) AS d FROM people WHERE age < 4")
@@ -124,7 +126,7 @@ def test_spreads_of_a_group_that_may_be_empty_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("condition", ["age < 9", "age = 3 OR (os = 'web' AND age < 0)", "NOT age = 3"])
-@pytest.mark.parametrize("method", ["HIO", "HI", "MG"])
+@pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC"])
 def test_no_interval_of_one_person_has_width_0(condition: str, method: str) -> None:
     schema = TableSchema(
         "people", (PrivateColumn("age", hb.Ordinal(24)),), (PublicColumn("os", "VARCHAR"),), epsilon=12.0, method=method

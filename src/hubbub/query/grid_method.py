@@ -102,9 +102,7 @@ class GridMethod(SumsMethod):
             self._cache.popitem(last=False)
         return sums
 
-    def _sums(
-        self, strata: Strata, place: int, formula: Formula, bounds: tuple[StratumSums, StratumSums]
-    ) -> GridSums:
+    def _sums(self, strata: Strata, place: int, formula: Formula, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
         check_time()
         stratum = strata.strata[place]
         if formula == ALWAYS:

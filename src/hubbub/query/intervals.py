@@ -31,7 +31,9 @@ class AnswerInterval:
         """The interval of the square root; what is below 0 counts as 0."""
         value, low, high, most = (math.sqrt(max(end, 0.0)) for end in (self.value, self.low, self.high, self.most))
         value = math.nan if math.isnan(self.value) else value
-        stderr = self.stderr * (high - low) / (self.high - self.low) if math.isfinite(high) and high > low else self.stderr
+        stderr = (
+            self.stderr * (high - low) / (self.high - self.low) if math.isfinite(high) and high > low else self.stderr
+        )
         return AnswerInterval(value, low, high, stderr, 0.0, most)
 
 
@@ -95,9 +97,7 @@ def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float) -> Answ
     return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr)
 
 
-def variance_interval(
-    sums: Floats, covariance: Floats, level: float, *, width: float, sample: bool
-) -> AnswerInterval:
+def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: float, sample: bool) -> AnswerInterval:
     """The interval of a variance: all v for which some mean is compatible with the sums.
 
     With N the count, S1 the sum and S2 the sum of squares, v is kept if there is a mean m for which S1 - m N and
@@ -126,7 +126,9 @@ def variance_interval(
     count = float(sums[0])
     fewer = count - sample
     value = math.nan if abs(count) < 1e-9 or abs(fewer) < 1e-9 else float(sums[2] - sums[1] ** 2 / count) / fewer
-    most = width**2 / 4 * (2 if sample else 1) if math.isfinite(width) else math.inf  # Popoviciu; a sample variance is of at least two people
+    most = (
+        width**2 / 4 * (2 if sample else 1) if math.isfinite(width) else math.inf
+    )  # Popoviciu; a sample variance is of at least two people
     statistic = -2 * math.log1p(-level)  # of chi squared with two degrees of freedom
     if not np.isfinite(covariance).all() or count**2 <= statistic * covariance[0, 0] or count <= 0:
         return AnswerInterval(value, 0.0, math.inf, math.inf, 0.0, most)

@@ -13,10 +13,11 @@ from hubbub.query.monomials import Floats
 
 @dataclass(frozen=True, eq=False)
 class SumsWithError:
-    """Sums of a stratum and their covariance. Sums of different strata are independent."""
+    """Sums of a stratum, their covariance, and their step (`SumsMethod`). Different strata are independent."""
 
     value: Floats
     covariance: Floats
+    step: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ class JointEstimate:
         return np.inf if np.isnan(total) else max(total, forms[0] / 4, 0.0)
 
     def matrix(self) -> Floats:
-        """The covariance as a matrix that has no negative eigenvalue, and is at least a quarter of that of the noise."""
+        """The covariance as a matrix without negative eigenvalues, of at least a quarter of that of the noise."""
         if not all(np.isfinite(part).all() for part in self.covariances):
             return np.full_like(self.covariances[0], np.inf)
         scale = np.sqrt(np.maximum(np.sum([np.abs(np.diag(part)) for part in self.covariances], axis=0), 1e-300))

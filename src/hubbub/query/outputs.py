@@ -105,7 +105,7 @@ class Output:
         return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self._bounds(totals))
 
     def _bounded(self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], level: float) -> Ends:
-        """The ends of a count or a sum from its bounds; of spreads, and of sums of what can be negative, none is known."""
+        """The ends of a count or a sum from its bounds; spreads, and sums of what can be negative, are unknown."""
         from sqlglot import exp
 
         if isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop):
