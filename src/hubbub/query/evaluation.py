@@ -61,8 +61,8 @@ def _one_report(
     """The products of what one report adds to the sums, of a person drawn by their part in the sums' variance.
 
     A few people may have most of the weight. If none of their reports is among those that an estimate is made of,
-    neither the estimate nor its variance shows them; their weights are public. For a single weight w the mean of w^2, drawn so,
-    is that of w^4 over that of w^2; for several w it is that of w w' (w' M^-1 w), with M the mean of w w'.
+    neither the estimate nor its variance shows them; their weights are public. For a single weight w the mean of w^2,
+    drawn so, is that of w^4 over that of w^2; for several w it is that of w w' (w' M^-1 w), M being the mean of w w'.
     """
     places = [strata.weights.index(weight) for weight in output.weights]
     own = [place for place, _ in group.parts]
