@@ -138,3 +138,20 @@ def test_no_interval_of_one_person_has_width_0(condition: str, method: str) -> N
             engine = QueryEngine(MemoryTable(schema, reports, {"os": systems}), consistent=consistent)
             count = engine.sql(f"SELECT COUNT(*) FROM people WHERE os = 'lin' AND ({condition})").value()
             assert count.high - count.low > 1.0
+
+
+@pytest.mark.parametrize("method", ["HIO", "HI", "MG", "SC", "HDG"])
+def test_what_no_private_column_decides_is_known_exactly(method: str) -> None:
+    schema = TableSchema(
+        "people",
+        (PrivateColumn("age", hb.Ordinal(24)), PrivateColumn("plan", hb.Categorical(PLANS))),
+        (PublicColumn("price", "DOUBLE"),),
+        method=method,
+        expected=60 if method == "HDG" else None,
+    )
+    price = np.arange(60) - 9.0
+    reports = schema.mechanism.randomize(np.stack([np.arange(60) % 24, np.arange(60) % 4], axis=1), hb.Random(seed=1))
+    engine = QueryEngine(MemoryTable(schema, reports, {"price": price}))
+    for name, truth in (("SUM", price.sum()), ("AVG", price.mean()), ("STDDEV_POP", price.std())):
+        answer = engine.sql(f"SELECT {name}(price) FROM people").value()
+        assert [answer.low, answer.value, answer.high] == pytest.approx([truth] * 3, rel=1e-6)

@@ -198,6 +198,8 @@ class GridMethod(SumsMethod):
         by_part = np.sum([part.parts @ matrix.T for part, matrix in parts], axis=0)
         off = by_part - by_part.mean(axis=0)
         covariance = off.T @ off / (PARTS - 1) / PARTS
+        if not any(bound.levels for part, _ in parts for bound in part.bounds):  # known exactly
+            return JointEstimate(value, (covariance,), "heuristic")
         return JointEstimate(value, (covariance,), "heuristic", bounds=(self._bound(parts, 0), self._bound(parts, 1)))
 
     def _bound(self, parts: Sequence[tuple[GridSums, Floats]], side: int) -> JointEstimate:

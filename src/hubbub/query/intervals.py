@@ -18,7 +18,12 @@ ANGLES = 1025
 
 @dataclass(frozen=True)
 class AnswerInterval:
-    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite."""
+    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite.
+
+    Example:
+        >>> AnswerInterval(16.0, 9.0, 25.0, 4.0).root().high
+        5.0
+    """
 
     value: float
     low: float
@@ -126,9 +131,8 @@ def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: 
     count = float(sums[0])
     fewer = count - sample
     value = math.nan if abs(count) < 1e-9 or abs(fewer) < 1e-9 else float(sums[2] - sums[1] ** 2 / count) / fewer
-    most = (
-        width**2 / 4 * (2 if sample else 1) if math.isfinite(width) else math.inf
-    )  # Popoviciu; a sample variance is of at least two people
+    # Popoviciu's inequality; a sample variance is of at least two people
+    most = width**2 / 4 * (2 if sample else 1) if math.isfinite(width) else math.inf
     statistic = -2 * math.log1p(-level)  # of chi squared with two degrees of freedom
     if not np.isfinite(covariance).all() or count**2 <= statistic * covariance[0, 0] or count <= 0:
         return AnswerInterval(value, 0.0, math.inf, math.inf, 0.0, most)
