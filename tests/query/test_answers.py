@@ -44,7 +44,7 @@ def test_json_comes_back_as_it_went() -> None:
 def test_text_is_cut_to_what_is_possible() -> None:
     assert str(ANSWER).splitlines()[1:] == [
         "2024-02-01  0  0 to 3  2.5  2 to 3",
-        "NULL  40  30 to 45  NULL  -inf to inf",
+        "NULL  40  30 to 45  NULL  unknown",
     ]
     console = Console(width=100)
     with console.capture() as shown:

@@ -90,12 +90,13 @@ def test_intervals_of_sc_cover_93_to_97_percent() -> None:
     assert all(0.93 <= coverage <= 0.97 for coverage in coverages.values()), coverages
 
 
-@pytest.mark.parametrize(("people_a_group", "epsilon", "least"), [(30, 4.0, 0.93), (120, 2.5, 0.93), (30, 9.0, 0.91)])
-def test_intervals_of_sc_cover_in_small_groups(people_a_group: int, epsilon: float, least: float) -> None:
+@pytest.mark.parametrize(("people_a_group", "epsilon"), [(30, 4.0), (120, 2.5), (30, 9.0)])
+def test_intervals_of_sc_cover_in_small_groups(people_a_group: int, epsilon: float) -> None:
     """Each of 3,000 groups is a run of the same people: 95% are seen outside of 93% to 97% once in two million cases.
 
     At epsilon 9 few of 30 people send another value than their own. The error is a sum of few terms, not normal, and
-    the variance that is estimated from them has a standard deviation of 42% of itself: 93% of intervals hold.
+    the variance that is estimated from them has a standard deviation of 42% of itself. The variance of one more report
+    makes up for it, and for sums of uneven weights for more than that.
     """
     runs, condition = 3000, "car BETWEEN 3 AND 9 AND town <> 'b'"
     schema = TableSchema(
@@ -115,15 +116,14 @@ def test_intervals_of_sc_cover_in_small_groups(people_a_group: int, epsilon: flo
     answer = engine.sql(f"SELECT run, COUNT(*) AS n, SUM(price) AS s FROM people WHERE {condition} GROUP BY run")
     for name, truth in (("n", inside.sum()), ("s", price[inside].sum())):
         coverage = np.mean([cell.low <= truth <= cell.high for cell in answer.column(name)])
-        assert least <= coverage <= 0.97, (name, coverage)
+        assert 0.93 <= coverage <= (0.97 if name == "n" else 0.99), (name, coverage)
 
 
 @pytest.mark.slow
 def test_intervals_of_spreads_and_quantiles_cover() -> None:
-    """By the delta method, and by values that are not told apart, which are no fewer than needed."""
+    """Variances and values that are not told apart, which are no fewer than needed."""
     coverages = coverage_of(["stddev", "median"], 500)
-    assert 0.92 <= coverages["stddev"] <= 0.98, coverages
-    assert coverages["median"] >= 0.93, coverages
+    assert all(coverage >= 0.93 for coverage in coverages.values()), coverages
 
 
 def test_intervals_cover_in_a_few_runs() -> None:

@@ -58,7 +58,7 @@ def test_ten_thousand_queries_over_tiny_and_empty_groups_are_answered_or_refused
     """1,000 queries with each of ten seeds."""
     answered, refused = ask_tiny_tables(100 + seed, 50, 20)
     assert answered + refused == 1000
-    assert answered > 2 * refused
+    assert answered > refused  # tables of few people are refused where a minimum of people is asked for
 
 
 @pytest.mark.parametrize("people", [3, 12])

@@ -156,7 +156,11 @@ class QueryAnswer:
 
 def _shown(cell: AnswerInterval) -> list[str]:
     value, low, high = (min(max(number, cell.least), cell.most) for number in (cell.value, cell.low, cell.high))
-    return ["NULL" if math.isnan(cell.value) else _number(value), f"{_number(low)} to {_number(high)}"]
+    unknown = cell.high == math.inf and cell.low <= cell.least
+    return [
+        "NULL" if math.isnan(cell.value) else _number(value),
+        "unknown" if unknown else f"{_number(low)} to {_number(high)}",
+    ]
 
 
 def _number(value: float) -> str:

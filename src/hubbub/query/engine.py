@@ -240,7 +240,9 @@ def _notes(
             f"with level {every:.5g} all {len(groups):,} hold together"
         )
     if bias == "heuristic":
-        notes.append("heuristic: people are taken to be spread evenly inside cells, which intervals do not cover")
+        notes.append(
+            "heuristic: values take people to be spread evenly inside cells; intervals hold however they are spread"
+        )
     if plan.private_keys:
         notes.append("every value of a private key is listed, whether or not anybody has it")
     ways = dict.fromkeys(output.how for output in outputs if output.how != "a sum")

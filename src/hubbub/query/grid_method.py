@@ -17,6 +17,8 @@ from hubbub.protocols.ranges.measures import Measure
 from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.query.boxes import boxes_of, disjoint
 from hubbub.query.formula import ALWAYS, Formula
+from hubbub.query.grid_bounds import GridBound
+from hubbub.query.interval_sums import StratumSums, joint_intervals
 from hubbub.query.joint import JointEstimate, SumsWithError, independent
 from hubbub.query.monomials import Floats, Monomial
 from hubbub.query.private_table import PrivateTable
@@ -45,12 +47,14 @@ class GridSums:
 
     value: Floats
     parts: Floats
+    bounds: tuple[StratumSums, StratumSums]
+    """A lower and an upper bound."""
 
 
 class GridMethod(SumsMethod):
     """Estimates a sum as the known total times the share that the model puts in the boxes.
 
-    Answers are not unbiased, and their variance covers the noise alone.
+    Answers are not unbiased. Their intervals are those of bounds that hold however people are spread (`GridBound`).
 
     Parameters
     ----------
@@ -71,10 +75,11 @@ class GridMethod(SumsMethod):
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
         self._cache: OrderedDict[Key, FittedModels] = OrderedDict()
         self._passes = 0
+        self._bounds = [GridBound(table, mechanism, upper=upper) for upper in (False, True)]
 
     @property
     def passes(self) -> int:
-        return self._passes
+        return self._passes + sum(bound.passes for bound in self._bounds)
 
     def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[GridSums]:
         places = {place for place, formula in parts if formula != ALWAYS}
@@ -88,17 +93,21 @@ class GridMethod(SumsMethod):
         if missing:
             self._passes += 1
             self._cache.update(self._fitted(strata, missing))
-        sums = [self._sums(strata, place, formula) for place, formula in parts]
+        lower, upper = (bound.measure(strata, parts) for bound in self._bounds)
+        sums = [
+            self._sums(strata, place, formula, bounds)
+            for (place, formula), bounds in zip(parts, zip(lower, upper, strict=True), strict=True)
+        ]
         while len(self._cache) > max(MOST_CACHED, len(keys)):
             self._cache.popitem(last=False)
         return sums
 
-    def _sums(self, strata: Strata, place: int, formula: Formula) -> GridSums:
+    def _sums(self, strata: Strata, place: int, formula: Formula, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
         check_time()
         stratum = strata.strata[place]
         if formula == ALWAYS:
             known = np.array([stratum.totals[weight] for weight in strata.weights])
-            return GridSums(known, np.repeat(known[None], PARTS, axis=0))
+            return GridSums(known, np.repeat(known[None], PARTS, axis=0), bounds)
         boxes = [self._selections(box) for box in disjoint(boxes_of(formula, self._sizes))]
         values = np.zeros((PARTS + 1, len(strata.weights)))
         for column, weight in enumerate(strata.weights):
@@ -107,7 +116,7 @@ class GridMethod(SumsMethod):
                 if fitted.total:
                     shares = [sum(model.share(box) for box in boxes) for model in fitted.models]
                     values[:, column] += sign * fitted.total * np.array(shares)
-        return GridSums(values[0], values[1:])
+        return GridSums(values[0], values[1:], bounds)
 
     def _selections(self, box: Any) -> Any:
         return tuple(as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True))
@@ -188,7 +197,19 @@ class GridMethod(SumsMethod):
         value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
         by_part = np.sum([part.parts @ matrix.T for part, matrix in parts], axis=0)
         off = by_part - by_part.mean(axis=0)
-        return JointEstimate(value, (off.T @ off / (PARTS - 1) / PARTS,), "heuristic")
+        covariance = off.T @ off / (PARTS - 1) / PARTS
+        if not any(bound.levels for part, _ in parts for bound in part.bounds):  # known exactly
+            return JointEstimate(value, (covariance,), "heuristic")
+        return JointEstimate(value, (covariance,), "heuristic", bounds=(self._bound(parts, 0), self._bound(parts, 1)))
+
+    def _bound(self, parts: Sequence[tuple[GridSums, Floats]], side: int) -> JointEstimate:
+        """The lower (0) or upper (1) bounds of sums; what is subtracted is at its other bound."""
+        added = [(part.bounds[side], np.maximum(matrix, 0.0)) for part, matrix in parts]
+        subtracted = [(part.bounds[1 - side], np.minimum(matrix, 0.0)) for part, matrix in parts]
+        return joint_intervals(self._table.n, True, [*added, *subtracted])
+
+    def step(self, part: Any) -> float:
+        return max(bound.step for bound in part.bounds) if isinstance(part, GridSums) else 0.0
 
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
         if part[1] == ALWAYS:
@@ -196,5 +217,5 @@ class GridMethod(SumsMethod):
         grids = ", ".join("x".join(map(str, self._mechanism.shape(grid))) for grid in self._mechanism.grids)
         return [
             f"a model of {len(self._mechanism.grids)} grids ({grids} cells)",
-            "heuristic: people are taken to be spread evenly inside cells; errors are of the noise alone",
+            "heuristic: values take people to be spread evenly inside cells; intervals hold however they are spread",
         ]

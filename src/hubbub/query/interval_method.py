@@ -16,7 +16,7 @@ from hubbub.protocols.ranges.errors_of_sums import report_variance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
 from hubbub.query.box_terms import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent
 from hubbub.query.formula import Formula
-from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals
+from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals, typical_step
 from hubbub.query.joint import JointEstimate
 from hubbub.query.monomials import Floats, Monomial, monomials_to_count, with_products
 from hubbub.query.private_table import Level, PrivateTable
@@ -111,6 +111,9 @@ class IntervalMethod(SumsMethod):
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
         return joint_intervals(self._n, self._mechanism.divided, parts)
 
+    def step(self, part: StratumSums) -> float:
+        return part.step
+
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
         chosen = self._cells(strata, part[1])
         if not chosen.terms.terms:
@@ -184,6 +187,7 @@ class IntervalMethod(SumsMethod):
         pairs = np.array([[every.index(a * b) for b in weights] for a in weights]).reshape(size, size)
         totals = np.array([stratum.totals[monomial] for monomial in every])
         levels = {}
+        added = []
         for term in chosen.terms.terms:
             scale = self._scale(term.level)
             if not np.isfinite(scale):  # nobody reported on the level: the sum is unknown
@@ -192,6 +196,8 @@ class IntervalMethod(SumsMethod):
                 continue
             rows = amounts(every, term)
             first, second = rows @ term.weights, rows @ term.weights**2
-            noise = report_variance(self._report(term.level).oracle, term.weights)
+            report = self._report(term.level)
+            noise = report_variance(report.oracle, term.weights)
             levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
-        return StratumSums(chosen.terms.known, totals[own], totals[pairs], levels)
+            added.append((scale, report.oracle.size, term.weights / report.gap))
+        return StratumSums(typical_step(added), chosen.terms.known, totals[own], totals[pairs], levels)

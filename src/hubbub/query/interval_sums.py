@@ -29,8 +29,12 @@ class LevelSums:
 
 @dataclass(frozen=True, eq=False)
 class StratumSums:
-    """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total."""
+    """The sums of a stratum by level, and its exact totals and products; each sum includes `known` times its total.
 
+    `step` is what one report of a person of weight 1 typically adds (`typical_step`).
+    """
+
+    step: float
     known: float
     totals: Floats
     products: Floats
@@ -55,7 +59,7 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
 
     Example:
         >>> level = LevelSums(2.0, (1.0, 0.0, 0.5), np.array([40.0]), np.array([[40.0]]), np.array([[40.0]]))
-        >>> stratum = StratumSums(0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
+        >>> stratum = StratumSums(2.5, 0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
         >>> both = joint_intervals(100, True, [(stratum, np.eye(1))])
         >>> both.value.tolist(), round(both.variance(np.ones(1)), 1)
         ([40.0], 264.2)
@@ -91,3 +95,26 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
             sampling -= scales[level] * np.outer(own, own) / n
     sampling = (sampling + np.outer(every, every) / n) * n / (n - 1)
     return JointEstimate(value, (noise, sampling))
+
+
+def typical_step(levels: Sequence[tuple[float, int, Floats]]) -> float:
+    """What one report typically adds to a sum: the third moment of what reports add over the second.
+
+    People are taken to be spread evenly. Cells with positive weights, which are those inside of a box, and cells with
+    negative weights are looked at separately, and the larger result counts.
+
+    Parameters
+    ----------
+    levels
+        For each level: how many people one report stands for, how many cells the level has, and what a report adds that
+        supports each cell of a query.
+
+    Example:
+        >>> typical_step([(6.0, 24, np.array([1.0, 1.0])), (6.0, 3, np.array([-0.5]))])
+        6.0
+    """
+    moments = np.zeros((2, 2))
+    for scale, cells, added in levels:
+        sides = np.maximum([added, -added], 0.0)
+        moments += np.array([scale * (sides**2).sum(axis=1), scale**2 * (sides**3).sum(axis=1)]) / cells
+    return float(max((cube / square for square, cube in moments.T if square > 0), default=0.0))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from hubbub.core.confidence import normal_reach
+from hubbub.core.confidence import MARGIN, normal_reach
 from hubbub.query.duals import Dual
 from hubbub.query.errors import refused
-from hubbub.query.intervals import AnswerInterval, fieller, root_interval
+from hubbub.query.intervals import AnswerInterval, Ends, fieller, inverse, times, variance_interval
 from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile, check_number
 from hubbub.query.monomials import EVERYBODY, Monomial
@@ -61,11 +62,13 @@ class Output:
         """How its interval is made."""
         from sqlglot import exp
 
-        if isinstance(self.tree, exp.Sum | exp.Count):
+        if self._linear(self.tree):
             return "a sum"
-        if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
+        if self._ratio(self.tree):
             return "a ratio of sums: its interval is Fieller's"
-        return "a function of sums: its interval is by the delta method"
+        if isinstance(self.tree, exp.Sqrt | exp.Variance | exp.VariancePop):
+            return "a spread: its interval has all variances that some mean makes compatible with the sums"
+        return "a function of sums, ratios and spreads: its interval has all values that theirs allow together"
 
     def interval(
         self, joint: JointEstimate, weights: Sequence[Monomial], totals: Mapping[Monomial, float], level: float
@@ -83,21 +86,90 @@ class Output:
         level
             How surely the interval holds the truth.
         """
+        sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
+        parts = {self._text(part): part for part in self._parts(self.tree, joint.bounds is not None)}
+        each = min(1 - (1 - level) / max(len(parts), 1), 1 - MARGIN)
+        if joint.bounds is not None:
+            ends = {text: self._bounded(part, joint, weights, each) for text, part in parts.items()}
+            return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
+        known = {text: self._part_interval(part, joint, weights, sums, each) for text, part in parts.items()}
+        least, most = self._bounds(totals)
+        if self._text(self.tree) in known:
+            own = known[self._text(self.tree)]
+            return replace(own, least=max(own.least, least), most=min(own.most, most))
+        ends = {text: (interval.low, interval.high) for text, interval in known.items()}
+        return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
+
+    def _around(self, value: float, ends: Ends, totals: Mapping[Monomial, float], level: float) -> AnswerInterval:
+        low, high = (ends[0], ends[1]) if math.isnan(value) else (min(ends[0], value), max(ends[1], value))
+        return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self._bounds(totals))
+
+    def _bounded(self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], level: float) -> Ends:
+        """The ends of a count or a sum from its bounds; spreads, and sums of what can be negative, are unknown."""
+        from sqlglot import exp
+
+        if isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop):
+            return 0.0, math.inf
+        if isinstance(part, exp.Sum) and not self._profiles[self._text(part.this)].least >= 0:
+            return -math.inf, math.inf
+        weight = self._summed(part) if isinstance(part, exp.Sum) else self._present(part)
+        direction = np.eye(len(weights))[weights.index(weight)]
+        reach = normal_reach(level)
+        lower, upper = (replace(bound, one_report=joint.one_report).widened(reach) for bound in joint.bounds or ())
+        ends = [lower.value @ direction, upper.value @ direction]
+        wide = [reach * math.sqrt(bound.variance(direction)) for bound in (lower, upper)]
+        return float(ends[0] - wide[0]), float(ends[1] + wide[1])
+
+    def _part_interval(
+        self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], sums: dict[Monomial, Dual], level: float
+    ) -> AnswerInterval:
+        """The interval of a sum, of a ratio of sums, or of a spread."""
         from sqlglot import exp
 
         reach = normal_reach(level)
-        sums = {weight: Dual(float(joint.value[k]), np.eye(len(weights))[k]) for k, weight in enumerate(weights)}
-        if isinstance(self.tree, exp.Sqrt):
-            return root_interval(self._dual(self.tree.this, sums), joint, reach)
-        dual = self._dual(self.tree, sums)
-        least, most = self._bounds(totals)
-        if isinstance(self.tree, exp.Div) and self._linear(self.tree.left) and self._linear(self.tree.right):
-            top, bottom = self._dual(self.tree.left, sums), self._dual(self.tree.right, sums)
-            return fieller(top, bottom, joint, reach, least, most)
-        if not np.isfinite(dual.gradient).all():
-            return AnswerInterval(dual.value, -math.inf, math.inf, math.inf, least, most)
-        stderr = math.sqrt(joint.variance(dual.gradient))
-        return AnswerInterval(dual.value, dual.value - reach * stderr, dual.value + reach * stderr, stderr, least, most)
+        if isinstance(part, exp.Sqrt):
+            return self._part_interval(part.this, joint, weights, sums, level).root()
+        if isinstance(part, exp.Variance | exp.VariancePop):
+            places = [weights.index(weight) for weight in self._centred(part)]
+            covariance = joint.widened(reach).matrix()[np.ix_(places, places)]
+            measure = self._profiles[self._text(part.this)]
+            sample = isinstance(part, exp.Variance)
+            return variance_interval(
+                joint.value[places], covariance, level, width=measure.most - measure.least, sample=sample
+            )
+        if self._ratio(part):
+            return fieller(self._dual(part.left, sums), self._dual(part.right, sums), joint, reach)
+        total = self._dual(part, sums)
+        wide = reach * math.sqrt(joint.widened(reach).variance(total.gradient))
+        stderr = math.sqrt(joint.variance(total.gradient))
+        return AnswerInterval(total.value, total.value - wide, total.value + wide, stderr)
+
+    def _parts(self, node: Tree, single: bool) -> list[Tree]:
+        """The sums, ratios of sums, and spreads that an aggregate is made of; or its `single` sums and spreads."""
+        from sqlglot import exp
+
+        whole = isinstance(node, exp.Sqrt | exp.Variance | exp.VariancePop | exp.Sum | exp.Count)
+        if whole or (not single and (self._linear(node) or self._ratio(node))):
+            return [node]
+        return [part for child in node.iter_expressions() for part in self._parts(child, single)]
+
+    def _combined(self, node: Tree, known: Mapping[str, Ends]) -> Ends:
+        """The values that an expression can have if each of its parts is in its interval."""
+        from sqlglot import exp
+
+        constant = number(node)
+        if constant is not None:
+            return float(constant), float(constant)
+        if self._text(node) in known:
+            return known[self._text(node)]
+        if isinstance(node, exp.Paren | exp.Neg):
+            low, high = self._combined(node.this, known)
+            return (low, high) if isinstance(node, exp.Paren) else (-high, -low)
+        left, right = self._combined(node.left, known), self._combined(node.right, known)
+        if isinstance(node, exp.Mul | exp.Div):
+            return times(left, right if isinstance(node, exp.Mul) else inverse(right))
+        low, high = right if isinstance(node, exp.Add) else (-right[1], -right[0])
+        return left[0] + low, left[1] + high
 
     def _find(self, node: Tree, profiles: Profiles) -> None:
         from sqlglot import exp
@@ -172,6 +244,11 @@ class Output:
                 for factor, other in ((node.left, node.right), (node.right, node.left))
             )
         return False
+
+    def _ratio(self, node: Tree) -> bool:
+        from sqlglot import exp
+
+        return isinstance(node, exp.Div) and self._linear(node.left) and self._linear(node.right)
 
     def _dual(self, node: Tree, sums: dict[Monomial, Dual]) -> Dual:
         from sqlglot import exp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,8 +26,8 @@ from hubbub.query.tree import Tree
 EDGES, FINER = 48, 12
 """The number of values that are tried first, and inside each gap that is searched next."""
 ROUNDS = 8
-Tried = dict[float, tuple[float, float]]
-"""For each value t that was tried, D(t) (see `QuantileOutput`) and its variance."""
+Tried = dict[float, tuple[float, float, float]]
+"""For each value t that was tried, D(t) (see `QuantileOutput`) and the ends of its interval."""
 
 
 class QuantileOutput:
@@ -80,8 +81,8 @@ class QuantileOutput:
         for _ in range(ROUNDS):
             if not edges:
                 break
-            self._try(table, method, plan, known, groups, edges, tried)
-            gaps = {gap for values in tried if (gap := _gap(values, reach)) is not None}
+            self._try(table, method, plan, known, groups, edges, tried, reach)
+            gaps = {gap for values in tried if (gap := _gap(values)) is not None}
             finer: set[float] = set()
             for low, high in sorted(gaps)[:EDGES]:
                 finer.update(self._values(table, known, low, high, FINER))
@@ -110,6 +111,7 @@ class QuantileOutput:
         groups: Sequence[PeopleGroup],
         edges: Sequence[float],
         tried: Sequence[Tried],
+        reach: float,
     ) -> None:
         """Add D at each of some values, of each group."""
         number = f"CAST(({self._profile.sql}) AS DOUBLE)"
@@ -126,18 +128,21 @@ class QuantileOutput:
         own = _own_strata(table, plan, known[:-1])
         fine_parts: list[tuple[int, Formula]] = []
         spots: list[list[int]] = []  # the bin of each part, group by group
+        sources: list[list[int]] = []  # the stratum of each part
         for group in groups:
             check_time()
             spots.append([])
+            sources.append([])
             for coarse, formula in group.parts:
                 for place, spot in places.get(own[coarse], []):
                     fine_parts.append((place, formula))
                     spots[-1].append(spot)
+                    sources[-1].append(place)
             if len(fine_parts) > MOST_PARTS:
                 raise refused(self.tree, "there are too many groups for quantiles", "group by fewer columns")
         measured = iter(method.measure(strata, fine_parts))
         thresholds = np.arange(len(edges))
-        for values, bins_of in zip(tried, spots, strict=True):
+        for values, bins_of, places_of in zip(tried, spots, sources, strict=True):
             check_time()
             parts = [
                 (next(measured), np.where(spot <= thresholds, 1 - self._share, -self._share)[:, None])
@@ -145,9 +150,17 @@ class QuantileOutput:
             ]
             if not parts:
                 continue
+            steps = np.array([method.step(part) * matrix[:, 0] for part, matrix in parts])
+            people = np.array([strata.strata[place].n for place in places_of])
             joint = method.joint(parts)
+            one_report = (steps.T * people) @ steps / people.sum()
+            lower, upper = (
+                replace(bound, one_report=one_report).widened(reach) for bound in joint.bounds or (joint, joint)
+            )
             for place, edge in enumerate(edges):
-                values[edge] = float(joint.value[place]), joint.variance(np.eye(len(edges))[place])
+                low, high = (reach * math.sqrt(bound.variance(np.eye(len(edges))[place])) for bound in (lower, upper))
+                d = float(joint.value[place])
+                values[edge] = d, min(float(lower.value[place]) - low, d), max(float(upper.value[place]) + high, d)
 
 
 def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> list[object]:
@@ -158,7 +171,7 @@ def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> 
     return [(stratum.keys, stratum.truths) for stratum in strata.strata]
 
 
-def _gap(tried: Tried, reach: float) -> tuple[float, float] | None:
+def _gap(tried: Tried) -> tuple[float, float] | None:
     """Between which values to look closer: where D changes its sign, unless noise leaves many values open anyway."""
     values = sorted(tried)
     if not values:
@@ -166,27 +179,28 @@ def _gap(tried: Tried, reach: float) -> tuple[float, float] | None:
     first = next((k for k, t in enumerate(values) if tried[t][0] >= _slack(tried)), None)
     if first is None:
         return None
-    open_values = sum(abs(tried[t][0]) <= reach * math.sqrt(tried[t][1]) for t in values)
-    if open_values > 6 and math.sqrt(tried[values[first]][1]) > 1e-6:
+    open_values = sum(tried[t][1] <= 0 <= tried[t][2] for t in values)
+    _, low, high = tried[values[first]]
+    if open_values > 6 and high - low > 2e-6:
         return None
     return (values[first - 1] if first else -math.inf), values[first]
 
 
 def _slack(tried: Tried) -> float:
     """D of 0 is told from less only as far as sums of floats are exact."""
-    return -1e-9 * max((abs(d) for d, _ in tried.values()), default=0.0)
+    return -1e-9 * max((abs(d) for d, _, _ in tried.values()), default=0.0)
 
 
 def _interval(tried: Tried, reach: float, least: float, most: float) -> AnswerInterval:
     values = sorted(tried)
-    if not values or all(abs(d) < 1e-9 and v < 1e-9 for d, v in tried.values()):  # nobody, for certain
+    if not values or all(abs(d) < 1e-9 and high - low < 1e-9 for d, low, high in tried.values()):  # nobody, for certain
         return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
     slack = _slack(tried)
     value = next((t for t in values if tried[t][0] >= slack), values[-1])
-    below = [t for t in values if tried[t][0] < slack - reach * math.sqrt(tried[t][1])]
-    above = [t for t in values if tried[t][0] > reach * math.sqrt(tried[t][1])]
+    below = [t for t in values if tried[t][2] < slack]
+    above = [t for t in values if tried[t][1] > 0]
     low = max((t for t in below if t <= value), default=least)
     high = min((t for t in above if t >= value), default=most)
-    if math.isinf(max(v for _, v in tried.values())):
+    if any(math.isinf(high) for _, _, high in tried.values()):
         return AnswerInterval(value, -math.inf, math.inf, math.inf, least, most)
     return AnswerInterval(value, low, high, (high - low) / (2 * reach), least, most)

@@ -85,7 +85,12 @@ class SplitMethod(SumsMethod):
                         score = self._scores(table, formula)
                         sums[key][0][:] += weights[:, spots] @ score
                         sums[key][1][:] += (weights[:, spots] * (score**2 - score)) @ weights[:, spots].T
-        return {key: SumsWithError(value, covariance) for key, (value, covariance) in sums.items()}
+        return {
+            key: SumsWithError(value, covariance, float(key in scored)) for key, (value, covariance) in sums.items()
+        }
+
+    def step(self, part: SumsWithError) -> float:
+        return part.step  # 1 where scores are added: a report that is not of the own value moves a sum by a person
 
     def _people(self, rows: range, chosen: Any) -> SplitTable:
         """The reports of some people of a block."""

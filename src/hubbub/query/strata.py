@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_STRATA = 10_000
 """A query may have at most so many strata, and so many groups."""
+MOST_WEIGHTS = 5
+"""Fourth moments are summed for at most so many weights: the number of sums grows with its fourth power."""
 Codes = NDArray[np.int64]
 
 
@@ -86,10 +88,13 @@ class Strata:
         self.table = table
         self.weights = tuple(weights)
         self._summed = with_products(weights)
+        if len(weights) <= MOST_WEIGHTS:
+            self._summed = with_products(self._summed)
         self._connection: DuckDBPyConnection = table.connection()
         self._where = " AND ".join(f"({part})" for part in public) or "TRUE"
         self._parts = [*keys, *(f"COALESCE(({atom}), FALSE)" for atom in atoms)]
         self._keys = len(keys)
+        self._products: dict[object, Floats] = {}
         self.strata = self._query_strata()
         self.formulas = private_groups * len({stratum.truths for stratum in self.strata})
         """An upper bound of the number of different formulas over private columns."""
@@ -107,13 +112,26 @@ class Strata:
         for row in rows:
             values, n, totals = row[: len(parts)], int(row[len(parts)]), row[len(parts) + 1 :]
             sums_of = {w: float(t or 0.0) for w, t in zip(self._summed, totals, strict=True)}
-            if not all(map(math.isfinite, sums_of.values())):
+            if not all(math.isfinite(sums_of[weight]) for weight in with_products(self.weights)):
                 raise QueryError("a measure is not a finite number everywhere", "leave NaN and infinite values out")
             # A digest: the conditions may be 10,000 characters long, there may be 10,000 strata, and names are kept.
             name = blake2b(repr((self._where, tuple(self._parts), values)).encode(), digest_size=16).hexdigest()
             truths = tuple(bool(value) for value in values[self._keys :])
             strata.append(Stratum(name, tuple(values[: self._keys]), truths, n, sums_of))
         return strata
+
+    def products_of(self, weights: Sequence[Monomial], order: int) -> Floats:
+        """The sums over the people of each stratum (first axis) of all products of 2 or 4 weights (an axis each)."""
+        key = tuple(weights), order
+        if key not in self._products:
+            pairs = [a * b for a in weights for b in weights]
+            every = pairs if order == 2 else [a * b for a in pairs for b in pairs]
+            distinct = sorted(set(every))
+            place = {monomial: spot for spot, monomial in enumerate(distinct)}
+            sums = np.array([[stratum.totals[monomial] for monomial in distinct] for stratum in self.strata])
+            shape = (len(self.strata), *[len(weights)] * order)
+            self._products[key] = sums.reshape(-1, len(distinct))[:, [place[m] for m in every]].reshape(shape)
+        return self._products[key]
 
     def blocks(self, weights: Sequence[Monomial]) -> Any:
         """The people of each block with the values of some weights."""

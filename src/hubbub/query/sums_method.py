@@ -33,6 +33,10 @@ class SumsMethod(ABC):
     def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
         """Add up measured parts. Each comes with the matrix that maps its weights (columns) to the sums (rows)."""
 
+    def step(self, part: Any) -> float:
+        """What one report of a person of weight 1 typically adds to the sums of a part; 0 where no report is used."""
+        return 0.0
+
     @abstractmethod
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
         """Lines of EXPLAIN: how the sums of one part are estimated."""
