@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import http.client
 import json
@@ -99,6 +100,7 @@ PEOPLE = load_collection(TEXT)
 N, STEPS = 12_000, (7, 8)
 HOUR = 3600.0
 PATH = "/v1/collections/people/questions/people/sql"
+PAGE, BOX = "/results/people/people", "sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state&from=&to="
 
 
 def records(step: int) -> dict[str, Any]:
@@ -380,19 +382,63 @@ def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(api: Any) -> None:
     assert 'SELECT COUNT(*) FROM "people"' in page
     assert "0 to 59" in page
     assert "north, south, west" in page  # what a condition can name
-    query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
-    answer = api.get(query.format(""), headers=AUTHORIZED).text
+    assert 'method="post"' in page
+    answer = api.post(PAGE, content=BOX, headers=AUTHORIZED).text
     assert "north" in answer
     assert "How it was answered" in answer
     assert "data-feed" not in answer
-    sheet = api.get(query.format("/answer.csv"), headers=AUTHORIZED)
+    sheet = api.post(f"{PAGE}/answer.csv", content=BOX, headers=AUTHORIZED)
     assert sheet.headers["content-disposition"] == 'attachment; filename="people.csv"'
     assert sheet.text.splitlines()[0] == "state,n,n_low,n_high"
     assert len(sheet.text.splitlines()) == 5
-    wrong = api.get("/results/people/people?sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
+    wrong = api.post(PAGE, content="sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
     assert 'role="alert"' in wrong
     assert "<b>" not in wrong.split('role="alert"')[1][:200]
-    assert api.get(query.format("/answer.csv")).status_code == 401
+    assert api.post(PAGE, content=b"sql=%ff%00&sql", headers=AUTHORIZED).status_code == 200
+    assert api.post(f"{PAGE}/answer.csv", content="sql=", headers=AUTHORIZED).status_code == 404
+    for path in (PAGE, f"{PAGE}/answer.csv"):
+        assert api.post(path, content=BOX).status_code == 401
+        assert api.post(path, content="sql=" + "x" * (64 << 10), headers=AUTHORIZED).status_code == 413
+
+
+HERE = [
+    {},
+    {"Sec-Fetch-Site": "same-origin", "Origin": "https://a-proxy-that-renames.example"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "http://collector"},
+]
+ELSEWHERE = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://collector"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "http://collector.evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://["},
+]
+BROWSER = {"Authorization": "Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode()}
+
+
+def asked(api: Any, headers: dict[str, str]) -> list[int]:
+    """The status of each way to ask a table with the credentials that a browser sends."""
+    ways = (PAGE, BOX), (f"{PAGE}/answer.csv", BOX), (PATH, json.dumps({"sql": "SELECT COUNT(*) FROM people"}))
+    return [api.post(path, content=content, headers={**BROWSER, **headers}).status_code for path, content in ways]
+
+
+def test_no_other_site_asks_with_a_browsers_credentials(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for headers in HERE:
+        assert asked(api, headers) == [200, 200, 200], headers
+    monkeypatch.setattr(TableQueries, "answer", None)  # nothing is computed
+    for headers in ELSEWHERE:
+        assert asked(api, headers) == [403, 403, 403], headers
+        for path in ("candidates?candidate=1", "releases"):
+            address = f"/v1/collections/people/questions/people/{path}"
+            assert api.get(address, headers={**BROWSER, **headers}).status_code == 403
+
+
+def test_an_address_alone_asks_nothing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQueries, "answer", None)
+    assert api.get(f"{PAGE}?{BOX}", headers=AUTHORIZED).status_code == 200
+    assert api.get(f"{PAGE}/answer.csv?{BOX}", headers=AUTHORIZED).status_code == 405
 
 
 def test_a_release_has_the_shares_of_every_column(api: Any) -> None:
