@@ -13,8 +13,10 @@ from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 from hubbub.collection import open_sealed
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.collection.upload import UPLOAD_TYPE
+from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection
+from hubbub.service.auth import Tokens
 from hubbub.service.metrics import metrics_app, metrics_text
 from hubbub.service.openapi import openapi
 from hubbub.service.queries import Queries
@@ -98,6 +100,13 @@ def test_results_need_a_token(web: Web, path: str):
         answer = web.client.get(path, headers=headers)
         assert (answer.status_code, problem(answer)) == (401, "no_token")
         assert "Basic" in answer.headers["www-authenticate"]
+
+
+def test_a_short_token_is_refused_and_not_shown():
+    assert Tokens(["x" * 16]).allow("Bearer " + "x" * 16)
+    with pytest.raises(InvalidValue, match="at least 16 characters") as refused:
+        Tokens([TOKEN, "fifteen letters"])
+    assert "fifteen letters" not in str(refused.value)
 
 
 def test_a_browser_may_give_the_token_as_a_password(web: Web):
