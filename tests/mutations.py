@@ -17,11 +17,12 @@ import time
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 _NOT_COPIED = ".git", ".venv", "node_modules", "build", "__pycache__", ".*_cache", ".hypothesis"
-_FAILED = 1  # pytest's exit code for tests that failed; others are for tests that cannot be run
+_FAILED, _NO_END = 1, 100  # pytest's exit code for tests that failed; others are for tests that cannot be run
+_PATIENCE = 1800
 
 
 class Mutation(NamedTuple):
@@ -90,7 +91,11 @@ class Copy:
             *dict.fromkeys(nodes),
         ]
         environment = {**os.environ, "PYTHONPATH": str(self.root / "src")}
-        return subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)
+        given: dict[str, Any] = {"cwd": self.root, "env": environment, "capture_output": True, "text": True}
+        try:
+            return subprocess.run(command, **given, check=False, timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, _NO_END, f"no end in {_PATIENCE} seconds\n", "")
 
     def try_mutation(self, mutation: Mutation) -> subprocess.CompletedProcess[str]:
         """Run the tests of a mutation with the mutation in place."""
@@ -102,9 +107,9 @@ class Copy:
             self._write(path, self._texts[path])
 
     def _write(self, path: Path, text: str) -> None:
-        """Write a source with a time of its own, by which compiled files of an earlier text are told to be old."""
+        """Write a source with a time of its own, by which what was compiled from an earlier text is told to be old."""
         path.write_text(text, encoding="utf-8")
-        self._time += 2
+        self._time = max(time.time(), self._time + 2)
         os.utime(path, (self._time, self._time))
 
 

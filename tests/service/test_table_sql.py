@@ -29,7 +29,9 @@ from hubbub.collection.safety import open_collection as open_on_device
 from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard
+from hubbub.dashboard.query_box import answer_csv
 from hubbub.protocols.ranges.hierarchy import cell_oracle
+from hubbub.query.answer import AnswerColumn, QueryAnswer
 from hubbub.query.connect import connect
 from hubbub.query.errors import QueryError
 from hubbub.query.remote import RemoteTable
@@ -435,6 +437,13 @@ def test_no_other_site_asks_with_a_browsers_credentials(api: Any, monkeypatch: p
         for path in ("candidates?candidate=1", "releases"):
             address = f"/v1/collections/people/questions/people/{path}"
             assert api.get(address, headers={**BROWSER, **headers}).status_code == 403
+
+
+def test_no_cell_of_a_file_is_a_formula() -> None:
+    answer = QueryAnswer(
+        (AnswerColumn("=n", False),), (("=1+1",), ("+1",), ("-1",), ("@x",), ("a=b",), (-1,)), 0.95, 10
+    )
+    assert answer_csv(answer).splitlines() == ["'=n", "'=1+1", "'+1", "'-1", "'@x", "a=b", "-1"]
 
 
 def test_an_address_alone_asks_nothing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
