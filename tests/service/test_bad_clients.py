@@ -691,6 +691,19 @@ def test_a_request_that_is_too_large_is_refused_unread(shared: Web):
         collector.admit_shuffled(bytes(collector.limits.shuffled_bytes + 1))
 
 
+def test_a_body_of_unknown_length_is_not_read_to_its_end(shared: Web):
+    read: list[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield bytes(MOST // 4)
+
+    answer = shared.client.post("/v1/reports", content=chunks(), headers={"Content-Type": UPLOAD_TYPE})
+    assert (answer.status_code, problem(answer)) == (413, "too_large")
+    assert len(read) < 10
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD"])
 def test_other_methods_are_not_allowed(method: str, shared: Web):
     answer = shared.client.request(method, "/v1/reports")

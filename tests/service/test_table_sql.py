@@ -43,6 +43,7 @@ from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.kept_table import kept_table
+from hubbub.service.problems import Problem
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.table_queries import TableQueries
@@ -115,9 +116,9 @@ def records(step: int) -> dict[str, Any]:
     return {"age": age, "state": state, "load": load, "spent": spent}
 
 
-def fill(collector: Collector, step: int) -> None:
-    rng, values = Random(seed=step), records(step)
-    places = rng.uint32(N)
+def fill(collector: Collector, step: int, people: int = N) -> None:
+    rng, values = Random(seed=step), {name: column[:people] for name, column in records(step).items()}
+    places = rng.uint32(people)
     for open_ask in collector.board.open(PEOPLE.collection_id, collector.clock.now()):
         inside = open_ask.ask.cohort.holds(places)
         seen = open_ask.ask.view.look({name: column[inside] for name, column in values.items()}, rng)
@@ -265,6 +266,24 @@ def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(api: Any) 
     groups = sql(api, f"SELECT {hidden} AS low, COUNT(*) FROM shop WHERE spent > 0 AND age < 9 GROUP BY 1", path)
     assert [row[0] for row in groups["rows"]] == [False]
     assert "1 groups of fewer than 20 people are left out" in groups["notes"]
+
+
+@pytest.mark.parametrize("people", [19, 20])
+def test_a_table_of_fewer_reports_than_the_promise_says_is_withheld(tmp_path: Path, people: int) -> None:
+    clock = ManualClock(7 * HOUR)
+    collector = Collector([PEOPLE], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=Archive(tmp_path))
+    collector.tick()
+    fill(collector, 7, people)
+    clock.set(8 * HOUR + 11)
+    collector.tick()
+    tables = TableQueries(collector)
+    if people == 20:
+        assert tables.answer("people", "people", "SELECT COUNT(*) FROM people").n == 20
+    else:
+        with pytest.raises(Problem, match="409 withheld: 19 reports; at least 20 are needed"):
+            tables.answer("people", "people", "SELECT COUNT(*) FROM people")
+    tables.close()
+    collector.store.close()
 
 
 def test_connect_asks_a_collector_as_it_asks_a_store(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
