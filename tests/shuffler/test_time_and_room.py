@@ -77,9 +77,11 @@ def test_devices_send_to_the_first_shuffler_and_batches_go_to_the_others() -> No
     frame = encode_upload("survey", 1, entries[:1], world.size)
     assert world.to(world.urls[1]).request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame).status == 404
     assert world.stores[1].batches() == []
-    world.send(entries)
-    world.close()
-    assert status(world, world.urls[0], handed_on(world, world.urls[1])) == 400
+    onions = [entry.report for entry in entries]
+    batch = encode_shuffled(ShuffledBatch("survey", 1, entries[0].name, [], onions))  # reports without ids
+    world.clock.set(8 * HOUR + 1)
+    assert status(world, world.urls[0], batch) == 400
+    assert world.stores[0].batches() == []
 
 
 def test_the_collector_takes_a_batch_in_its_time_and_while_there_is_room() -> None:
