@@ -219,6 +219,22 @@ def test_another_collection_of_the_same_key_is_refused(folder: Path, clock: Manu
         assert refused(client) == {"collection": 1}
 
 
+@pytest.mark.parametrize("change", [{"version": 2}, {"collection": "other"}], ids=["version", "collection"])
+def test_asks_of_another_version_are_not_answered(
+    folder: Path, clock: ManualClock, server: LocalServer, change: dict[str, Any]
+) -> None:
+    """They are signed and of this step, but not of what is in force: what they name may mean something else there."""
+    begin(server, clock, 5)
+    honest = server.documents[ASKS]
+    server.documents[ASKS] = seal({**json.loads(honest["payload"]), **change}, KEYS.private)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        assert spent(client) == 0
+        server.documents[ASKS] = honest
+        clock.advance(600)
+        assert client.tick() == 1
+
+
 def test_an_ask_of_another_step_and_two_parts_of_one_number_are_refused() -> None:
     """Whatever the ledger and the names of answers would refuse later."""
     collection = survey(TEXT.partition("[questions")[0] + TABLE)
