@@ -37,7 +37,12 @@ class Mutation(NamedTuple):
 def mutations() -> list[Mutation]:
     """The table."""
     table = tomllib.loads(Path(__file__).with_name("mutations.toml").read_text(encoding="utf-8"))
-    return [Mutation(name, **row) for name, row in table.items()]
+    return [Mutation(name, **{"replacement": never(row["source"]), **row}) for name, row in table.items()]
+
+
+def never(source: str) -> str:
+    """The text of an `if` with a condition that never holds: the mutation where no other text is given."""
+    return re.sub(r"\A( *(?:el)?if) .*:$", r"\1 False:", source, count=1, flags=re.MULTILINE)
 
 
 def sources(root: Path) -> dict[Path, str]:

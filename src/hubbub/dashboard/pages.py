@@ -24,7 +24,7 @@ from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.query_box import BoxQuery, answer_csv
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import question_page, results_page
-from hubbub.service.auth import is_foreign
+from hubbub.service.auth import from_another_site
 from hubbub.service.request_body import read_body
 from hubbub.service.sql_request import MOST_BODY
 
@@ -137,7 +137,7 @@ class _Pages:
         """Answer a query that the form of a page of this site asks, and no other site's."""
         if not self._may(request):
             return self._locked()
-        if is_foreign(request):
+        if from_another_site(request):
             return Page("Another site asked", el("p", "Queries are asked on this site's own pages.")).response(403)
         collection, name = self._named(request), request.path_params["question"]
         if collection is None or name not in collection.questions:

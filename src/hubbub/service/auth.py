@@ -41,7 +41,7 @@ class Tokens:
 
     def check(self, request: Request) -> None:
         """Refuse a request without a valid token, and one that a page of another site made."""
-        if is_foreign(request):
+        if from_another_site(request):
             raise Problem(403, "foreign_site")
         if not self.allow(request.headers.get("authorization", "")):
             # One header each: browsers read only the first challenge of a header.
@@ -49,7 +49,7 @@ class Tokens:
             raise Problem(401, "no_token", headers=[("WWW-Authenticate", challenge) for challenge in challenges])
 
 
-def is_foreign(request: Request) -> bool:
+def from_another_site(request: Request) -> bool:
     """Whether a page of another site made a request: browsers send a user's credentials whichever site asks.
 
     Browsers say so in one of two headers. Programs send neither, and have no credentials but their own.
