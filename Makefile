@@ -5,10 +5,10 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-papers bench lint docs clean
+.PHONY: help demo test test-slow test-papers test-mutations bench lint docs clean
 
 help: ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hubbub needs Python 3.11 or newer")'
@@ -57,6 +57,9 @@ test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short 
 
 test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a small size
 	@$(PY) -m pytest -m papers tests/reproduce
+
+test-mutations: $(VENV)/dev.stamp ## a test fails for each security decision that is mutated; ONLY="shuffler:" tries some of them
+	@$(PY) tests/mutations.py $(ONLY)
 
 bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler)
 	@$(PY) benchmarks/run.py

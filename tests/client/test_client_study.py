@@ -215,6 +215,12 @@ def test_a_round_is_answered_in_its_time_and_a_missed_one_stays_silent(world: Wo
     assert world.client.tick() == 0
 
 
+def test_no_clock_brings_an_earlier_round_back(world: World) -> None:
+    assert world.round(2) == 1
+    assert world.round(1) == 0  # within the same step, which the ledger would allow
+    assert world.refused() == {"round": 1}
+
+
 def test_values_are_frozen_for_the_run(folder: Path) -> None:
     """At epsilon 30 a report is the value, but for once in 10^13 times."""
     sure = replace(TERMS, families=(Family("GRR", (units_of(CERTAIN),)),), limit=3 * units_of(CERTAIN), promises=())

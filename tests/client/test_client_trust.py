@@ -15,7 +15,7 @@ from local_server import KEYS, TEXT, LocalServer, survey
 
 import hubbub as hb
 from hubbub.client import Client
-from hubbub.client.admit import admit
+from hubbub.client.admit import admit, admit_round
 from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.collection import Keys, ManualClock, seal
 from hubbub.core.event import UNITS_PER_EPSILON
@@ -25,6 +25,16 @@ from hubbub.protocols.view import Binned, Clipped
 
 ASKS = "/v1/collections/survey/asks"
 COLLECTION = "/v1/collections/survey"
+TABLE = """
+[fields.crashed]
+kind = "categorical"
+names = ["no", "yes"]
+
+[questions.people]
+kind = "table"
+columns = ["theme", "crashed"]
+epsilon = 1.0
+"""
 
 
 @pytest.fixture
@@ -194,6 +204,49 @@ def test_other_questions_and_other_documents_steps(folder: Path, clock: ManualCl
             assert client.tick() == 0
         assert spent(client) == 0
         assert refused(client) == {"question": 1}
+
+
+def test_another_collection_of_the_same_key_is_refused(folder: Path, clock: ManualClock, server: LocalServer) -> None:
+    begin(server, clock, 5)
+    honest = server.documents[COLLECTION]
+    other = survey(TEXT.replace('name = "survey"', 'name = "other"'))
+    server.documents[COLLECTION] = seal(other.spec(), KEYS.private)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        server.documents[COLLECTION] = honest
+        clock.advance(60)
+        assert client.tick() == 1
+        assert refused(client) == {"collection": 1}
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"collection": "other"}], ids=["version", "collection"])
+def test_asks_of_another_version_are_not_answered(
+    folder: Path, clock: ManualClock, server: LocalServer, change: dict[str, Any]
+) -> None:
+    """They are signed and of this step, but not of what is in force: what they name may mean something else there."""
+    begin(server, clock, 5)
+    honest = server.documents[ASKS]
+    server.documents[ASKS] = seal({**json.loads(honest["payload"]), **change}, KEYS.private)
+    with device(folder, server, clock) as client:
+        assert client.tick() == 0
+        assert spent(client) == 0
+        server.documents[ASKS] = honest
+        clock.advance(600)
+        assert client.tick() == 1
+
+
+def test_an_ask_of_another_step_and_two_parts_of_one_number_are_refused() -> None:
+    """Whatever the ledger and the names of answers would refuse later."""
+    collection = survey(TEXT.partition("[questions")[0] + TABLE)
+    parts = [
+        PublishedAsk("people", replace(ask, step=5), part=number)
+        for number, ask in enumerate(next(collection.protocol("people")))
+    ]
+    admit_round(collection, parts, 5)
+    with pytest.raises(ClientRefusal, match="step: 5 is not 6"):
+        admit_round(collection, parts, 6)
+    with pytest.raises(ClientRefusal, match="parts"):
+        admit_round(collection, [part._replace(part=0) for part in parts], 5)
 
 
 def test_a_document_that_never_closes_does_not_outlive_its_step(

@@ -61,6 +61,12 @@ def test_an_unsafe_collection_is_refused(change: dict[str, Any], where: str) -> 
         opened(collection)
 
 
+def test_a_collection_without_a_limit_is_refused() -> None:
+    spec = {**make().spec(), "promises": []}
+    with pytest.raises(UnsafeCollection, match="no limit of what a device may spend"):
+        open_collection(seal(spec, KEYS.private), KEYS.public)
+
+
 def test_a_reason_allows_what_advice_is_against() -> None:
     reasons = {"epsilon_above_8": "tests", "minimum_batch_below_20": "tests"}
     questions = {"q": replace(THEMES, epsilon=8.5)}

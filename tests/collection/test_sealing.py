@@ -15,7 +15,7 @@ from tests.collection.conftest import make
 from hubbub.authoring import UnsafeCollection, open_collection
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.collection import Collection, Keys, open_sealed, seal
-from hubbub.collection.sealing import sign, verify
+from hubbub.collection.sealing import sign, tag_of, verify
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import DecodeError, InvalidValue
 
@@ -71,6 +71,12 @@ def test_one_of_several_trusted_keys() -> None:
         open_sealed(document, [KEYS.public])
     with pytest.raises(DecodeError, match="trusted"):
         open_sealed(document, [])
+
+
+def test_a_tag_is_of_the_key_and_of_what_was_signed_alone() -> None:
+    document = seal(SPEC, KEYS.private)
+    assert tag_of({**document, "signature": "00" * 64}) == tag_of(document)
+    assert len({tag_of(document), tag_of(seal(SPEC, OTHER.private)), tag_of(seal({"step": 4}, KEYS.private))}) == 3
 
 
 GOOD = seal(SPEC, KEYS.private)

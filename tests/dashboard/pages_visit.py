@@ -48,9 +48,10 @@ def ask(app: Any, path: str, *, headers: dict[str, str] | None = None) -> Answer
         "client": ("localhost", 1),
     }
     sent: list[dict[str, Any]] = []
+    received = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return next(received, {"type": "http.disconnect"})  # an endless answer ends, too
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

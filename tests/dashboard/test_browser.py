@@ -8,15 +8,21 @@ from pathlib import Path
 from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from alarm_pages import planes
 from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
 from pages_visit import TOKEN, Site
 
-from hubbub.collection import ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE
+from hubbub import Random
+from hubbub.authoring import load_collection
+from hubbub.collection import Keys, ManualClock
+from hubbub.collection.relay_batch import BATCH_TYPE, Batch
+from hubbub.service.archive import Archive
 from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
+from hubbub.service.frames import Frame
+from hubbub.service.store.sqlite import SqliteStore
 from served import THEMES, ServedCollector, wait_for
 
 if TYPE_CHECKING:
@@ -43,8 +49,9 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     program, environment = run_path(str(ROOT / "tests" / "js" / "chromium.py"))["chromium"]()
+    names = "--host-resolver-rules=MAP stats.example 127.0.0.1"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=environment)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", names], env=environment)
         yield browser
         browser.close()
 
@@ -249,6 +256,79 @@ def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living:
     assert answered is not None
     assert answered.status == 200
     watched.context.close()
+
+
+TABLE = """
+name = "people"
+version = 1
+title = "People"
+
+[schedule]
+step = "1h"
+lateness = "10s"
+
+[privacy]
+event = 2.0
+minimum_batch = 20
+
+[fields.os]
+kind = "categorical"
+names = ["a", "b"]
+
+[fields.crashed]
+kind = "categorical"
+names = ["no", "yes"]
+
+[questions.people]
+kind = "table"
+columns = ["os", "crashed"]
+epsilon = 2.0
+"""
+
+
+def table_site(folder: Path) -> Site:
+    """The pages of a collector with one closed step of a table of 600 people."""
+    clock, rng, people = ManualClock(0.0), Random(seed=1), load_collection(TABLE)
+    collector = Collector([people], SqliteStore(":memory:"), clock=clock, keys=Keys.new(), archive=Archive(folder))
+    collector.tick()
+    for open_ask in collector.board.open(people.collection_id, 0.0):
+        codes = open_ask.ask.view.look({"os": np.zeros(200, int), "crashed": np.ones(200, int)}, rng)
+        reports = open_ask.ask.mechanism.randomize(codes, rng)
+        batch = Batch("people", 1, open_ask.name, rng.bytes(16 * len(reports)), reports.to_bare())
+        assert collector.ingest([Frame(people.collection_id, batch=batch)])[0].accepted == 200
+    clock.set(3611.0)
+    collector.tick()
+    return Site(collector, Tokens([TOKEN]))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "stats.example"])  # to the second browsers send no Sec-Fetch-Site
+def test_the_query_box_asks_without_scripts_and_no_other_site_can(browser: Browser, tmp_path: Path, host: str):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("sqlglot")
+    site = table_site(tmp_path)
+    site.address = f"http://{host}:{site.port}"
+    password = {"username": "anyone", "password": TOKEN}
+    watched = Watched(browser, site, http_credentials=password, java_script_enabled=False)
+    page = watched.page
+    page.goto(f"{site.address}/results/people/people")
+    page.locator("textarea").fill("SELECT os, COUNT(*) AS n FROM people GROUP BY os")
+    page.get_by_role("button", name="Ask").click()
+    assert "From 600 reports." in page.locator("section.sql").inner_text()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="The answer as CSV").click()
+    assert Path(download.value.path()).read_text(encoding="utf-8").startswith("os,n,n_low,n_high")
+    elsewhere = f"http://localhost:{site.port}"  # another site to a browser
+    form = f'<form method="post" action="{site.address}/results/people/people"><input name="sql" value="SELECT 1">'
+    page.route(
+        f"{elsewhere}/evil", lambda route: route.fulfill(body=f"{form}<button>Win</button>", content_type="text/html")
+    )
+    page.goto(f"{elsewhere}/evil")
+    with page.expect_navigation() as answered:
+        page.get_by_role("button", name="Win").click()
+    assert answered.value is not None
+    assert answered.value.status == 403
+    watched.context.close()
+    site.close()
 
 
 def test_where_events_do_not_come_through_the_page_asks(browser: Browser, living: tuple[Site, Collector, PageFleet]):

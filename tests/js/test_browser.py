@@ -702,6 +702,23 @@ def test_a_wrong_signature_is_refused(context: BrowserContext, site: Callable[..
     assert not collector.headers
 
 
+def test_a_document_in_another_spelling_is_refused(context: BrowserContext, site: Callable[..., Any]) -> None:
+    """Of one thing there is one spelling: others could tell devices apart."""
+    from hubbub.collection.sealing import sign
+
+    collector = site(THEMES)
+    good = collector.sealed
+
+    def spelt_otherwise(spec: Any) -> dict[str, str]:
+        document = good(spec)
+        payload = document["payload"].replace(":", ": ", 1)
+        return {**document, "payload": payload, "signature": sign(payload.encode(), collector.signer.private).hex()}
+
+    collector.sealed = spelt_otherwise
+    with pytest.raises(Exception, match="canonical spelling"):
+        visit(context, collector)
+
+
 @pytest.mark.parametrize("part", ["payload", "signature", "key"])
 def test_a_document_that_was_touched_is_refused(context: BrowserContext, site: Callable[..., Any], part: str) -> None:
     collector = site(THEMES)
@@ -911,6 +928,17 @@ def test_a_version_with_unsafe_terms_is_not_put_in_force(context: BrowserContext
     tick(page, collector)
     assert "people agreed to the older promise" in status(page)["refused"]["asks"]
     assert not collector.headers
+
+
+def test_numbers_are_sent_as_they_are_only_with_a_reason(context: BrowserContext, site: Callable[..., Any]) -> None:
+    collector = site(THEMES)
+    views = [{"kind": "beside", "view": {"kind": "whole"}, "numbers": []}]
+    terms = {"popular": {**THEMES.spec()["terms"]["popular"], "views": views}}
+    collector.changed = {"terms": terms}
+    with pytest.raises(Exception, match="none that sends numbers as they are, or a reason"):
+        visit(context, collector)
+    collector.changed = {"terms": terms, "overrides": {"sent_as_it_is": "people know"}}
+    visit(context, collector)
 
 
 def test_no_tag_goes_back_to_the_server(context: BrowserContext, site: Callable[..., Any]) -> None:

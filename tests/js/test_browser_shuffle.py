@@ -147,3 +147,10 @@ def test_questions_whose_reports_can_be_linked_are_refused(
     sites.collector.changed = {"terms": terms}
     with pytest.raises(Exception, match="undoes the shuffle"):
         visit(context, sites.collector)
+
+
+def test_a_small_batch_needs_a_reason(context: BrowserContext, sites: Sites) -> None:
+    spec: Any = sites.collector.document()
+    sites.collector.changed = {"shuffle": {**spec["shuffle"], "least": 19}}
+    with pytest.raises(Exception, match="least: at least 20, or a reason"):
+        visit(context, sites.collector)

@@ -156,6 +156,7 @@ def test_the_database_can_reach_no_file_and_no_setting(tmp_path: Path) -> None:
             f"COPY people TO '{tmp_path}/out.csv'",
             f"ATTACH '{tmp_path}/other.db'",
             "SET enable_external_access=true",
+            "SET memory_limit='9GB'",
             "INSTALL httpfs",
             "SELECT * FROM people_in_python",
         ):

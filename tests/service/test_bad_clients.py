@@ -18,6 +18,7 @@ from hubbub.collection.names import AnswerName
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
 from hubbub.service.collector import Limits
+from hubbub.service.frames import RefusedRequest
 
 pack = msgspec.msgpack.encode
 PUBLIC = "?"  # counted, but of no collection
@@ -679,6 +680,28 @@ def test_a_good_report_is_counted_beside_a_bad_one(shared: Web):
     entries = [raw(entry), [*entry.name, bytes(16), b"hostile"]]
     answer = shared.post(UPLOAD_TYPE, raw_upload(shared, entries=entries)).json()
     assert answer == {"accepted": 1, "duplicates": 0, "rejected": [{"id": "00" * 16, "reason": "malformed"}]}
+
+
+def test_a_request_that_is_too_large_is_refused_unread(shared: Web):
+    """Also where no limit of a body came first."""
+    collector = shared.collector
+    with pytest.raises(RefusedRequest, match="too_large"):
+        collector.admit(UPLOAD_TYPE, bytes(collector.limits.most_bytes + 1))
+    with pytest.raises(RefusedRequest, match="too_large"):
+        collector.admit_shuffled(bytes(collector.limits.shuffled_bytes + 1))
+
+
+def test_a_body_of_unknown_length_is_not_read_to_its_end(shared: Web):
+    read: list[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield bytes(MOST // 4)
+
+    answer = shared.client.post("/v1/reports", content=chunks(), headers={"Content-Type": UPLOAD_TYPE})
+    assert (answer.status_code, problem(answer)) == (413, "too_large")
+    assert len(read) < 10
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD"])

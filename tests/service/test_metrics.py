@@ -90,7 +90,19 @@ def test_what_is_withheld_has_no_numbers(web: Web):
 HOSTILE = 'a "quoted" one\\ with\nlines'
 
 
-def stored(names: list[str], payload: str) -> Service:
+def categorical(names: list[str]) -> str:
+    return f"""
+[fields.which]
+kind = "categorical"
+names = {names!r}
+[questions.popular]
+kind = "histogram"
+field = "which"
+epsilon = 1.0
+"""
+
+
+def stored(question: str, payload: str, step: int = 9) -> Service:
     """A service whose one question has a release with this payload."""
     text = f"""
 name = "many"
@@ -101,24 +113,18 @@ step = "100s"
 lateness = "10s"
 [privacy]
 event = 2.0
-[fields.which]
-kind = "categorical"
-names = {names!r}
-[questions.popular]
-kind = "histogram"
-field = "which"
-epsilon = 1.0
+{question}
 """
     store = SqliteStore(":memory:")
     collector = Collector([load_collection(text)], store, clock=ManualClock(1000.0), keys=KEYS, rng=Random(seed=1))
     collection = collector.collections["many"]
-    store.commit(StoreChanges(releases=[ReleaseRow(collection.collection_id, "popular", 9, 1000.0, payload, None)]))
+    store.commit(StoreChanges(releases=[ReleaseRow(collection.collection_id, "popular", step, 1000.0, payload, None)]))
     return Service(collector)
 
 
 def test_what_is_not_known_has_no_sample():
     payload = '{"n": 9, "labels": ["a", "b"], "value": [0.5, null], "variance": [null, null]}'
-    metrics = samples(stored(["a", "b"], payload))
+    metrics = samples(stored(categorical(["a", "b"]), payload))
     assert {key: value for key, value in metrics.items() if key[0].startswith("hubbub_estimate")} == {
         ("hubbub_estimate", "a", "many", "popular"): 0.5,
         ("hubbub_estimate_reports", "many", "popular"): 9,
@@ -129,20 +135,42 @@ def test_what_is_not_known_has_no_sample():
 def test_a_question_has_no_more_series_than_said():
     numbers = [0.001] * 500
     payload = f'{{"n": 9, "labels": null, "value": {numbers}, "variance": {numbers}}}'
-    metrics = samples(stored([f"c{code}" for code in range(500)], payload))
+    metrics = samples(stored(categorical([f"c{code}" for code in range(500)]), payload))
     for name in ("hubbub_estimate", "hubbub_estimate_low", "hubbub_estimate_high"):
         shown = [key[1] for key in metrics if key[0] == name]
         assert shown == [str(code) for code in range(MOST_CATEGORIES)]
     assert metrics["hubbub_estimate_categories", "many", "popular"] == 500
 
 
+FOUND_WORDS = """
+[fields.word]
+kind = "strings"
+longest = 8
+[questions.popular]
+kind = "top"
+field = "word"
+epsilon = 2.0
+k = 2
+start = "1970-01-01T00:00Z"
+round = "1d"
+"""
+
+
+def test_words_that_were_found_are_no_labels():
+    """Whoever reads the port sees ranks: what people typed is for holders of a token."""
+    payload = '{"n": 900, "labels": ["maybe", "never"], "value": [0.5, 0.1], "variance": [0.0, 0.0]}'
+    service = stored(FOUND_WORDS, payload, step=0)
+    assert {key[1] for key in samples(service) if key[0] == "hubbub_estimate"} == {"1", "2"}
+    assert "maybe" not in metrics_text(service)
+
+
 def test_a_name_of_any_kind_is_one_label():
     payload = '{"n": 9, "labels": ["a \\"quoted\\" one\\\\ with\\nlines"], "value": [0.5], "variance": [0.0]}'
-    assert samples(stored(["a", "b"], payload))["hubbub_estimate", HOSTILE, "many", "popular"] == 0.5
+    assert samples(stored(categorical(["a", "b"]), payload))["hubbub_estimate", HOSTILE, "many", "popular"] == 0.5
 
 
 def test_services_of_one_process_are_told_apart(web: Web):
-    other = stored(["a", "b"], '{"n": 9, "labels": ["a"], "value": [0.5], "variance": [0.0]}')
+    other = stored(categorical(["a", "b"]), '{"n": 9, "labels": ["a"], "value": [0.5], "variance": [0.0]}')
     assert {key[1] for key in samples(other) if key[0] == "hubbub_reports_total"} == {"many", ""}
     assert {key[1] for key in samples(web.service) if key[0] == "hubbub_reports_total"} == {"themes", ""}
     assert b"hubbub_" not in prometheus_client.generate_latest(prometheus_client.REGISTRY)

@@ -99,6 +99,16 @@ def test_a_report_to_an_ask_that_is_not_open_yet_is_too_early():
     assert collector.board.asks[first.key].sketch.n == 0
 
 
+def test_the_time_of_a_report_is_judged_by_the_clock_whenever_the_collector_ticks():
+    collector = start_collector(exact_collection(), ManualClock(1000.0))
+    (first,) = open_now(collector)
+    for now, rejected in ((first.opens - 1, "too_early"), (first.until, "late")):
+        collector.clock.set(now)
+        assert send(collector, first, [1]).rejected[0][1] == rejected
+    collector.clock.set(first.until - 0.5)
+    assert send(collector, first, [1]).accepted == 1
+
+
 def test_an_adaptive_step_has_two_phases():
     collector = start_collector(exact_collection(adaptive=True, step=100, lateness=10), ManualClock(1000.0))
     (first,) = open_now(collector)

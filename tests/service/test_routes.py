@@ -13,8 +13,10 @@ from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 from hubbub.collection import open_sealed
 from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.collection.upload import UPLOAD_TYPE
+from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection
+from hubbub.service.auth import Tokens
 from hubbub.service.logs import JsonLines
 from hubbub.service.metrics import metrics_app, metrics_text
 from hubbub.service.openapi import openapi
@@ -99,6 +101,40 @@ def test_results_need_a_token(web: Web, path: str):
         answer = web.client.get(path, headers=headers)
         assert (answer.status_code, problem(answer)) == (401, "no_token")
         assert "Basic" in answer.headers["www-authenticate"]
+
+
+PUBLIC = {
+    "/v1/reports",
+    "/v1/shuffled",
+    "/v1/collections",
+    "/v1/collections/{name}",
+    "/v1/collections/{name}/asks",
+    "/v1/collections/{name}/asks/{answer}",
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+}
+
+
+def test_all_other_routes_need_a_token_and_answer_no_page_of_another_site(web: Web):
+    """A browser sends its user's credentials whichever site asks."""
+    private = {path: list(methods) for path, methods in openapi()["paths"].items() if path not in PUBLIC}
+    assert len(private) == len(openapi()["paths"]) - len(PUBLIC) > 8
+    for path, methods in private.items():
+        address = path.format(name="themes", question="popular")
+        for method in methods:
+            answer = web.client.request(method.upper(), address)
+            assert (answer.status_code, problem(answer)) == (401, "no_token"), path
+            for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://other.example"}, {"Origin": "null"}):
+                answer = web.client.request(method.upper(), address, headers={**AUTHORIZED, **headers})
+                assert (answer.status_code, problem(answer)) == (403, "foreign_site"), path
+
+
+def test_a_short_token_is_refused_and_not_shown():
+    assert Tokens(["x" * 16]).allow("Bearer " + "x" * 16)
+    with pytest.raises(InvalidValue, match="at least 16 characters") as refused:
+        Tokens([TOKEN, "fifteen letters"])
+    assert "fifteen letters" not in str(refused.value)
 
 
 def test_a_browser_may_give_the_token_as_a_password(web: Web):

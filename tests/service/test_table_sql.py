@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import http.client
 import json
@@ -28,7 +29,9 @@ from hubbub.collection.safety import open_collection as open_on_device
 from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard
+from hubbub.dashboard.query_box import answer_csv
 from hubbub.protocols.ranges.hierarchy import cell_oracle
+from hubbub.query.answer import AnswerColumn, QueryAnswer
 from hubbub.query.connect import connect
 from hubbub.query.errors import QueryError
 from hubbub.query.remote import RemoteTable
@@ -40,6 +43,7 @@ from hubbub.service.auth import Tokens
 from hubbub.service.collector import Collector
 from hubbub.service.frames import Frame
 from hubbub.service.kept_table import kept_table
+from hubbub.service.problems import Problem
 from hubbub.service.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.table_queries import TableQueries
@@ -99,6 +103,7 @@ PEOPLE = load_collection(TEXT)
 N, STEPS = 12_000, (7, 8)
 HOUR = 3600.0
 PATH = "/v1/collections/people/questions/people/sql"
+PAGE, BOX = "/results/people/people", "sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state&from=&to="
 
 
 def records(step: int) -> dict[str, Any]:
@@ -111,9 +116,9 @@ def records(step: int) -> dict[str, Any]:
     return {"age": age, "state": state, "load": load, "spent": spent}
 
 
-def fill(collector: Collector, step: int) -> None:
-    rng, values = Random(seed=step), records(step)
-    places = rng.uint32(N)
+def fill(collector: Collector, step: int, people: int = N) -> None:
+    rng, values = Random(seed=step), {name: column[:people] for name, column in records(step).items()}
+    places = rng.uint32(people)
     for open_ask in collector.board.open(PEOPLE.collection_id, collector.clock.now()):
         inside = open_ask.ask.cohort.holds(places)
         seen = open_ask.ask.view.look({name: column[inside] for name, column in values.items()}, rng)
@@ -264,6 +269,24 @@ def test_nothing_is_answered_over_fewer_reports_than_the_promise_says(api: Any) 
     assert "1 groups of fewer than 20 people are left out" in groups["notes"]
 
 
+@pytest.mark.parametrize("people", [19, 20])
+def test_a_table_of_fewer_reports_than_the_promise_says_is_withheld(tmp_path: Path, people: int) -> None:
+    clock = ManualClock(7 * HOUR)
+    collector = Collector([PEOPLE], SqliteStore(":memory:"), clock=clock, keys=KEYS, archive=Archive(tmp_path))
+    collector.tick()
+    fill(collector, 7, people)
+    clock.set(8 * HOUR + 11)
+    collector.tick()
+    tables = TableQueries(collector)
+    if people == 20:
+        assert tables.answer("people", "people", "SELECT COUNT(*) FROM people").n == 20
+    else:
+        with pytest.raises(Problem, match="409 withheld: 19 reports; at least 20 are needed"):
+            tables.answer("people", "people", "SELECT COUNT(*) FROM people")
+    tables.close()
+    collector.store.close()
+
+
 def test_connect_asks_a_collector_as_it_asks_a_store(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The network is left out: what would go over it is handed to the application."""
 
@@ -381,19 +404,72 @@ def test_the_page_has_a_box_a_drawing_a_plan_and_a_file(api: Any) -> None:
     assert 'SELECT COUNT(*) FROM "people"' in page
     assert "0 to 59" in page
     assert "north, south, west" in page  # what a condition can name
-    query = "/results/people/people{}?sql=SELECT+state,+COUNT(*)+AS+n+FROM+people+GROUP+BY+state"
-    answer = api.get(query.format(""), headers=AUTHORIZED).text
+    assert 'method="post"' in page
+    answer = api.post(PAGE, content=BOX, headers=AUTHORIZED).text
     assert "north" in answer
     assert "How it was answered" in answer
     assert "data-feed" not in answer
-    sheet = api.get(query.format("/answer.csv"), headers=AUTHORIZED)
+    sheet = api.post(f"{PAGE}/answer.csv", content=BOX, headers=AUTHORIZED)
     assert sheet.headers["content-disposition"] == 'attachment; filename="people.csv"'
     assert sheet.text.splitlines()[0] == "state,n,n_low,n_high"
     assert len(sheet.text.splitlines()) == 5
-    wrong = api.get("/results/people/people?sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
+    wrong = api.post(PAGE, content="sql=SELECT+%3Cb%3E", headers=AUTHORIZED).text
     assert 'role="alert"' in wrong
     assert "<b>" not in wrong.split('role="alert"')[1][:200]
-    assert api.get(query.format("/answer.csv")).status_code == 401
+    assert api.post(PAGE, content=b"sql=%ff%00&sql", headers=AUTHORIZED).status_code == 200
+    assert api.post(f"{PAGE}/answer.csv", content="sql=", headers=AUTHORIZED).status_code == 404
+    for path in (PAGE, f"{PAGE}/answer.csv"):
+        assert api.post(path, content=BOX).status_code == 401
+        long = "sql=" + "x" * (64 << 10)
+        for content in (long, iter([b"sql=", long.encode()])):  # of a length that is told, and of one that is not
+            assert api.post(path, content=content, headers=AUTHORIZED).status_code == 413
+
+
+HERE = [
+    {},
+    {"Sec-Fetch-Site": "same-origin", "Origin": "https://a-proxy-that-renames.example"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "http://collector"},
+]
+ELSEWHERE = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://collector"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "http://collector.evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://["},
+]
+BROWSER = {"Authorization": "Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode()}
+
+
+def asked(api: Any, headers: dict[str, str]) -> list[int]:
+    """The status of each way to ask a table with the credentials that a browser sends."""
+    ways = (PAGE, BOX), (f"{PAGE}/answer.csv", BOX), (PATH, json.dumps({"sql": "SELECT COUNT(*) FROM people"}))
+    return [api.post(path, content=content, headers={**BROWSER, **headers}).status_code for path, content in ways]
+
+
+def test_no_other_site_asks_with_a_browsers_credentials(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for headers in HERE:
+        assert asked(api, headers) == [200, 200, 200], headers
+    monkeypatch.setattr(TableQueries, "answer", None)  # nothing is computed
+    for headers in ELSEWHERE:
+        assert asked(api, headers) == [403, 403, 403], headers
+        for path in ("candidates?candidate=1", "releases"):
+            address = f"/v1/collections/people/questions/people/{path}"
+            assert api.get(address, headers={**BROWSER, **headers}).status_code == 403
+
+
+def test_no_cell_of_a_file_is_a_formula() -> None:
+    answer = QueryAnswer(
+        (AnswerColumn("=n", False),), (("=1+1",), ("+1",), ("-1",), ("@x",), ("a=b",), (-1,)), 0.95, 10
+    )
+    assert answer_csv(answer).splitlines() == ["'=n", "'=1+1", "'+1", "'-1", "'@x", "a=b", "-1"]
+
+
+def test_an_address_alone_asks_nothing(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TableQueries, "answer", None)
+    assert api.get(f"{PAGE}?{BOX}", headers=AUTHORIZED).status_code == 200
+    assert api.get(f"{PAGE}/answer.csv?{BOX}", headers=AUTHORIZED).status_code == 405
 
 
 def test_a_release_has_the_shares_of_every_column(api: Any) -> None:

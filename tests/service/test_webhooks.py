@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from hubbub.service.webhooks import sender as sender_module
 from hubbub.service.webhooks.config import Webhook, load_webhooks
 from hubbub.service.webhooks.delivery import NotDelivered, deliver
 from hubbub.service.webhooks.sender import WebhookSender
+from hubbub.shuffle.local_parties import write_certificate
 from receiver import Receiver
 from served import THEMES, ServedCollector, wait_for
 
@@ -183,6 +185,20 @@ def test_nobody_there_is_a_failure_like_others(receiver: Receiver):
     receiver.close()
     with pytest.raises(NotDelivered, match="Connection refused"):
         deliver(Webhook("pager", receiver.url, (SECRET,)), event(1), 0.0)
+
+
+def test_a_receiver_whose_certificate_nobody_signed_is_sent_nothing(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(receiver.server, "handle_error", lambda *_: None)  # it would print that the client left
+    write_certificate(tmp_path, "127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "127.0.0.1.pem", tmp_path / "127.0.0.1.key")
+    listening = receiver.server.socket
+    receiver.server.socket = context.wrap_socket(listening, server_side=True, do_handshake_on_connect=False)
+    with pytest.raises(NotDelivered):
+        deliver(Webhook("pager", receiver.url.replace("http:", "https:"), (SECRET,)), event(1), 0.0)
+    assert receiver.deliveries == []
 
 
 def test_it_goes_on_where_it_was(receiver: Receiver, begin: Begin):

@@ -10,10 +10,13 @@ import pytest
 from shuffle_world import HOUR, ShuffleWorld
 
 from hubbub import GRR
+from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
 from hubbub.core.sketch import Sketch
 from hubbub.service.collector import Collector
 from hubbub.shuffle.onion import OnionKey
+from hubbub.shuffler.intake import take_entries
+from hubbub.shuffler.store import ShufflerStore
 
 PEOPLE = 40
 
@@ -111,13 +114,26 @@ def test_a_small_batch_is_never_handed_on(world: ShuffleWorld) -> None:
     assert world.stores[0].onions(batch["batch"]) == []  # type: ignore[index]
 
 
+def rows_of(store: ShufflerStore) -> dict[str, list[tuple[object, ...]]]:
+    """Everything in a store, as SQLite has it: with the numbers of rows, by which tables remember an order."""
+    tables = [name for (name,) in store._run("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    rows = {}
+    for table in tables:
+        numbered = store._run("SELECT 1 FROM pragma_table_list(?) WHERE wr = 0", table)
+        rows[table] = store._run(f"SELECT {'rowid, ' if numbered else ''}* FROM {table}")
+    return rows
+
+
 def test_nobody_keeps_when_or_in_which_order_reports_came(world: ShuffleWorld) -> None:
-    """The first shuffler keeps reports by their random ids; what the collector gets says nothing of ids."""
+    """The same reports in another order, at another time, leave the same rows; the collector is given no ids."""
     entries = world.entries(values())
     world.send(entries)
-    onions = world.stores[0].onions(world.stores[0].batches()[0].name)
-    by_id = [entry.report for entry in sorted(entries, key=lambda entry: entry.report_id)]
-    assert onions == by_id
+    other, later = ShufflerStore(":memory:"), ManualClock(world.clock.now() + 1000.0)
+    other.set_note("collection", world.stores[0].note("collection") or "")
+    for entry in reversed(entries):
+        assert take_entries([entry], world.collection, other, later).accepted == 1
+    assert rows_of(other) == rows_of(world.stores[0])
+    assert len(rows_of(other)["reports"]) == len(entries)
     world.close()
     posted = [body for who, method, path, body in world.seen if path == "/v1/shuffled" and who == "collector"]
     assert len(posted) == 1

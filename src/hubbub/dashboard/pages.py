@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from typing import TypeAlias
+from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
@@ -22,10 +24,14 @@ from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.query_box import BoxQuery, answer_csv
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import question_page, results_page
+from hubbub.service.auth import from_another_site
+from hubbub.service.request_body import read_body
+from hubbub.service.sql_request import MOST_BODY
 
 _MOST_DIGITS = 12
 _Handler: TypeAlias = Callable[[Request], Response]
 _About: TypeAlias = Callable[[Request, Collection], Page | None]
+_MakeAnswer: TypeAlias = Callable[[Collection, str, BoxQuery | None], Response]
 
 
 def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> list[BaseRoute]:
@@ -44,7 +50,8 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
         Route("/", pages.overview),
         Route("/results/{name}", pages.about(pages.results, private=True)),
         Route("/results/{name}/{question}", pages.about(pages.question, private=True)),
-        Route("/results/{name}/{question}/answer.csv", pages.csv),
+        Route("/results/{name}/{question}", pages.ask, methods=["POST"]),
+        Route("/results/{name}/{question}/answer.csv", pages.csv, methods=["POST"]),
         Route("/ingest/{name}", pages.about(pages.ingest, private=True)),
         Route("/privacy/{name}", pages.about(pages.privacy)),
         Route("/collections/{name}", pages.about(pages.collection)),
@@ -120,20 +127,39 @@ class _Pages:
         shown = collection if version is None else self._reader.version(collection.name, name, version)
         if shown is None or name not in shown.questions:
             return None
-        query = BoxQuery.read(request.query_params)
-        content = question_page(self._reader, shown, name, wanted, ChosenPair.read(request.query_params), query)
+        content = question_page(self._reader, shown, name, wanted, ChosenPair.read(request.query_params))
         title = shown.questions[name].title or name
         if shown.version != collection.version:
             return self._page(f"{title} (version {shown.version})", content, collection, "results")
-        return self._page(title, content, collection, "results", live=query is None)  # a query is asked once
+        return self._page(title, content, collection, "results", live=True)
 
-    def csv(self, request: Request) -> Response:
+    async def ask(self, request: Request) -> Response:
+        """The page of a question with the answer of a query."""
+        return await self._answer(request, self._answer_page)
+
+    async def csv(self, request: Request) -> Response:
         """The answer of a query as a file."""
+        return await self._answer(request, self._answer_file)
+
+    async def _answer(self, request: Request, make: _MakeAnswer) -> Response:
+        """Answer a query that the form of a page of this site asks, and no other site's."""
         if not self._may(request):
             return self._locked()
+        if from_another_site(request):
+            return Page("Another site asked", el("p", "Queries are asked on this site's own pages.")).response(403)
         collection, name = self._named(request), request.path_params["question"]
-        query = BoxQuery.read(request.query_params)
-        if collection is None or name not in collection.questions or query is None:
+        if collection is None or name not in collection.questions:
+            return self._missing()
+        body = await read_body(request, MOST_BODY)
+        query = BoxQuery.read(dict(parse_qsl(body.decode(errors="replace"))))
+        return await run_in_threadpool(make, collection, name, query)
+
+    def _answer_page(self, collection: Collection, name: str, query: BoxQuery | None) -> Response:
+        content = question_page(self._reader, collection, name, query=query)
+        return self._page(collection.questions[name].title or name, content, collection, "results").response()
+
+    def _answer_file(self, collection: Collection, name: str, query: BoxQuery | None) -> Response:
+        if query is None:
             return self._missing()
         answer = self._reader.query(collection.name, name, query)
         if isinstance(answer, str):

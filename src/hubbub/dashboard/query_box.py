@@ -25,7 +25,7 @@ _MOST_DIGITS = 12
 
 
 class BoxQuery(NamedTuple):
-    """What an address asks of a table: the query, and the steps that it is of."""
+    """What a form asks of a table: the query, and the steps that it is of."""
 
     sql: str
     first: int | None = None
@@ -33,7 +33,7 @@ class BoxQuery(NamedTuple):
 
     @staticmethod
     def read(asked: Mapping[str, str]) -> BoxQuery | None:
-        """From an address; None where it asks nothing.
+        """From the fields of a form; None where they ask nothing.
 
         Example:
             >>> BoxQuery.read({"sql": "SELECT COUNT(*) FROM people", "from": "7", "to": ""})
@@ -46,15 +46,14 @@ class BoxQuery(NamedTuple):
             return None
         return BoxQuery(sql, *(_step(asked.get(name, "")) for name in ("from", "to")))
 
-    def address(self) -> dict[str, object]:
-        """The same as parts of an address.
+    def fields(self) -> dict[str, str]:
+        """The same as fields of a form.
 
         Example:
-            >>> BoxQuery("SELECT 1", first=7).address()
-            {'sql': 'SELECT 1', 'from': 7}
+            >>> BoxQuery("SELECT 1", first=7).fields()
+            {'sql': 'SELECT 1', 'from': '7', 'to': ''}
         """
-        steps = {"from": self.first, "to": self.last}
-        return {"sql": self.sql, **{name: step for name, step in steps.items() if step is not None}}
+        return {"sql": self.sql, "from": _shown(self.first), "to": _shown(self.last)}
 
 
 def query_section(
@@ -75,7 +74,7 @@ def query_section(
         "form",
         text,
         el("p", steps, el("button", "Ask"), class_="choose"),
-        method="get",
+        method="post",
         action=path_to("results", collection.name, name),
     )
     title = f"q-{name}-sql"
@@ -106,8 +105,9 @@ def _told(collection: Collection, name: str, asked: BoxQuery, answer: QueryAnswe
     parts += [el("p", note, class_="note") for note in answer.notes]
     if answer.plan:
         parts.append(fold(f"q-{name}-plan", "How it was answered", el("pre", answer.plan)))
-    download = path_to("results", collection.name, name, "answer.csv", **asked.address())
-    parts.append(el("p", el("a", "The answer as CSV", href=download)))
+    fields = [el("input", type="hidden", name=key, value=text) for key, text in asked.fields().items()]
+    download = path_to("results", collection.name, name, "answer.csv")
+    parts.append(el("form", fields, el("p", el("button", "The answer as CSV")), method="post", action=download))
     parts.append(el("p", f"From {answer.n:,} reports.", class_="note"))
     return join(parts)
 

@@ -77,7 +77,7 @@ def question_page(
     reader: Reader,
     collection: Collection,
     name: str,
-    wanted: int | None,
+    wanted: int | None = None,
     pair: ChosenPair | None = None,
     query: BoxQuery | None = None,
 ) -> Html:

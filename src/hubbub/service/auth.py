@@ -40,11 +40,25 @@ class Tokens:
         return any([hmac.compare_digest(offered, digest) for digest in self._digests])  # noqa: C419 - all are compared
 
     def check(self, request: Request) -> None:
-        """Refuse a request without a valid token."""
+        """Refuse a request without a valid token, and one that a page of another site made."""
+        if from_another_site(request):
+            raise Problem(403, "foreign_site")
         if not self.allow(request.headers.get("authorization", "")):
             # One header each: browsers read only the first challenge of a header.
             challenges = ['Bearer realm="hubbub"', 'Basic realm="hubbub", charset="UTF-8"']
             raise Problem(401, "no_token", headers=[("WWW-Authenticate", challenge) for challenge in challenges])
+
+
+def from_another_site(request: Request) -> bool:
+    """Whether a page of another site made a request: browsers send a user's credentials whichever site asks.
+
+    Browsers say so in one of two headers. Programs send neither, and have no credentials but their own.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")  # plain HTTP has no sec-fetch-site
+    return origin is not None and origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
 
 
 def token_file(path: Path) -> str:

@@ -44,6 +44,9 @@ def _problem(text: str) -> dict[str, Any]:
     return {"description": text, "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
+_TOKEN_REFUSALS = {"401": _problem("A token is needed."), "403": _problem("A page of another site asked.")}
+
+
 def _get(
     summary: str, answers: dict[str, Any], parameters: tuple[Any, ...] = (), *, token: bool = False
 ) -> dict[str, Any]:
@@ -52,7 +55,7 @@ def _get(
         operation["responses"]["404"] = _problem("Nothing has this name.")
     if token:
         operation["security"] = [{"token": []}]
-        operation["responses"]["401"] = _problem("A token is needed.")
+        operation["responses"] |= _TOKEN_REFUSALS
     return {"get": operation}
 
 
@@ -67,7 +70,7 @@ _SQL = {
     "responses": {
         "200": _answer("QueryAnswer", "Groups, and estimates with intervals."),
         "400": _problem("The request is malformed."),
-        "401": _problem("A token is needed."),
+        **_TOKEN_REFUSALS,
         "404": _problem("Nothing has this name, or it is no table."),
         "408": _problem("The request did not arrive in time."),
         "409": _problem("Reports that it needs are missing, or too few."),
@@ -133,6 +136,7 @@ def _paths() -> dict[str, Any]:
     check_refusals = {
         "400": "malformed",
         "401": "no_token",
+        "403": "foreign_site",
         "404": "not_found",
         "408": "too_slow",
         "413": "too_large",

@@ -67,6 +67,7 @@ _TITLES = {
     "no_sql": "This collector was installed without SQL.",
     "not_allowed": "This method is not allowed here.",
     "no_token": "This needs a token.",
+    "foreign_site": "A page of another site asked.",
     "invalid_parameter": "A parameter has a value that is not allowed.",
     "plugin_failed": "A class of another package failed.",
     "internal": "The collector failed.",
