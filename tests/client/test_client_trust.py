@@ -146,7 +146,7 @@ ODD: dict[str, tuple[str, Any]] = {
     "another mechanism": ("mechanism", lambda ask: replace(ask, mechanism=hb.OUE(epsilon=1.0, domain=3))),
     "a memo": ("mechanism", lambda ask: replace(ask, mechanism=hb.BasicRappor(epsilon=1.0, domain=3))),
     "words": ("mechanism", lambda ask: replace(ask, mechanism=hb.Rappor(epsilon=1.0, domain=hb.Strings(9)))),
-    "no epsilon to speak of": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1e-15, domain=3))),
+    "no epsilon to speak of": ("mechanism", lambda ask: replace(ask, mechanism=hb.GRR(epsilon=1e-12, domain=3))),
     "a view that tells 0 from 1 and fails at 2": ("view", lambda ask: replace(ask, view=Clipped(0.0, 1.0))),
     "cells": ("view", lambda ask: replace(ask, view=Binned(first=1.0, factor=2.0, cells=3))),
     "one place": ("arc", lambda ask: replace(ask, cohort=Arc(7, 1))),

@@ -28,7 +28,8 @@ KNOWN = json.loads((VECTORS / "admits.json").read_text())
 def test_an_ask_is_admitted_or_refused_for_a_reason(case: dict[str, Any]) -> None:
     terms, ask = Terms.from_spec(case["terms"], "popular"), Ask.from_spec(case["ask"])
     place = {name: case[name] for name in ("run", "round", "part")}
-    fields = {name: Domain.from_spec(spec) for name, spec in case["fields"].items()}
+    theirs = {"elsewhere": make_admits.Elsewhere()}
+    fields = {name: theirs.get(spec["kind"]) or Domain.from_spec(spec) for name, spec in case["fields"].items()}
     assert admits(terms, ask, **place, minimum_arc=case["minimum_arc"], fields=fields) == case["says"]
 
 

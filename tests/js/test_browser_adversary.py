@@ -28,7 +28,12 @@ PLANTED = {
         "addPromises(book.promises, collection.promises)",
         "addPromises([], collection.promises)",
     ),
-    "any mechanism is answered": (42, "admits.ts", "!family && !terms.mechanisms.includes(mechanism.specId)", "false"),
+    "any mechanism is answered": (
+        42,
+        "admits.ts",
+        "if (!family && !(terms.mechanisms",
+        "if (false && !(terms.mechanisms",
+    ),
     "a name is answered again": (8, "answer.ts", "if (await access.get(entryKey(ask))) return;", ""),
     "memos are free": (
         1,

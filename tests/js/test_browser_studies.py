@@ -324,7 +324,7 @@ def test_a_run_does_not_go_on_with_another_field(context: BrowserContext, site: 
     page = visit(context, collector)
     record(page, "age", 7)
     study.tick(page, study.ask(1), at=0)
-    study.site.collection = replace(PLAIN, version=2, fields={**PLAIN.fields, "age": Ordinal(100 + 1)})
+    study.site.collection = replace(PLAIN, version=2, fields={**PLAIN.fields, "age": Ordinal(100 - 1)})
     own = study.site.collection.spec()
     study.site.changed = {"terms": {**own["terms"], "ages": study.terms}, "promises": [study.whole]}
     study.tick(page, study.ask(2), at=ROUND)

@@ -11,6 +11,7 @@ import pytest
 from tests.shared.whole_way import answered
 
 from hubbub.authoring import load_collection
+from hubbub.collection.admits import admits
 from hubbub.core.domain import DOMAINS, Domain
 
 NAMES = ("monday", "tuesday", "wednesday")
@@ -76,6 +77,13 @@ def test_a_field_of_another_package_is_asked_answered_and_shown() -> None:
     with answered(collection, "which", "day", lambda device: NAMES[device % 3], range(8, 10)) as (releases, get):
         assert [release["published"] for release in releases] == [True, True]
         assert "wednesday" in get("/results/week/which").text
+
+
+def test_devices_refuse_a_mechanism_that_does_not_take_all_of_its_values() -> None:
+    collection = load_collection(TEXT + 'field = "day"')
+    terms, ask = collection.terms["which"], next(collection.protocol("which"))
+    says = {days: admits(terms, ask, fields={"day": Weekday(days)}) for days in (2, 3, 4)}
+    assert says == {2: None, 3: None, 4: "mechanism"}
 
 
 def test_a_field_of_another_package_makes_groups() -> None:

@@ -14,7 +14,8 @@ from hubbub.questions.key_numbers import KeyNumbers, ternary_mechanisms
 
 FIELD = '[fields.more]\nkind = "keyvalue"\nkeys = ["a", "b", "c"]\nlow = 0\nhigh = 10\nmost = 2\n'
 QUESTION = '[questions.much]\nkind = "keyvalue"\nfield = "more"\nepsilon = 0.5\n'
-TEXT = f"{EXAMPLE.replace('event = 1.0', 'event = 1.5')}\n{FIELD}\n{QUESTION}"
+PLANNED = "event = 1.5\nplanned_devices = 200_000"
+TEXT = f"{EXAMPLE.replace('event = 1.0', PLANNED)}\n{FIELD}\n{QUESTION}"
 
 
 @pytest.mark.parametrize(

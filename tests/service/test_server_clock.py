@@ -19,6 +19,7 @@ from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0
+SURE = {"ready": True, "not_ready": {}, "clock": {"state": "sure"}}
 LATER = [(2, False), (-2, True), (3 * 365, False), (3 * 365, True)]
 
 
@@ -58,7 +59,7 @@ class Clocked:
             connection.close()
 
     def hear(self) -> bool:
-        """Whether a report to the ask of the true step is counted."""
+        """Whether a report to the ask of the true step is counted. A busy collector asks for it again later."""
         document = json.loads(self.process.get("/v1/collections/exact/asks")["payload"])
         step = COLLECTION.step_at(time.time())
         asked = next((item["ask"] for item in document["asks"] if item["ask"]["step"] == step), None)
@@ -69,7 +70,7 @@ class Clocked:
         connection = self.process.connect()
         try:
             connection.request("POST", "/v1/reports", frame, {"Content-Type": BATCH_TYPE})
-            return bool(json.loads(connection.getresponse().read())["accepted"] == 1)
+            return bool(json.loads(connection.getresponse().read()).get("accepted") == 1)
         finally:
             connection.close()
 
@@ -103,10 +104,10 @@ def made(tmp_path: Path) -> Iterator[Callable[[float], Clocked]]:
 def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callable[[float], Clocked], days: int):
     clocked = made(300.0)
     until(clocked.hear)
-    assert clocked.ready() == {"ready": True, "not_ready": {}, "clock": {"state": "sure"}}
+    until(lambda: clocked.ready() == SURE)
     clocked.move(days * DAY)
     clock = until(lambda: (told := clocked.ready()["clock"])["state"] == "in doubt" and told)
-    assert clock["ahead_seconds"] == pytest.approx(days * DAY, abs=2)
+    assert clock["ahead_seconds"] == pytest.approx(days * DAY, abs=60)
     assert 0 < clock["seconds_left"] <= 300
     for _ in range(2):
         until(clocked.hear)
@@ -118,7 +119,7 @@ def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callabl
     clocked.move(0.0)
     until(lambda: clocked.ready()["clock"]["state"] == "sure")
     until(clocked.hear)
-    assert {"clock in doubt", "clock sure"} <= set(clocked.events())
+    until(lambda: {"clock in doubt", "clock sure"} <= set(clocked.events()))
     assert "The clock is in doubt" not in clocked.page()
 
 
@@ -132,7 +133,9 @@ def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], da
     clocked.move(days * DAY)
     until(lambda: clocked.ready()["clock"]["state"] == "moved")
     assert "The clock has moved" in clocked.page()
-    accepted = next(json.loads(line) for line in list(clocked.process.log) if "clock accepted" in line)
+    accepted = until(
+        lambda: next((json.loads(line) for line in list(clocked.process.log) if "clock accepted" in line), None)
+    )
     assert accepted["going_by"] != accepted["instead_of"]
     time.sleep(1.0)  # some rounds in the wrong time
     if killed:
@@ -141,5 +144,5 @@ def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], da
     if killed:
         clocked.start()
     until(clocked.hear)
-    assert clocked.ready() == {"ready": True, "not_ready": {}, "clock": {"state": "sure"}}
-    assert "clock returned" in clocked.events()
+    until(lambda: clocked.ready() == SURE)
+    until(lambda: "clock returned" in clocked.events())

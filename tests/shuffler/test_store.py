@@ -76,8 +76,9 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_file_that_is_damaged_or_no_store_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
+def test_a_file_that_is_damaged_or_no_store_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("a.db")  # errors shorten a long name
     store = ShufflerStore(path)
     with store.transaction():
         store.begin(NAME, 1, ANSWER, 28800.0, random.Random(1).randbytes(50_000))

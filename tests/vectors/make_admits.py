@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
@@ -286,9 +286,24 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
     yield "a number that is not asked for", olh, beside, four
 
 
+@dataclass(frozen=True)
+class Elsewhere(Domain):
+    """A domain of another package, of which nothing is known."""
+
+    kind: ClassVar[str] = "elsewhere"
+    size = None
+
+    def describe(self) -> str:
+        return "a value of another package"
+
+    def encode(self, values: Any) -> Any:
+        return values
+
+
 def signed() -> Iterator[tuple[str, Terms, Ask, dict[str, Domain]]]:
     """A name, terms that list a mechanism, an ask that names it, and the fields."""
-    for name, mechanism, view, domain in fitting():
+    elsewhere = "a field of another package", GRR, Whole(), Elsewhere()
+    for name, mechanism, view, domain in (*fitting(), elsewhere):
         state = type(mechanism).__name__ if isinstance(mechanism, ChangeStream) else ""
         terms = replace(
             PLAIN,

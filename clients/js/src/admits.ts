@@ -60,7 +60,7 @@ function within([kind, ...given]: Inputs, [other, ...taken]: Inputs): boolean {
 
 function givenBy(view: View, spec: Spec, field: Spec | undefined): Inputs[] {
   const kind = spec.kind as string;
-  if (kind === "whole") return field ? [recorded(field)] : [];
+  if (kind === "whole") return field ? recorded(field) : [];
   if (kind === "held" || kind === "members" || kind === "on") return [["vector", (spec.keys ?? spec.items ?? 1) as number]];
   if (kind === "prefix" || kind === "size") return [["codes", kind === "prefix" ? 2 ** 64 : (spec.most as number) + 1]];
   return view.gives.flatMap((text): Inputs[] => {
@@ -72,29 +72,35 @@ function givenBy(view: View, spec: Spec, field: Spec | undefined): Inputs[] {
 }
 
 /** The codes of a field's values, and of "nothing was recorded"; numbers are recorded as they are, of any size. */
-function recorded(field: Spec): Inputs {
-  if (field.kind === "categorical" || field.kind === "ordinal") return ["codes", sizeOf(field) + 1];
-  return field.kind === "numeric" ? ["any number"] : ofDomain(field);
+function recorded(field: Spec): Inputs[] {
+  if (field.kind === "numeric") return [["any number"]];
+  const size = sizeOf(field);
+  return size ? [["codes", size + 1]] : ofDomain(field);
 }
 
 function takenBy(spec: Spec): Inputs[] {
   const { dimension, domain, low, high } = spec as Record<string, number | undefined>;
   // A stream of changes of one value reads a code, of which the last is no entry.
   if (dimension !== undefined) return [spec.one === true ? ["codes", dimension + 1] : ["vector", dimension]];
-  if (domain !== undefined) return [ofDomain(spec.domain as Spec)];
+  if (domain !== undefined) return ofDomain(spec.domain as Spec);
   return low !== undefined && high !== undefined ? [["numbers", low, high]] : [];
 }
 
-function ofDomain(domain: Spec): Inputs {
-  const kind = domain.kind as string;
-  if (kind === "ordinal") return ["codes", domain.size as number];
-  if (kind === "bitstrings") return ["codes", 2 ** (domain.bits as number)];
-  if (kind === "numeric") return ["numbers", domain.low as number, domain.high as number];
-  if (kind === "sets") return ["sets", sizeOf(domain.items as Spec), domain.most as number];
-  return kind === "strings" ? ["texts", domain.longest as number] : [kind];
+/** What the values of a domain are; nothing for a domain of another package, whose spec does not tell. */
+function ofDomain(domain: Spec): Inputs[] {
+  const { kind, size, bits, low, high, items, most, longest } = domain as Record<string, any>;
+  if (kind === "ordinal") return [["codes", size]];
+  if (kind === "bitstrings") return [["codes", 2 ** bits]];
+  if (kind === "numeric") return [["numbers", low, high]];
+  if (kind === "strings") return [["texts", longest]];
+  if (kind === "sets") return sizeOf(items) ? [["sets", sizeOf(items), most]] : [];
+  return kind === "categorical" || kind === "keyvalue" ? [[kind]] : [];
 }
 
-const sizeOf = (domain: Spec): number => (domain.kind === "categorical" ? (domain.names as Json[]).length : ((domain.size as number) ?? 0));
+/** How many codes a domain has; 0 where it has none, or is of another package. */
+function sizeOf({ kind, names, size, cells }: Record<string, any>): number {
+  return kind === "categorical" ? names.length : kind === "ordinal" ? size : kind === "numeric" ? cells : 0;
+}
 
 /** Why all asks of one round are refused: too many, an arc too short, or two that overlap; null where they are admitted. */
 export function admitsParts(terms: Terms, asks: Pick<AskContent, "part" | "cohort">[], minimumArc: number): string | null {

@@ -57,5 +57,7 @@ def _recorded(collection: Collection, terms: Terms) -> Iterator[Any]:
 
 def codes_of(domain: Domain) -> list[Any]:
     """The codes of all values of a field, or of 1,024 from the first to the last, and of "nothing was recorded"."""
+    if isinstance(domain.missing(), int):
+        return domain.symbols().examples(MOST_VALUES)
     codes: list[Any] = [domain.missing(), *(domain.code(value) for value in domain.examples(MOST_VALUES))]
     return [*codes, -_HUGE, _HUGE] if isinstance(codes[0], float) else codes  # numbers are recorded as they are

@@ -16,6 +16,7 @@ from hubbub.collection.finding import Finding
 from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
 from hubbub.collection.spending import cost_of, steps_a_year, total_of
 from hubbub.core.errors import HubbubError
+from hubbub.core.plugin_guard import PluginFailed
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import CIRCLE
 from hubbub.protocols.driver import Conversation
@@ -173,6 +174,8 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
     for name, question in collection.questions.items():
         try:
             asks = _first_asks(collection, name)
+        except PluginFailed:
+            raise  # named by the command: a collection that is right cannot mend it
         except HubbubError as error:
             yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
             continue

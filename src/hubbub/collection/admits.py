@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.terms import Terms
+from hubbub.core.domain import Domain
 from hubbub.core.event import units_of
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
 
 if TYPE_CHECKING:
-    from hubbub.core.domain import Domain
     from hubbub.core.spec import Json
     from hubbub.mechanisms.base import ReportFormat
     from hubbub.protocols.view import View
@@ -141,7 +141,7 @@ def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
     """Whether a signed mechanism takes everything that a view gives; True where one of them is of another package."""
     if getattr(mechanism, "measures", 0) != view.measured:
         return False
-    given, taken = _given(view, None if field is None else field.spec()), _taken(mechanism.spec())
+    given, taken = _given(view, field), _taken(mechanism.spec())
     return not given or not taken or any(_within(one, other) for one in given for other in taken)
 
 
@@ -160,11 +160,11 @@ def _within(given: Inputs, taken: Inputs) -> bool:
     return bool(given[1:] <= taken[1:])
 
 
-def _given(view: View, field: Mapping[str, Any] | None) -> list[Inputs]:
+def _given(view: View, field: Domain | None) -> list[Inputs]:
     spec: dict[str, Any] = view.spec()
     kind = spec["kind"]
     if kind == "whole":
-        return [] if field is None else [_recorded(field)]
+        return [] if field is None else _recorded(field)
     if kind in ("held", "members", "on"):
         return [("vector", spec.get("keys", spec.get("items", 1)))]
     if kind in ("prefix", "size"):
@@ -175,36 +175,36 @@ def _given(view: View, field: Mapping[str, Any] | None) -> list[Inputs]:
     return given
 
 
-def _recorded(field: Mapping[str, Any]) -> Inputs:
+def _recorded(field: Domain) -> list[Inputs]:
     """The codes of a field's values, and of "nothing was recorded"; numbers are recorded as they are, of any size."""
-    if field["kind"] in ("categorical", "ordinal"):
-        return "codes", _size(field) + 1
-    return ("any number",) if field["kind"] == "numeric" else _of_domain(field)
+    spec = field.spec()
+    if spec["kind"] == "numeric":
+        return [("any number",)]
+    return _of_domain(spec) if field.size is None else [("codes", field.size + 1)]
 
 
 def _taken(spec: Mapping[str, Any]) -> list[Inputs]:
     if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
         return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
     if "domain" in spec:
-        return [_of_domain(spec["domain"])]
+        return _of_domain(spec["domain"])
     return [("numbers", spec["low"], spec["high"])] if {"low", "high"} <= spec.keys() else []
 
 
-def _of_domain(domain: Mapping[str, Any]) -> Inputs:
+def _of_domain(domain: Mapping[str, Any]) -> list[Inputs]:
+    """What the values of a domain are; nothing for a domain of another package, whose spec does not tell."""
     kind = domain["kind"]
     if kind == "ordinal":
-        return "codes", domain["size"]
+        return [("codes", domain["size"])]
     if kind == "bitstrings":
-        return "codes", 1 << domain["bits"]
+        return [("codes", 1 << domain["bits"])]
     if kind == "numeric":
-        return "numbers", domain["low"], domain["high"]
+        return [("numbers", domain["low"], domain["high"])]
     if kind == "sets":
-        return "sets", _size(domain["items"]), domain["most"]
-    return ("texts", domain["longest"]) if kind == "strings" else (kind,)
-
-
-def _size(domain: Mapping[str, Any]) -> int:
-    return len(domain["names"]) if domain["kind"] == "categorical" else int(domain.get("size", 0))
+        return [("sets", Domain.from_spec(domain["items"]).size, domain["most"])]
+    if kind == "strings":
+        return [("texts", domain["longest"])]
+    return [(kind,)] if kind in ("categorical", "keyvalue") else []
 
 
 def _domains_of(view: View) -> list[dict[str, Json]]:
