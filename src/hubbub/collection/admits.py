@@ -145,6 +145,7 @@ def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
     return not given or not taken or any(_within(one, other) for one in given for other in taken)
 
 
+_OWN_INPUTS = ("categorical", "keyvalue")  # domains whose values no other domain has
 Inputs = tuple[Any, ...]
 """What mechanisms read: ("codes", how many), ("numbers", low, high), ("sets", items, most), ("texts", bytes),
 ("vector", entries), or another word for what no mechanism and no view share."""
@@ -204,7 +205,7 @@ def _of_domain(domain: Mapping[str, Any]) -> list[Inputs]:
         return [("sets", Domain.from_spec(domain["items"]).size, domain["most"])]
     if kind == "strings":
         return [("texts", domain["longest"])]
-    return [(kind,)] if kind in ("categorical", "keyvalue") else []
+    return [(kind,)] if kind in _OWN_INPUTS else []
 
 
 def _domains_of(view: View) -> list[dict[str, Json]]:
