@@ -16,12 +16,6 @@ def stderr_at(estimate: Estimate, weights: NDArray[np.float64], level: float) ->
     The variance of a share grows with the share. With the variance at the estimate alone, a low estimate would seem
     more precise than it is, and would be found below a threshold too often. So the variance is also computed at the
     nearest shares whose weighted sum is `level`.
-
-    Example:
-        >>> from hubbub.core.noise import Noise
-        >>> low = Estimate([0.0, 1.0], [1e-4, 3e-4], 900, noise=Noise(floor=1e-4, slope=2e-4))
-        >>> round(stderr_at(low, np.array([1.0, 0.0]), 0.5) ** 2, 6)
-        0.0002
     """
     noise = estimate.noise
     if noise is None or not noise.knows_pairs:

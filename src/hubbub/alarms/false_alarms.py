@@ -15,16 +15,7 @@ _WRITTEN = re.compile(r"([0-9]{1,6}) in ([0-9]+[dhms])")
 
 
 def false_alarms_a_step(text: object, step_seconds: int) -> float:
-    """The average number of false alarms that is allowed a step.
-
-    Example:
-        >>> 1 / false_alarms_a_step("1 in 30d", 3600)
-        720.0
-        >>> false_alarms_a_step("often", 3600)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: false_alarms: got 'often'; allowed: a number in a time, such as "1 in 30d"
-    """
+    """The average number of false alarms that is allowed a step."""
     number, seconds = written_rate(text)
     if seconds < FEWEST_STEPS * step_seconds * number:
         raise InvalidValue("false_alarms", text, f"at most one in {FEWEST_STEPS} steps of {step_seconds:,} seconds")
@@ -32,12 +23,7 @@ def false_alarms_a_step(text: object, step_seconds: int) -> float:
 
 
 def written_rate(text: object) -> tuple[int, int]:
-    """The number of false alarms that is allowed, and in how many seconds.
-
-    Example:
-        >>> written_rate("2 in 1d")
-        (2, 86400)
-    """
+    """The number of false alarms that is allowed, and in how many seconds."""
     match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     number, seconds = (int(match[1]), seconds_of("false_alarms", match[2])) if match else (0, 0)
     if not number or not seconds:

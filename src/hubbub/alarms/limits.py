@@ -26,11 +26,6 @@ class AlarmLimits(NamedTuple):
 
     The test signals when the sum reaches h, or when a single x reaches z. h is infinite if errors of steps are
     dependent.
-
-    Example:
-        >>> limits = limits_for(1 / 720)
-        >>> round(limits.h, 1), round(limits.z, 1)
-        (4.9, 3.5)
     """
 
     k: float
@@ -53,12 +48,6 @@ def limits_for(false_alarms: float, *, baseline: int = 0, independent: bool = Tr
     independent
         Whether the errors of steps are independent. If not, only single steps are tested: the rate then holds whatever
         the dependence.
-
-    Example:
-        >>> [round(limit, 2) for limit in limits_for(1 / (16 * 720))]
-        [0.5, 7.72, 4.14]
-        >>> [round(limit, 2) for limit in limits_for(1 / (16 * 720), baseline=24)]
-        [0.74, 7.63, 4.23]
     """
     if not independent:
         # The error of a learnt threshold is then part of the standard error of every step.
@@ -82,12 +71,7 @@ def limits_for(false_alarms: float, *, baseline: int = 0, independent: bool = Tr
 
 @lru_cache(maxsize=1024)
 def median_delay(limits: AlarmLimits, jump: float, *, baseline: int = 0) -> int | None:
-    """The median number of steps until a jump of `jump` standard errors is found; None if it takes too long.
-
-    Example:
-        >>> [median_delay(limits_for(1 / (16 * 720)), jump) for jump in (1.0, 4.0)]
-        [14, 2]
-    """
+    """The median number of steps until a jump of `jump` standard errors is found; None if it takes too long."""
     if math.isinf(limits.h):
         return 1 if jump >= limits.z else None  # later steps may have the same error
     drifts, weights = _errors(baseline)

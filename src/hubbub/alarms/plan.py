@@ -27,14 +27,6 @@ class AlarmPlan:
     """The alarms of a collection, by name, and the rate of false alarms of all of them together.
 
     Alarms with a rate of their own do not count in it.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
-        >>> [watch.key for watch in plan.watches(load_collection(EXAMPLE))]
-        ['dark']
-        >>> AlarmPlan.from_spec(plan.spec()) == plan
-        True
     """
 
     alarms: Mapping[str, AlarmDefinition] = field(default_factory=dict)
@@ -50,14 +42,7 @@ class AlarmPlan:
 
     @staticmethod
     def from_spec(spec: Any) -> AlarmPlan:
-        """Read alarms, from JSON or from TOML.
-
-        Example:
-            >>> AlarmPlan.from_spec({"dark": {"question": "popular", "above": True}})
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: alarms.dark.above: got True; allowed: a number
-        """
+        """Read alarms, from JSON or from TOML."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("alarms", spec, "a table")
         alarms = {}

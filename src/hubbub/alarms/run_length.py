@@ -22,14 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def mean_steps(drift: float, *, k: float, h: float, z: float) -> float:
-    """The average number of steps to a signal, if every step is normal with mean `drift` and variance 1.
-
-    Example:
-        >>> round(mean_steps(0.0, k=0.5, h=4.0, z=99.0))  # tables of the CUSUM say 336
-        335
-        >>> round(mean_steps(1.0, k=0.5, h=4.0, z=99.0), 1)  # and 8.38
-        8.4
-    """
+    """The average number of steps to a signal, if every step is normal with mean `drift` and variance 1."""
     transitions = _chain(drift, k, h, z)
     return float(np.linalg.solve(np.eye(CELLS) - transitions, np.ones(CELLS))[0])
 
@@ -38,10 +31,6 @@ def median_steps(drifts: Floats, weights: Floats, *, k: float, h: float, z: floa
     """The median number of steps to a signal, if the mean of all steps is one of `drifts` with these probabilities.
 
     None if it is more than `MOST_STEPS`.
-
-    Example:
-        >>> median_steps(np.array([4.0]), np.ones(1), k=0.5, h=8.6, z=4.3)
-        2
     """
     chains = np.stack([_chain(float(drift), k, h, z) for drift in drifts])
     running = np.zeros((len(drifts), 1, CELLS))

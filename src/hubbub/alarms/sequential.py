@@ -14,15 +14,7 @@ Direction = Literal["above", "below"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence for a change: the sum of a CUSUM, the step in which it last left 0, and its steps since then.
-
-    Example:
-        >>> limits = AlarmLimits(k=0.5, h=4.0, z=9.0)
-        >>> Evidence().add(2.0, 7, limits).add(1.5, 8, limits)
-        Evidence(sum=2.5, since=7, steps=2)
-        >>> Evidence().add(-2.0, 7, limits)
-        Evidence(sum=0.0, since=0, steps=0)
-    """
+    """The evidence for a change: the sum of a CUSUM, the step in which it last left 0, and its steps since then."""
 
     sum: float = 0.0
     since: int = 0
@@ -60,10 +52,6 @@ class WatchState:
         number of the event.
     step, value, stderr
         The last estimate.
-
-    Example:
-        >>> WatchState.from_json(WatchState(learnt=3).to_json()) == WatchState(learnt=3)
-        True
     """
 
     learnt: int = 0
@@ -119,18 +107,6 @@ class SequentialTest:
         The number of steps from which the baseline is learnt.
     independent
         Whether the errors of steps are independent.
-
-    Example:
-        >>> limits = AlarmLimits(k=0.5, h=8.0, z=4.0)
-        >>> test = SequentialTest(sides=("above",), raises=limits, clears=limits, threshold=0.2, ends=0.2)
-        >>> state = WatchState()
-        >>> for step, share in enumerate([0.19, 0.23, 0.26, 0.26]):
-        ...     state, verdict = test.update(state, step, share, stderr=0.01)
-        ...     print(verdict)
-        None
-        None
-        Verdict(state='raised', direction='above', since=1)
-        None
     """
 
     sides: tuple[Direction, ...]

@@ -11,12 +11,7 @@ JUMPS = (1.0, 4.0)
 
 
 def once_in(seconds: float) -> str:
-    """A long time in words, rounded down.
-
-    Example:
-        >>> once_in(30 * 86400), once_in(5400.5), once_in(1e9)
-        ('30 days', '90 minutes', '31 years')
-    """
+    """A long time in words, rounded down."""
     for size, name in ((365.25 * 86400, "year"), (86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
         if seconds >= 2 * size:
             return f"{int(seconds / size * (1 + 1e-9)):,} {name}s"
@@ -29,16 +24,7 @@ def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) ->
 
 
 def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str:
-    """The guarantee for the watched quantities of one alarm, or of all alarms of a collection.
-
-    Example:
-        >>> from hubbub.alarms.plan import AlarmPlan
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> collection = load_collection(EXAMPLE)
-        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
-        >>> print(guarantee_text(plan.watches(collection), collection.step_seconds))
-        at most one false alarm in 30 days on average, even if the truth is always at the threshold
-    """
+    """The guarantee for the watched quantities of one alarm, or of all alarms of a collection."""
     rate = sum(watch.false_alarms for watch in watches)
     learnt = [watch.test.threshold is None for watch in watches]
     null = "nothing ever changes" if all(learnt) else "the truth is always at the threshold"
@@ -50,15 +36,7 @@ def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str
 
 
 def delays_text(watch: WatchedQuantity) -> str:
-    """How fast jumps of some standard errors of a step are found.
-
-    Example:
-        >>> from hubbub.alarms.plan import AlarmPlan
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
-        >>> delays_text(plan.watches(load_collection(EXAMPLE))[0])
-        'half of the jumps of 1 standard error within 9 steps, of 4 within 1 step'
-    """
+    """How fast jumps of some standard errors of a step are found."""
     texts: list[str] = []
     for jump in JUMPS:
         delay = watch.delay(jump)

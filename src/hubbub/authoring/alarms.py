@@ -43,25 +43,12 @@ class AlarmForecast:
     unit: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as JSON.
-
-        Example:
-            >>> AlarmForecast("a", "q", 1, "", "", {"1": 14}, {1000: 0.5}, "share").to_dict()["errors"]
-            {'1000': 0.5}
-        """
+        """The forecast as JSON."""
         return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
 
 
 def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForecast]:
-    """What each alarm will find at so many devices.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
-        >>> (row,) = alarm_forecasts(load_collection(EXAMPLE), plan)
-        >>> row.steps, round(row.errors[10_000], 4)
-        ({'1': 9, '4': 1}, 0.0121)
-    """
+    """What each alarm will find at so many devices."""
     rows = []
     for watches in _by_alarm(collection, plan):
         watch = watches[0]
@@ -82,13 +69,7 @@ def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForeca
 
 
 def alarms_promise(collection: Collection, plan: AlarmPlan) -> str | None:
-    """What all alarms together promise; None if there are none.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> alarms_promise(load_collection(EXAMPLE), AlarmPlan()) is None
-        True
-    """
+    """What all alarms together promise; None if there are none."""
     watches = plan.watches(collection)
     return guarantee_text(watches, collection.step_seconds) if watches else None
 

@@ -21,15 +21,6 @@ def check(collection: Collection, against: Collection | None = None, alarms: Ala
     """All that is wrong with a collection, or worth knowing: errors first. With an older version, what would break.
 
     The alarms, which are no part of it, are looked at if they are given.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for finding in check(read_collection(EXAMPLE)):
-        ...     print(finding)
-        warning: privacy.planned_devices: not stated: 0.1% of the devices are 100 people only from 100,000 devices on;
-        state how many are planned for
-        note: privacy.user: no limit for life: in a year a device may spend up to epsilon 8,760, which protects single
-        reports, and not all reports of a year together
     """
     findings = [finding for rule in RULES for finding in rule(collection)]
     known = [finding.where for finding in findings if finding.level == "error"]
@@ -45,15 +36,7 @@ def check(collection: Collection, against: Collection | None = None, alarms: Ala
 
 
 def refuse_unsafe(collection: Collection) -> Collection:
-    """The same collection, if no rule calls it an error.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> refuse_unsafe(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))
-        Traceback (most recent call last):
-            ...
-        hubbub.collection.finding.UnsafeCollection: questions.popular.epsilon: epsilon 9 can make an observer 99.99% ...
-    """
+    """The same collection, if no rule calls it an error."""
     errors = [finding for finding in check(collection) if finding.level == "error"]
     if errors:
         raise UnsafeCollection(errors)
@@ -64,12 +47,5 @@ def open_collection(document: object, public: bytes | Any) -> Collection:
     """The collection of a sealed document with the kinds of its questions: signed, what they compile to, and safe.
 
     A device opens it by `hubbub.collection.safety.open_collection`, which knows no kinds.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.collection.sealing import Keys, seal
-        >>> keys, collection = Keys.new(), load_collection(EXAMPLE)
-        >>> open_collection(seal(collection.spec(), keys.private), keys.public) == collection
-        True
     """
     return refuse_unsafe(read_collection(open_sealed(document, public)))

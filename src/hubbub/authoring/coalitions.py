@@ -21,12 +21,7 @@ ALL_OTHERS = "the collector and everyone else who takes part"
 
 
 class Coalition(NamedTuple):
-    """Parties that work together, and a bound (epsilon, delta) on what they can learn of one person's report.
-
-    Example:
-        >>> print(Coalition("the collector", 0.0123456, 1e-6, "the batch").text())
-        the collector: epsilon 0.0124, delta 1e-06
-    """
+    """Parties that work together, and a bound (epsilon, delta) on what they can learn of one person's report."""
 
     who: str
     epsilon: float
@@ -59,19 +54,6 @@ def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> lis
         Who shuffles.
     n
         How many people's reports the batch has.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.collection.shuffle_route import RouteShuffler
-        >>> shufflers = tuple(RouteShuffler(f"https://{k}.example", f"{k}" * 64, f"{k + 2}" * 64) for k in (1, 2))
-        >>> route = ShuffleRoute(shufflers=shufflers, collector_key="0c" * 32, delta=1e-6, least=1000, fakes=500)
-        >>> for coalition in coalitions(GRR(epsilon=2.0, domain=3), route, n=1000):
-        ...     print(coalition.text())
-        the collector: epsilon 0.174, delta 1e-06
-        the collector and all shufflers but one: epsilon 0.224, delta 1e-06
-        the collector and everyone else who takes part: epsilon 0.201, delta 1e-06
-        the collector, everyone else and all shufflers but one: epsilon 0.292, delta 1e-06
-        the collector and all shufflers: epsilon 2
     """
     all_fakes, fakes_of_one, shufflers = route.all_fakes, route.fakes, len(route.shufflers)
     groups = [("the collector", n, all_fakes, f"{n:,} reports in an order that nobody knows")]
@@ -101,11 +83,6 @@ def coalitions_of(collection: Collection, question: str, n: int | None = None) -
     """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
 
     There are none where reports can be linked to a device: `check` refuses such a question in a shuffled collection.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> coalitions_of(load_collection(EXAMPLE), "popular")
-        []
     """
     route = collection.shuffle
     if route is None or collection.questions[question].linked(collection.setting(question)):

@@ -17,15 +17,7 @@ from hubbub.questions.words import epsilon_text, listed
 
 
 def changes(new: Collection, old: Collection) -> Iterator[Finding]:
-    """What becomes of devices and results when `new` takes the place of `old`.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for finding in changes(read_collection(EXAMPLE.replace('"1h"', '"2h"')), read_collection(EXAMPLE)):
-        ...     print(finding.level, finding.where)
-        error version
-        warning schedule.step
-    """
+    """What becomes of devices and results when `new` takes the place of `old`."""
     if new.name != old.name:
         yield Finding(
             "error",

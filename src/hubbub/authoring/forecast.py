@@ -45,24 +45,12 @@ class Forecast:
     note: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The forecast as JSON.
-
-        Example:
-            >>> Forecast("q", "mean", "Hybrid", {1000: 0.5}, "age", 92, 365.0, "every step").to_dict()["errors"]
-            {'1000': 0.5}
-        """
+        """The forecast as JSON."""
         return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
 
 
 def forecast(collection: Collection) -> list[Forecast]:
-    """What to expect of each question.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> (row,) = forecast(load_collection(EXAMPLE))
-        >>> row.mechanism, round(row.errors[10_000], 4), row.epsilon_a_year
-        ('GRR', 0.0121, 8760.0)
-    """
+    """What to expect of each question."""
     return [_row(collection, name) for name in collection.questions]
 
 
@@ -85,11 +73,6 @@ def groups_need(collection: Collection, name: str) -> str:
     """How many devices must answer a question that is asked in groups, so that its releases are not withheld; or "".
 
     Devices are in groups by chance. The number is such that a group is too small in less than 1 of 1,000 runs.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> groups_need(load_collection(EXAMPLE), "popular")
-        ''
     """
     share = collection.questions[name].released_group(collection.setting(name))
     if share >= 1:

@@ -46,22 +46,11 @@ class Poisoning:
     note: str
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON.
-
-        Example:
-            >>> Poisoning(0.01, 0.01, 0.03, 0.02, 3.2, "any share", "share", "every step").to_dict()["up"]
-            0.03
-        """
+        """The same as JSON."""
         return asdict(self)
 
     def text(self) -> str:
-        """One plain sentence; distances are rounded up.
-
-        Example:
-            >>> print(Poisoning(0.01, 0.01, 0.0316, 0.0216, 3.2, "any share", "share", "every step").text())
-            If 1% of the devices are forged, they can raise any share by up to 3.16 percentage points, and lower it by
-            up to 2.16 (every step).
-        """
+        """One plain sentence; distances are rounded up."""
         forged = f"If {part_text(self.forged)} of the devices are forged"
         if self.up is None or self.down is None:
             return f"{forged}, how far they can move the answers is not bounded here: {self.note}."
@@ -79,13 +68,6 @@ def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> P
 
     A forged device sends whatever the format check accepts, in every step and to every ask. The numbers are exact for
     the estimate of one ask, over the worst truth: see `Influence`.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> question = Question.make("histogram", field="theme", epsilon=1.0, mechanism="GRR")
-        >>> setting = Setting("popular", {"theme": Ordinal(128)}, 3600)  # 128 values, and nothing recorded
-        >>> round(poisoning(question, setting).up, 3)
-        0.755
     """
     if isinstance(forged, bool) or not isinstance(forged, int | float) or not 0 < forged < 1:
         raise InvalidValue("forged", forged, "a part of all devices, between 0 and 1")
@@ -99,13 +81,7 @@ def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> P
 
 
 def moved_far(collection: Collection) -> Iterator[Finding]:
-    """A mechanism that the author named, and that forged reports move much further than the one chosen otherwise.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(moved_far(read_collection(EXAMPLE)))
-        []
-    """
+    """A mechanism that the author named, and that forged reports move much further than the one chosen otherwise."""
     for name, question in collection.questions.items():
         setting, free = collection.setting(name), question.chosen_freely()
         if free is None:

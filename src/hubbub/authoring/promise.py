@@ -17,11 +17,6 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
     """The promise's text: what is sent and how often, what it can reveal at most, and what is not covered.
 
     Each paragraph is one line, or is wrapped to `width` characters.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> print(promise(load_collection(EXAMPLE)).splitlines()[0])
-        themes, version 1: Light or dark?
     """
     paragraphs = [
         f"{collection.name}, version {collection.version}: {collection.title}",
@@ -37,13 +32,7 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
 
 
 def sent_unprotected(collection: Collection) -> list[str]:
-    """The questions that also send values as they are, which nothing protects.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> sent_unprotected(load_collection(EXAMPLE))
-        []
-    """
+    """The questions that also send values as they are, which nothing protects."""
     return [name for name, terms in collection.terms.items() if any(view["kind"] == "beside" for view in terms.views)]
 
 

@@ -34,21 +34,7 @@ class OutdatedFile(InvalidValue):
 
 @dataclass(frozen=True)
 class TomlFormat(Versions[Rewrite]):
-    """The formats of collection files; a file without a number is of the first.
-
-    Example:
-        >>> files = TomlFormat("collection file", 2, {1: lambda text: text.replace("batch", "minimum_batch")})
-        >>> files.refuse_outdated("[privacy]\\nbatch = 20\\n", 2, "themes.toml")
-        >>> files.refuse_outdated("[privacy]\\nbatch = 20\\n", 1, "themes.toml")
-        Traceback (most recent call last):
-            ...
-        hubbub.authoring.rewrite.OutdatedFile: themes.toml: got 'format 1'; allowed: format 2. This is the file in it;
-        look it over, and keep it in the place of the old:
-        <BLANKLINE>
-        format = 2
-        [privacy]
-        minimum_batch = 20
-    """
+    """The formats of collection files; a file without a number is of the first."""
 
     def refuse_outdated(self, text: str, version: object, name: str) -> None:
         """Refuse the text of a file of another format than the present one."""

@@ -31,13 +31,7 @@ UNUSED = "not needed: remove it"
 
 
 def large_epsilon(collection: Collection) -> Iterator[Finding]:
-    """No question spends more than 8, unless the author says why.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> [finding.level for finding in large_epsilon(read_collection(EXAMPLE.replace("= 1.0", "= 9.0")))]
-        ['error']
-    """
+    """No question spends more than 8, unless the author says why."""
     reason = collection.overrides.get("epsilon_above_8")
     above = False
     for name, question in collection.questions.items():
@@ -85,15 +79,7 @@ def sent_as_it_is(collection: Collection) -> Iterator[Finding]:
 
 
 def fits_the_budget(collection: Collection) -> Iterator[Finding]:
-    """The questions together cost no more than devices may spend: else devices would leave some unanswered.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> for finding in fits_the_budget(read_collection(EXAMPLE.replace("event = 1.0", "event = 0.5"))):
-        ...     print(finding.text)
-        the questions of one step can cost a device epsilon 1 (popular 1), and it may spend 0.5: lower their epsilon or
-        raise the limit
-    """
+    """The questions together cost no more than devices may spend: else devices would leave some unanswered."""
     budget = collection.budget
     limits = [("privacy.event", 1, "one step", budget.event), ("privacy.user", 1, "one step", budget.user)]
     if budget.window is not None:
@@ -111,13 +97,7 @@ def fits_the_budget(collection: Collection) -> Iterator[Finding]:
 
 
 def never_answered(collection: Collection) -> Iterator[Finding]:
-    """Every question costs no more than the part of each limit reserved for it: else devices would never answer it.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(never_answered(read_collection(EXAMPLE)))
-        []
-    """
+    """Every question costs no more than the part of each limit reserved for it: else devices would never answer it."""
     for name, terms in collection.terms.items():
         for promise in collection.promises:
             part = promise.parts.get(terms.account, 0)
@@ -221,14 +201,7 @@ def withheld_groups(collection: Collection) -> Iterator[Finding]:
 
 
 def unread_fields(collection: Collection) -> Iterator[Finding]:
-    """A field that no question reads is recorded for nothing.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> more = EXAMPLE + '[fields.age]\\nkind = "ordinal"\\nsize = 99'
-        >>> [finding.where for finding in unread_fields(read_collection(more))]
-        ['fields.age']
-    """
+    """A field that no question reads is recorded for nothing."""
     read = {field for question in collection.questions.values() for field in question.reads()}
     for name in collection.fields:
         if name not in read:
@@ -261,28 +234,14 @@ def timing(collection: Collection) -> Iterator[Finding]:
 
 
 def of_the_kinds(collection: Collection) -> Iterator[Finding]:
-    """What each question itself finds.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(of_the_kinds(read_collection(EXAMPLE)))
-        []
-    """
+    """What each question itself finds."""
     for name, question in collection.questions.items():
         for finding in question.findings(collection.setting(name)):
             yield finding._replace(where=f"questions.{name}.{finding.where}".rstrip("."))
 
 
 def cover(collection: Collection) -> Iterator[Finding]:
-    """Whether a network can tell who answers.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> covered = EXAMPLE.replace("event = 1.0", "event = 1.0\\ncover = true")
-        >>> for finding in cover(read_collection(covered)):
-        ...     print(finding.text)
-        every device sends 1,024 bytes for every ask, whether it answers or not
-    """
+    """Whether a network can tell who answers."""
     turns = [
         name for name, question in collection.questions.items() if not question.shape(collection.setting(name)).everyone
     ]
@@ -311,13 +270,7 @@ def _parts(collection: Collection, steps: int) -> str:
 
 
 def every_value_has_an_answer(collection: Collection) -> Iterator[Finding]:
-    """The first asks of each question are admitted, and answered whatever is recorded: silence would tell the value.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> list(every_value_has_an_answer(read_collection(EXAMPLE)))
-        []
-    """
+    """The first asks of each question are admitted, and answered whatever is recorded: silence would tell the value."""
     for name, terms in collection.terms.items():
         try:
             asks = _first_asks(collection, name)

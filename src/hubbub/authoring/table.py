@@ -14,18 +14,7 @@ _WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a n
 
 
 class TomlTable:
-    """Reads keys one by one, and refuses what nobody read.
-
-    Example:
-        >>> table = TomlTable({"schedule": {"step": "1h", "lateniss": "5m"}})
-        >>> schedule = table.table("schedule")
-        >>> schedule.take("step", str)
-        '1h'
-        >>> schedule.take("lateness", str)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: schedule.lateness: got nothing; allowed: text (is lateniss meant for it?)
-    """
+    """Reads keys one by one, and refuses what nobody read."""
 
     def __init__(self, given: Mapping[str, Any], place: str = "") -> None:
         self._given = given
@@ -33,12 +22,7 @@ class TomlTable:
         self.place = place
 
     def at(self, key: str) -> str:
-        """The place of a key.
-
-        Example:
-            >>> TomlTable({}, "questions.popular").at("epsilon")
-            'questions.popular.epsilon'
-        """
+        """The place of a key."""
         return f"{self.place}.{key}" if self.place else key
 
     def take(self, key: str, kind: type, default: Any = _MISSING) -> Any:
@@ -79,14 +63,7 @@ class TomlTable:
         return left
 
     def finish(self) -> None:
-        """Refuse keys that nobody read.
-
-        Example:
-            >>> TomlTable({"colour": 1}, "fields.theme").finish()
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: fields.theme.colour: got 1; allowed: nothing: there is no such key here
-        """
+        """Refuse keys that nobody read."""
         for key, value in self._given.items():
             if key not in self._read:
                 close = get_close_matches(key, self._read, n=1)

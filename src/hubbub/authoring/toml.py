@@ -46,41 +46,17 @@ epsilon = 1.0
 
 
 def load_collection(source: str | Path) -> Collection:
-    """Read a collection, from a path or from text (which has more than one line), and refuse an unsafe one.
-
-    Example:
-        >>> load_collection(EXAMPLE).questions["popular"].epsilon
-        1.0
-        >>> load_collection(EXAMPLE.replace("epsilon = 1.0", "epsilon = -1"))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: questions.popular.epsilon: got -1.0; allowed: a finite number above 0
-    """
+    """Read a collection, from a path or from text (which has more than one line), and refuse an unsafe one."""
     return refuse_unsafe(read_collection(source))
 
 
 def read_collection(source: str | Path) -> Collection:
-    """Read a collection that may be unsafe, to find out what is wrong with it.
-
-    Example:
-        >>> read_collection(EXAMPLE).step_seconds
-        3600
-    """
+    """Read a collection that may be unsafe, to find out what is wrong with it."""
     return _read(source)[0]
 
 
 def load_alarms(source: str | Path) -> AlarmPlan:
-    r"""Read the alarms of a collection's file: they are the collector's, and no part of what is signed.
-
-    Example:
-        >>> alarm = '[alarms.dark]\nquestion = "popular"\nweights = { dark = 1 }\nabove = 0.5\n'
-        >>> list(load_alarms(EXAMPLE + alarm).alarms)
-        ['dark']
-        >>> load_alarms(EXAMPLE + alarm.replace("dark = 1", "drak = 1"))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: alarms.dark.weights.drak: got 1.0; allowed: weights of light, dark, ...
-    """
+    r"""Read the alarms of a collection's file: they are the collector's, and no part of what is signed."""
     return _read(source)[1]
 
 

@@ -19,18 +19,7 @@ CHUNK = 1 << 16
 
 
 class LocalBackend:
-    """Cuts batches into chunks, and adds up the mechanism's sketches of the chunks.
-
-    Example:
-        >>> from hubbub import OLH, Random
-        >>> olh, rng = OLH(epsilon=3.0, domain=1000), Random(seed=1)
-        >>> batches = [olh.randomize([7] * 600 + [8] * 400, rng) for _ in range(3)]
-        >>> backend = LocalBackend(chunk=100)
-        >>> backend.fold(batches, olh) == olh.accumulate(Reports.concat(batches))
-        True
-        >>> backend.support(batches, olh, [7, 8]) == olh.support(Reports.concat(batches), [7, 8])
-        True
-    """
+    """Cuts batches into chunks, and adds up the mechanism's sketches of the chunks."""
 
     def __init__(self, *, chunk: int = CHUNK) -> None:
         if chunk < 1:

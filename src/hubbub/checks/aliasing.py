@@ -13,12 +13,7 @@ from hubbub.mechanisms.base import Mechanism
 
 
 def check_no_aliasing(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Values stay as they were, later changes of them do not change results, and no result can be written to.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_no_aliasing(GRR(epsilon=1.0, domain=3))
-    """
+    """Values stay as they were, later changes of them do not change results, and no result can be written to."""
     rng = Random(seed=rng_seed)
     values = some_values(mechanism, 30, rng)
     before = _copy(values)

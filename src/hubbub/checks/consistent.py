@@ -31,10 +31,6 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     - Where a tenth of 10^10 reports is forged, the mean and the share below the middle of the range move no further
       than `influence` and `share_influence` state.
     - The 95% intervals of quantiles hold the truth in at least 91% (false alarms: below 1e-4).
-
-    Example:
-        >>> from hubbub import SquareWave
-        >>> check_consistent(SquareWave(epsilon=1.0, cells=7))
     """
     rng = Random(seed=rng_seed)
     values = np.asarray(some_values(mechanism, _PEOPLE, rng), dtype=np.float64)
@@ -90,13 +86,7 @@ def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np
 
 
 def expected_sketch(mechanism: Mechanism, values: Any, n: int) -> Sketch:
-    """The expected sketch of n people, among whom these values are as common as they are here.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> expected_sketch(GRR(epsilon=1.0, domain=2), [0, 0, 0, 1], 1000).counts.tolist()
-        [616, 384]
-    """
+    """The expected sketch of n people, among whom these values are as common as they are here."""
     outputs = mechanism.outputs()
     assert outputs is not None
     different, times = np.unique(values, return_counts=True)

@@ -24,14 +24,7 @@ _CONSTANT = 1_000  # reports that are compared: a column that is the same in all
 
 
 class CountingRandom(Random):
-    """A Random that counts the bytes it gave.
-
-    Example:
-        >>> rng = CountingRandom(seed=1)
-        >>> _ = rng.uint64(3)
-        >>> rng.drawn
-        24
-    """
+    """A Random that counts the bytes it gave."""
 
     drawn = 0
 
@@ -41,12 +34,7 @@ class CountingRandom(Random):
 
 
 def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """How many random bytes a report takes does not depend on the value: a fixed block, or one distribution.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_draws(GRR(epsilon=1.0, domain=3))
-    """
+    """How many random bytes a report takes does not depend on the value: a fixed block, or one distribution."""
     values = mechanism.example_values(8)
     if _fixed_block(mechanism):
         drawn = {}
@@ -64,12 +52,7 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """The public part is drawn without looking at the value, or the mechanism states that it can be linked: `linkable`.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> check_public_part(OLH(epsilon=1.0, domain=3))
-    """
+    """The public part is drawn without looking at the value, or the mechanism states that it can be linked: `linkable`."""
     stated = mechanism.linkable
     require(stated in get_args(Linkable), f"linkable is {stated!r}, not one of {', '.join(get_args(Linkable))}")
     require(
@@ -119,12 +102,7 @@ def _constant_column(mechanism: Mechanism, rng_seed: int) -> str | None:
 
 
 def check_batch_is_singles(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """A batch gives the same reports as its values one at a time: byte for byte, or at least in distribution.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_batch_is_singles(GRR(epsilon=1.0, domain=3))
-    """
+    """A batch gives the same reports as its values one at a time: byte for byte, or at least in distribution."""
     n = _SINGLES if _fixed_block(mechanism) else _SAMPLES
     values = some_values(mechanism, n, Random(seed=rng_seed))
     rng = Random(seed=rng_seed)

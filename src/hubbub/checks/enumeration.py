@@ -30,13 +30,7 @@ class OutputTable(NamedTuple):
 
 
 def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
-    """The public parts of so many reports, one row each, without repeats; a single None where reports have none.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> public_rows(GRR(epsilon=1.0, domain=3), 5, Random(seed=1))
-        [None]
-    """
+    """The public parts of so many reports, one row each, without repeats; a single None where reports have none."""
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
     reports = mechanism.randomize(mechanism.example_values(1) * count, rng)
@@ -46,14 +40,7 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
 
 @lru_cache(maxsize=2)  # several checks in a row look at one mechanism
 def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable, ...]:
-    """The outputs beside several public parts; nothing where they are too many.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> (only,) = enumerate_outputs(GRR(epsilon=1.0, domain=3), 1)
-        >>> only.prob.shape
-        (3, 3)
-    """
+    """The outputs beside several public parts; nothing where they are too many."""
     tables: list[OutputTable] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:
@@ -68,13 +55,7 @@ def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable,
 
 
 def covers_every_value(mechanism: Mechanism) -> bool:
-    """Whether `enumerate_outputs` lists every output given every value.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> [covers_every_value(GRR(epsilon=1.0, domain=size)) for size in (3, 300)]
-        [True, False]
-    """
+    """Whether `enumerate_outputs` lists every output given every value."""
     rows = public_rows(mechanism, _ROWS, Random(seed=1))
     outputs, count = mechanism.outputs(rows[0]), count_of(mechanism)
     return outputs is not None and count is not None and count <= _most_values(len(outputs), len(rows))
@@ -85,14 +66,7 @@ def _most_values(outputs: int, rows: int) -> int:
 
 
 def worst_ratio(parts: Iterable[OutputTable]) -> Fraction:
-    """The largest ratio of one output's probabilities under two values.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> grr = GRR(epsilon=1.0, domain=3)
-        >>> worst_ratio(enumerate_outputs(grr, 1)) == grr.ratio()
-        True
-    """
+    """The largest ratio of one output's probabilities under two values."""
     worst = Fraction(1)
     for _, prob in parts:
         for row in prob.tolist():
@@ -106,23 +80,13 @@ def worst_ratio(parts: Iterable[OutputTable]) -> Fraction:
 
 
 def exact_sum(parts: NDArray[np.object_]) -> Fraction:
-    """The sum of many fractions, over one common denominator.
-
-    Example:
-        >>> exact_sum(np.array([Fraction(1, 2), Fraction(1, 3)]))
-        Fraction(5, 6)
-    """
+    """The sum of many fractions, over one common denominator."""
     denominator = lcm(*{part.denominator for part in parts})
     return Fraction(sum(part.numerator * (denominator // part.denominator) for part in parts), denominator)
 
 
 def row_keys(columns: Mapping[str, NDArray[Any]], n: int) -> list[bytes]:
-    """Each row's bytes, all columns together: equal rows have equal keys.
-
-    Example:
-        >>> row_keys({"a": np.uint8([7, 7]), "b": np.uint8([1, 2])}, 2)
-        [b'\\x07\\x01', b'\\x07\\x02']
-    """
+    """Each row's bytes, all columns together: equal rows have equal keys."""
     parts = [np.ascontiguousarray(column).reshape(n, -1).view(np.uint8) for _, column in sorted(columns.items())]
     wide = np.hstack(parts) if parts else np.zeros((n, 0), dtype=np.uint8)
     data, width = wide.tobytes(), wide.shape[1]

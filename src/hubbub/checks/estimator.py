@@ -53,12 +53,7 @@ class Repetitions(NamedTuple):
 
 
 def check_bias_declared(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """An estimate declares the mechanism's own bias, its n, and variances that are not negative.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_bias_declared(GRR(epsilon=1.0, domain=3))
-    """
+    """An estimate declares the mechanism's own bias, its n, and variances that are not negative."""
     rng = Random(seed=rng_seed)
     reports = mechanism.randomize(some_values(mechanism, 2_000, rng), rng)
     estimate = mechanism.estimate(mechanism.accumulate(reports), candidates_for(mechanism))
@@ -68,12 +63,7 @@ def check_bias_declared(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_unbiased(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Over repetitions, every estimated value averages the truth, and so do sums of many; false alarm: 1e-6.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_unbiased(GRR(epsilon=1.0, domain=3))
-    """
+    """Over repetitions, every estimated value averages the truth, and so do sums of many; false alarm: 1e-6."""
     for runs in _repeat(mechanism, rng_seed):
         error = runs.value - runs.truth
         # A small bias that all absent values share is seen in their sum.
@@ -88,12 +78,7 @@ def check_unbiased(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Squared errors average the variance that estimates carry, and that `noise` predicts; false alarm: 1e-6.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_variance(GRR(epsilon=1.0, domain=3))
-    """
+    """Squared errors average the variance that estimates carry, and that `noise` predicts; false alarm: 1e-6."""
     for runs in _repeat(mechanism, rng_seed):
         stated = runs.variance.mean(axis=0)
         ratio = ((runs.value - runs.truth) ** 2 / stated).mean(axis=1)
@@ -107,12 +92,7 @@ def check_variance(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """95% intervals hold the truth in 93% to 97% of cases; false alarm: below 1e-4.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_coverage(GRR(epsilon=1.0, domain=3))
-    """
+    """95% intervals hold the truth in 93% to 97% of cases; false alarm: below 1e-4."""
     for runs in _repeat(mechanism, rng_seed):
         covered = float(runs.covered.mean())
         message = f"95% intervals of the {runs.quantity} hold the truth in {covered:.2%} of cases"
@@ -120,12 +100,7 @@ def check_coverage(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_linear(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Sums and differences of values err as `linear` states; no more than that, where no covariance is declared.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_linear(GRR(epsilon=1.0, domain=3))
-    """
+    """Sums and differences of values err as `linear` states; no more than that, where no covariance is declared."""
     for runs in _repeat(mechanism, rng_seed):
         stated = runs.sums_variance.mean(axis=0)
         # Such as the sum of all shares of an oracle whose reports each support one value: exact, up to rounding.

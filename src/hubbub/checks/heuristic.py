@@ -38,15 +38,7 @@ class Heuristic(NamedTuple):
 
 
 def heuristics(mechanism: Mechanism) -> Iterator[Heuristic]:
-    """The answers of a mechanism that are declared as heuristic.
-
-    Example:
-        >>> from hubbub import ExSub, GRR
-        >>> len(list(heuristics(GRR(epsilon=1.0, domain=3))))
-        0
-        >>> len(list(heuristics(ExSub(epsilon=1.0, dimension=4, sparsity=2))))  # the mean among holders
-        1
-    """
+    """The answers of a mechanism that are declared as heuristic."""
     if mechanism.bias == "heuristic":
         candidates = candidates_for(mechanism)
         yield Heuristic(
@@ -64,10 +56,6 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """95% intervals of a heuristic hold the truth in 75% of cases at least, and are not three times too wide.
 
     A heuristic whose intervals have the right width and hold it in 86% of cases fails less than once in 10,000 times.
-
-    Example:
-        >>> from hubbub import FLH
-        >>> check_heuristic_error(FLH(epsilon=1.0, domain=8))
     """
     for n, read, truth_of_values in heuristics(mechanism):
         rng = Random(seed=rng_seed)

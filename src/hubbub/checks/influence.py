@@ -32,10 +32,6 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
     And m forged reports among n honest ones move the estimate by exactly m/(n+m) of the distance. All private parts are
     tried where they can be listed, and whatever else the format check accepts: all of it where reports are short, else
     columns filled at random. The numbers come from the mechanism's own estimates.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_influence(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
     listed, reports = accepted_reports(mechanism, rng)
@@ -58,13 +54,7 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
-    """The influence that a mechanism states for each quantity, with the options of `estimate` for that quantity.
-
-    Example:
-        >>> from hubbub import GRR, Rappor
-        >>> len(influences(GRR(epsilon=1.0, domain=3))), influences(Rappor(epsilon=1.0))
-        (1, [])
-    """
+    """The influence that a mechanism states for each quantity, with the options of `estimate` for that quantity."""
     every = [{"of": quantity} for quantity in getattr(mechanism, "answers", ())] or [{}]
     stated = [(options, mechanism.influence(**options)) for options in every]
     return [(options, influence) for options, influence in stated if influence is not None]
@@ -74,12 +64,6 @@ def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
     """Reports that the format check accepts, one a row, and whether every private part is among them.
 
     Besides those that clients make: columns filled with all values, or with random, the least and the largest ones.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> listed, reports = accepted_reports(GRR(epsilon=1.0, domain=3), Random(seed=1))
-        >>> listed, sorted(set(reports.private["value"].tolist()))
-        (True, [0, 1, 2])
     """
     parts: list[Reports] = []
     for public in public_rows(mechanism, _PUBLIC_ROWS, rng):

@@ -12,12 +12,7 @@ from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 
 def check_merge_laws(mechanism: ReportFormat, rng_seed: int = 1) -> None:
-    """Sketches merge in any order to the same bytes, those of the sketch of all reports; `empty()` adds nothing.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_merge_laws(GRR(epsilon=1.0, domain=3))
-    """
+    """Sketches merge in any order to the same bytes, those of the sketch of all reports; `empty()` adds nothing."""
     rng = Random(seed=rng_seed)
     reports = some_reports(mechanism, 60, rng)
     batches = reports[:10], reports[10:27], reports[27:]
@@ -41,12 +36,7 @@ def check_merge_laws(mechanism: ReportFormat, rng_seed: int = 1) -> None:
 
 
 def check_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
-    """Reports and sketches come back from their bytes; a report is as large as `report_bytes` says.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_round_trip(GRR(epsilon=1.0, domain=3))
-    """
+    """Reports and sketches come back from their bytes; a report is as large as `report_bytes` says."""
     rng = Random(seed=rng_seed)
     reports = some_reports(mechanism, 20, rng)
     back = Reports.from_bytes(reports.to_bytes())
@@ -62,12 +52,7 @@ def check_round_trip(mechanism: ReportFormat, rng_seed: int = 1) -> None:
 
 
 def check_empty(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """No values give no reports, no reports give the empty sketch, and estimating from that is refused.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_empty(GRR(epsilon=1.0, domain=3))
-    """
+    """No values give no reports, no reports give the empty sketch, and estimating from that is refused."""
     reports = mechanism.randomize([], Random(seed=rng_seed))
     require(len(reports) == 0, f"an empty batch gives {len(reports)} reports")
     sketch = mechanism.accumulate(reports)

@@ -17,12 +17,7 @@ _RELATIVE = 1e-12
 
 
 def check_normalised(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Given any value and public part, the probabilities of all private parts add up to 1 exactly.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_normalised(GRR(epsilon=1.0, domain=3))
-    """
+    """Given any value and public part, the probabilities of all private parts add up to 1 exactly."""
     for outputs, prob in enumerate_outputs(mechanism, rng_seed)[:4]:
         mechanism.check(outputs)
         require(len(set(row_keys(outputs.private, len(outputs)))) == len(outputs), "outputs() lists a report twice")
@@ -33,12 +28,7 @@ def check_normalised(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """`log_prob` is the logarithm of `prob`, to 12 digits, with a row a report and a column a value.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_log_prob(GRR(epsilon=1.0, domain=3))
-    """
+    """`log_prob` is the logarithm of `prob`, to 12 digits, with a row a report and a column a value."""
     rng = Random(seed=rng_seed)
     reports = mechanism.randomize(some_values(mechanism, 40, rng), rng)
     values = mechanism.example_values(12)
@@ -56,12 +46,7 @@ def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_effective_epsilon(mechanism: ReportFormat, rng_seed: int = 1) -> None:
-    """The effective epsilon is the logarithm of `ratio()`, rounded up, and at most the declared one.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_effective_epsilon(GRR(epsilon=1.0, domain=3))
-    """
+    """The effective epsilon is the logarithm of `ratio()`, rounded up, and at most the declared one."""
     ratio = mechanism.ratio()
     require(isinstance(ratio, Fraction), f"ratio() is {ratio!r}, not a Fraction")
     require(
@@ -75,22 +60,12 @@ def check_effective_epsilon(mechanism: ReportFormat, rng_seed: int = 1) -> None:
 
 
 def check_exact_epsilon(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """No report's probabilities under two values have a larger ratio than `ratio()`, by enumeration.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_exact_epsilon(GRR(epsilon=1.0, domain=3))
-    """
+    """No report's probabilities under two values have a larger ratio than `ratio()`, by enumeration."""
     worst, stated = worst_ratio(enumerate_outputs(mechanism, rng_seed)), mechanism.ratio()
     require(worst <= stated, f"a report has the epsilon {log_upper(worst)!r}, and ratio() says {log_upper(stated)!r}")
 
 
 def check_tight_epsilon(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Over every value and output, `ratio()` is reached, and not only a bound.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_tight_epsilon(GRR(epsilon=1.0, domain=3))
-    """
+    """Over every value and output, `ratio()` is reached, and not only a bound."""
     worst, stated = worst_ratio(enumerate_outputs(mechanism, rng_seed)), mechanism.ratio()
     require(worst >= stated, f"the worst epsilon is {log_upper(worst)!r}, and ratio() says {log_upper(stated)!r}")

@@ -20,12 +20,7 @@ _FOREIGN = "f" * 32
 
 
 def check_foreign(mechanism: ReportFormat, rng_seed: int = 1) -> None:
-    """Reports and sketches of another spec are refused with SpecMismatch, and so is merging with them.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_foreign(GRR(epsilon=1.0, domain=3))
-    """
+    """Reports and sketches of another spec are refused with SpecMismatch, and so is merging with them."""
     reports = some_reports(mechanism, 12, Random(seed=rng_seed))
     sketch = mechanism.accumulate(reports)
     foreign = Reports(_FOREIGN, public=reports.public, private=reports.private)
@@ -43,12 +38,7 @@ def check_foreign(mechanism: ReportFormat, rng_seed: int = 1) -> None:
 
 
 def check_bad_values(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """Values outside the domain are refused before a byte is drawn, and the next batch is what it would have been.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_bad_values(GRR(epsilon=1.0, domain=3))
-    """
+    """Values outside the domain are refused before a byte is drawn, and the next batch is what it would have been."""
     values = some_values(mechanism, 10, Random(seed=rng_seed))
     wanted = mechanism.randomize(values, Random(seed=rng_seed))
     rng = CountingRandom(seed=rng_seed)
@@ -61,12 +51,7 @@ def check_bad_values(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_hostile_columns(mechanism: ReportFormat, rng_seed: int = 1) -> None:
-    """Reports that no client can have made are refused: columns of another type, shape, name or range.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_hostile_columns(GRR(epsilon=1.0, domain=3))
-    """
+    """Reports that no client can have made are refused: columns of another type, shape, name or range."""
     reports = some_reports(mechanism, 12, Random(seed=rng_seed))
     sketch = mechanism.accumulate(reports)
     for flaw, columns in _hostile(mechanism, reports):

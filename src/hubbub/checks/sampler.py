@@ -28,10 +28,6 @@ def check_sampler(mechanism: Mechanism, rng_seed: int = 1) -> None:
     Where the outputs can be listed, their counts are compared with their probabilities: output by output, and
     grouped by probability, where a wrong rate shows most. Elsewhere likelihood ratios must average 1 and each
     bit must be 1 as often as `log_prob` says, given the others. Rates that are 30% off are rejected.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_sampler(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
     for value in mechanism.example_values(3)[-2:]:

@@ -30,12 +30,7 @@ _NORMAL_95 = 1.96
 
 
 def check_support(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """The support of some candidates is what the whole sketch counts for them, and merges with nothing else.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_support(GRR(epsilon=1.0, domain=3))
-    """
+    """The support of some candidates is what the whole sketch counts for them, and merges with nothing else."""
     (oracle, candidates, places), rng = _candidates(mechanism), Random(seed=rng_seed)
     reports = oracle.randomize(some_values(oracle, _REPORTS, rng), rng)
     supports = oracle.support(reports, candidates)
@@ -60,10 +55,6 @@ def check_weights(mechanism: Mechanism, rng_seed: int = 1) -> None:
     """Totals of weights average the truth, and err as they state; false alarm: 1e-6.
 
     Of a heuristic, 95% intervals of the totals hold the truth in 75% of cases at least.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_weights(GRR(epsilon=1.0, domain=3))
     """
     (oracle, candidates, places), rng = _candidates(mechanism), Random(seed=rng_seed)
     heuristic = oracle.bias != "none"
@@ -93,10 +84,6 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
     Noise can hide the error of sampling. So, of shares, the variance that `of_population` adds is also compared with
     the mean squared difference of cohort and population, which the check knows; less than half of it is refused. (The
     variance of a mean may contain the spread of the values already.)
-
-    Example:
-        >>> from hubbub import GRR
-        >>> check_of_population(GRR(epsilon=1.0, domain=3))
     """
     rng = Random(seed=rng_seed)
     values = population(mechanism, _PEOPLE * _COHORTS, rng)

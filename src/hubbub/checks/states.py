@@ -19,10 +19,6 @@ def check_state_price(mechanism: Stateful, rng_seed: int = 1) -> None:
 
     Devices that did not pay have the same reports and states, byte by byte, whatever value they did not pay for. A
     device that has paid before does not fall silent: that would also reveal something of its value.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_state_price(BasicRappor(epsilon=2.0, domain=2))
     """
     rng, n, values = Random(seed=rng_seed), 40, mechanism.example_values(4)
     everyone = np.ones(n, dtype=bool)
@@ -58,12 +54,7 @@ def check_state_price(mechanism: Stateful, rng_seed: int = 1) -> None:
 
 
 def check_state_silence(mechanism: Stateful, rng_seed: int = 1) -> None:
-    """Which devices send a report does not depend on their values, as long as all have paid.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_state_silence(BasicRappor(epsilon=2.0, domain=2))
-    """
+    """Which devices send a report does not depend on their values, as long as all have paid."""
     rng, n, values = Random(seed=rng_seed), 60, mechanism.example_values(VALUES)
     enrolled, spoke = mechanism.enroll(n, rng), []
     for shift in range(len(values)):
@@ -83,12 +74,7 @@ def check_state_silence(mechanism: Stateful, rng_seed: int = 1) -> None:
 
 
 def check_state_bytes(mechanism: Stateful, rng_seed: int = 1) -> None:
-    """A state is read back from its bytes and goes on as before; any other bytes are refused.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_state_bytes(BasicRappor(epsilon=2.0, domain=2))
-    """
+    """A state is read back from its bytes and goes on as before; any other bytes are refused."""
     rng, values = Random(seed=rng_seed), mechanism.example_values(2)
     states = mechanism.enroll(5, rng)
     for step in range(2):

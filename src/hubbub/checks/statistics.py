@@ -15,12 +15,7 @@ _LEAST_EXPECTED = 20.0  # where chi-square's own tail is right to within a facto
 
 
 def fit(observed: NDArray[Any], expected: NDArray[Any]) -> float:
-    """The p-value of Pearson's chi-square; the smallest cells are pooled until they hold enough.
-
-    Example:
-        >>> round(fit(np.array([520, 480]), np.array([500, 500])), 3)
-        0.206
-    """
+    """The p-value of Pearson's chi-square; the smallest cells are pooled until they hold enough."""
     with needs("analytics"):
         from scipy.stats import chi2
 
@@ -39,12 +34,7 @@ def fit(observed: NDArray[Any], expected: NDArray[Any]) -> float:
 
 
 def same_counts(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """The p-value that two rows of counts come from one distribution.
-
-    Example:
-        >>> round(same_counts(np.array([520, 480]), np.array([500, 500])), 2)
-        0.37
-    """
+    """The p-value that two rows of counts come from one distribution."""
     with needs("analytics"):
         from scipy.stats import chi2
 
@@ -62,12 +52,7 @@ def same_counts(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 def mean_is(samples: NDArray[Any], mean: NDArray[Any] | float) -> NDArray[np.float64]:
-    """The p-values of Student's test, a column each, that the rows have that mean.
-
-    Example:
-        >>> mean_is(np.array([[1.0], [3.0]]), 2.0).tolist()
-        [1.0]
-    """
+    """The p-values of Student's test, a column each, that the rows have that mean."""
     with needs("analytics"):
         from scipy.stats import t
 
@@ -80,10 +65,5 @@ def mean_is(samples: NDArray[Any], mean: NDArray[Any] | float) -> NDArray[np.flo
 
 
 def smallest(p_values: Sequence[float] | NDArray[Any]) -> float:
-    """The smallest of several p-values, corrected for their number (Bonferroni).
-
-    Example:
-        >>> smallest([0.5, 0.01])
-        0.02
-    """
+    """The smallest of several p-values, corrected for their number (Bonferroni)."""
     return min(1.0, float(np.min(p_values)) * len(p_values)) if len(p_values) else 1.0

@@ -119,12 +119,6 @@ def is_long(check: Check, mechanism: ReportFormat) -> bool:
 
     Long checks test many random reports, build many mechanisms, or read thousands of reports one by one. So do those of
     the random bytes that a report draws, where their number varies and only its distribution can be tested.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> grr = GRR(epsilon=1.0, domain=3)
-        >>> is_long(check_sampler, grr), is_long(check_draws, grr)
-        (True, False)
     """
     drawn = check in (check_draws, check_batch_is_singles) and not getattr(mechanism, "fixed_block", True)
     return drawn or check in STATISTICAL or check in (check_hostile_spec, check_influence)

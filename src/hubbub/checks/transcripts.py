@@ -29,13 +29,7 @@ _MOST_PUBLICS = 64
 
 @lru_cache(maxsize=64)
 def steps_listed(mechanism: Stateful, most: int = STEPS) -> int:
-    """The number of steps, at most `most`, whose transcripts can all be listed; 0 where those of one step are too many.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> steps_listed(BasicRappor(epsilon=2.0, domain=2)), steps_listed(BasicRappor(epsilon=2.0, domain=100))
-        (3, 0)
-    """
+    """The number of steps, at most `most`, whose transcripts can all be listed; 0 where those of one step are too many."""
     values = mechanism.example_values(VALUES)
     public = next(iter(mechanism.publics()))
     for steps in range(most, 0, -1):
@@ -49,10 +43,6 @@ def check_transcript_epsilon(mechanism: Stateful, rng_seed: int = 1) -> None:
     """A device's whole transcript reveals no more of its values than it paid for, exactly.
 
     That is checked for all histories of values that agree in what is `unhidden`. And the probabilities sum to 1.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_transcript_epsilon(BasicRappor(epsilon=2.0, domain=2))
     """
     rng, histories = Random(seed=rng_seed), _histories(mechanism)
     enrolled = mechanism.enroll(8, rng)
@@ -77,12 +67,7 @@ def check_transcript_epsilon(mechanism: Stateful, rng_seed: int = 1) -> None:
 
 
 def check_transcripts(mechanism: Stateful, rng_seed: int = 1) -> None:
-    """The transcripts that devices send, step by step, are distributed as `transcripts` and `publics` state.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_transcripts(BasicRappor(epsilon=2.0, domain=2))
-    """
+    """The transcripts that devices send, step by step, are distributed as `transcripts` and `publics` state."""
     publics = mechanism.publics()
     require(sum(publics.values()) == 1, "publics() have a sum other than 1")
     if len(publics) > _MOST_PUBLICS:
@@ -109,12 +94,7 @@ def check_transcripts(mechanism: Stateful, rng_seed: int = 1) -> None:
 
 
 def check_state_batches(mechanism: Stateful, rng_seed: int = 1) -> None:
-    """A batch of n devices sends what n batches of one send, in distribution.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> check_state_batches(BasicRappor(epsilon=2.0, domain=2))
-    """
+    """A batch of n devices sends what n batches of one send, in distribution."""
     rng, values = Random(seed=rng_seed), mechanism.example_values(2)
     steps = min(2, max(1, steps_listed(mechanism)))
     mixed = [[values[(device + step) % len(values)] for device in range(2 * _SINGLES)] for step in range(steps)]
@@ -182,11 +162,5 @@ def _transcripts_of(mechanism: Stateful, states: States, history: Sequence[Any],
 
 
 def single_reports(reports: Reports) -> list[bytes]:
-    """The bare bytes of each report.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> len(single_reports(BasicRappor(epsilon=2.0, domain=4).randomize([0, 3], Random(seed=1))))
-        2
-    """
+    """The bare bytes of each report."""
     return [reports[row : row + 1].to_bare() for row in range(len(reports))]

@@ -26,13 +26,7 @@ from hubbub.privacy.probes import domain_of
 
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:
-    """The lowest and the highest value of a mechanism for numbers.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> range_of(GRR(epsilon=1.0, domain=3)) is None
-        True
-    """
+    """The lowest and the highest value of a mechanism for numbers."""
     low, high = getattr(mechanism, "low", None), getattr(mechanism, "high", None)
     return (low, high) if isinstance(low, float) and isinstance(high, float) else None
 
@@ -54,13 +48,7 @@ def some_values(mechanism: ReportFormat, n: int, rng: Random) -> Any:
 
 
 def population(mechanism: ReportFormat, n: int, rng: Random) -> Any:
-    """A population of `some_values` in a form whose rows are fast to take: vectors and sets are encoded once.
-
-    Example:
-        >>> from hubbub import OUE
-        >>> population(OUE(epsilon=1.0, domain=4), 6, Random(seed=1)).size
-        6
-    """
+    """A population of `some_values` in a form whose rows are fast to take: vectors and sets are encoded once."""
     values = some_values(mechanism, n, rng)
     if isinstance(mechanism, SetMechanism):
         return mechanism.encode(values)
@@ -68,23 +56,12 @@ def population(mechanism: ReportFormat, n: int, rng: Random) -> Any:
 
 
 def rows_of(values: Any, index: NDArray[np.int64]) -> Any:
-    """Some of a population, by position.
-
-    Example:
-        >>> rows_of(["a", "b"], np.array([1, 0, 0]))
-        ['b', 'a', 'a']
-    """
+    """Some of a population, by position."""
     return [values[k] for k in index] if isinstance(values, list) else values[index]
 
 
 def some_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
-    """Reports of such a population: each made afresh, or the first that a device makes from its state.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> len(some_reports(GRR(epsilon=1.0, domain=4), 6, Random(seed=1)))
-        6
-    """
+    """Reports of such a population: each made afresh, or the first that a device makes from its state."""
     values = some_values(mechanism, n, rng)
     if isinstance(mechanism, Mechanism):
         return mechanism.randomize(values, rng)
@@ -95,25 +72,14 @@ def some_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
 
 
 def take(values: list[Any], index: NDArray[Any]) -> Any:
-    """Values by position: an array where they are numbers, else a list.
-
-    Example:
-        >>> take(["a", "b"], np.array([1, 0, 0]))
-        ['b', 'a', 'a']
-    """
+    """Values by position: an array where they are numbers, else a list."""
     if isinstance(values[0], int | float):
         return np.array(values)[index]
     return rows_of(values, index)
 
 
 def quantities_of(mechanism: Mechanism) -> tuple[Quantity, ...]:
-    """The quantities that a mechanism estimates without bias; "mean" alone, unless it is a ternary mechanism.
-
-    Example:
-        >>> from hubbub import GRR, ExSub
-        >>> quantities_of(GRR(epsilon=1.0, domain=3)), quantities_of(ExSub(epsilon=1.0, dimension=4, sparsity=2))
-        (('mean',), ('mean', 'frequency'))
-    """
+    """The quantities that a mechanism estimates without bias; "mean" alone, unless it is a ternary mechanism."""
     answers = mechanism.answers if isinstance(mechanism, TernaryMechanism) else ("mean",)
     return tuple(quantity for quantity in answers if quantity != "conditional")
 
@@ -122,11 +88,6 @@ def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArra
     """What an estimate from these values' reports should come to; None where the mechanism does not say.
 
     A mechanism that estimates neither shares nor a mean says it in a method `truth(values)`.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> truth_of(GRR(epsilon=1.0, domain=3), [0, 0, 2, 0]).tolist()
-        [0.75, 0.0, 0.25]
     """
     own = getattr(mechanism, "truth", None)
     if own is not None:
@@ -143,39 +104,20 @@ def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArra
 
 
 def candidates_for(mechanism: ReportFormat) -> list[Any] | None:
-    """The candidates to estimate: words where the domain is open, None elsewhere.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> candidates_for(GRR(epsilon=1.0, domain=3)) is None
-        True
-    """
+    """The candidates to estimate: words where the domain is open, None elsewhere."""
     domain = domain_of(mechanism)
     return mechanism.example_values(WORDS) if isinstance(domain, Strings) else None
 
 
 def estimated(mechanism: Mechanism, sketch: Sketch, of: Quantity = "mean") -> Estimate:
-    """The estimate of a population of `some_values`, whose ternary vectors hold signs: nothing was rounded.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> grr = GRR(epsilon=1.0, domain=3)
-        >>> estimated(grr, grr.accumulate(grr.randomize([0] * 10, Random(seed=1)))).n
-        10
-    """
+    """The estimate of a population of `some_values`, whose ternary vectors hold signs: nothing was rounded."""
     if isinstance(mechanism, TernaryMechanism):
         return mechanism.estimate(sketch, of=of, signs=True)
     return mechanism.estimate(sketch)
 
 
 def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
-    """Batches that must be refused whole: wrong types, values outside the domain, a bad value after a good one.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> [0, 3] in bad_batches(GRR(epsilon=1.0, domain=3))
-        True
-    """
+    """Batches that must be refused whole: wrong types, values outside the domain, a bad value after a good one."""
     yield from (None, 1j, object(), [None], [object()], [float("nan")], [b"bytes"], [[["deep"]]])
     good = mechanism.example_values(1)[0]
     outside = _outside(domain_of(mechanism), range_of(mechanism))

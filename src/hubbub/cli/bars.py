@@ -9,12 +9,6 @@ def bar(value: float, most: float, width: int, *, mark: float | None = None) -> 
     """A bar as long as value is of most, in at most `width` cells; a value below 0 has none.
 
     A diamond stands in the cell that `mark` reaches.
-
-    Example:
-        >>> bar(0.5, 1.0, 4), bar(0.27, 1.0, 4), bar(-1.0, 1.0, 4), bar(2.0, 1.0, 4)
-        ('██', '█▏', '', '████')
-        >>> bar(0.5, 1.0, 4, mark=0.9), bar(0.5, 1.0, 4, mark=0.1)
-        ('██ ◆', '◆█')
     """
     if most <= 0:
         return ""
@@ -28,10 +22,5 @@ def bar(value: float, most: float, width: int, *, mark: float | None = None) -> 
 
 
 def painted(value: float, most: float, width: int, *, mark: float) -> str:
-    """The bar in rich's markup, the diamond in another colour.
-
-    Example:
-        >>> painted(0.5, 1.0, 4, mark=0.9)
-        '[blue]██ [yellow]◆[/][/]'
-    """
+    """The bar in rich's markup, the diamond in another colour."""
     return f"[blue]{bar(value, most, width, mark=mark).replace('◆', '[yellow]◆[/]')}[/]"

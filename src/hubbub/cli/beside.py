@@ -29,13 +29,7 @@ class ShareRow(NamedTuple):
 
 
 def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most: int | None = None) -> list[ShareRow]:
-    """The largest estimates, largest first.
-
-    Example:
-        >>> estimate = Estimate(value=[0.1, 0.9], variance=[0.01, 0.01], n=100, labels=("no", "yes"))
-        >>> rows(estimate, np.array([0.2, 0.8]), threshold=0.3, most=1)[0].value
-        'yes'
-    """
+    """The largest estimates, largest first."""
     low, high = estimate.interval(0.95)
     names = estimate.names()
     return [
@@ -52,13 +46,7 @@ def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most:
 
 
 def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str) -> Figure:
-    """Bars with their intervals against the truth, and the line that chance alone may reach.
-
-    Example:
-        >>> chart = figure([ShareRow("a", 0.2, 0.25, 0.1, 0.4, True)], ["cost in $"], 0.2, "one value")
-        >>> chart.axes[0].get_xlabel()
-        'percent of people'
-    """
+    """Bars with their intervals against the truth, and the line that chance alone may reach."""
     with needs("analytics"):
         from matplotlib.figure import Figure
     places = np.arange(len(shown))[::-1]

@@ -17,16 +17,7 @@ ADAPTIVE = "adaptive"
 
 
 def named(field: str, given: str, known: Iterable[str]) -> str:
-    """The known name that was given, in any case; else an error that suggests the closest.
-
-    Example:
-        >>> named("mechanism", "olh", ["GRR", "OLH"])
-        'OLH'
-        >>> named("mechanism", "ohl", ["GRR", "OLH"])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: mechanism: got 'ohl'; allowed: one of GRR, OLH (did you mean OLH?)
-    """
+    """The known name that was given, in any case; else an error that suggests the closest."""
     names = {name.lower(): name for name in known}
     spelt = names.get(given.lower())
     if spelt is not None:
@@ -54,14 +45,6 @@ def mechanism_of(
         The size where none was, and the mechanism needs one.
     given
         Other fields of the mechanism: those of `--set`.
-
-    Example:
-        >>> mechanism_of("adaptive", epsilon=1.0, domain=None, default=4).spec()["mechanism"]
-        'GRR'
-        >>> mechanism_of("ExSub", epsilon=1.0, domain=None, default=4)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: dimension: got nothing; allowed: --set dimension=VALUE: ExSub needs it
     """
     from hubbub.core.domain import as_domain
     from hubbub.mechanisms import MECHANISMS, randomizers
@@ -96,12 +79,7 @@ def mechanism_of(
 
 
 def fields_of(texts: Iterable[str]) -> dict[str, Any]:
-    """The fields of `--set NAME=VALUE`: a value is JSON, or else text.
-
-    Example:
-        >>> fields_of(["dimension=128", "hash=mix32"])
-        {'dimension': 128, 'hash': 'mix32'}
-    """
+    """The fields of `--set NAME=VALUE`: a value is JSON, or else text."""
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")

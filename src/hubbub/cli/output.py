@@ -51,34 +51,19 @@ def spec_text(mechanism: Mechanism) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage.
-
-    Example:
-        >>> percent(0.09317), percent(-0.0004)
-        ('9.32%', '-0.04%')
-    """
+    """A share as a percentage."""
     return f"{100 * share:.2f}%"
 
 
 def shorten(name: str, most: int) -> str:
-    """A name in at most so many characters, all of them printable.
-
-    Example:
-        >>> shorten("a rather long name", 10), shorten("tab\\there", 10)
-        ('a rathe...', 'tab here')
-    """
+    """A name in at most so many characters, all of them printable."""
     plain = "".join(letter if letter.isprintable() else " " for letter in name)
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[..., None]]:
-    """A bar on stderr, where that is a terminal; yields what to call with (done, total) and, if it helps, a label.
-
-    Example:
-        >>> with progress("counting") as follow:
-        ...     follow(1, 2, "the second")
-    """
+    """A bar on stderr, where that is a terminal; yields what to call with (done, total) and, if it helps, a label."""
     if not sys.stderr.isatty():
         yield lambda done, total, label="": None
         return

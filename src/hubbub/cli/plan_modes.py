@@ -39,14 +39,6 @@ def chosen_mode(given: dict[str, object]) -> str:
     """The option that says what is planned, from all options that are given, by name.
 
     Refuses options that do not go together, and asks for those that are missing.
-
-    Example:
-        >>> chosen_mode({"--domain": 4, "--n": 1000, "--epsilon": 1.0})
-        '--domain'
-        >>> chosen_mode({"--sets": 3, "--domain": 40})
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: --sets: got 3; allowed: only together with --domain, --n and --epsilon
     """
     from hubbub.questions.keys import NOTHING
     from hubbub.questions.words import listed

@@ -63,12 +63,7 @@ def _why(ways: list[RangeChoice]) -> str:
 
 
 def read_columns(texts: Sequence[str]) -> dict[str, Dimension]:
-    """The private columns by name: `age:100` has 100 values with an order, `state:50:words` has 50 without.
-
-    Example:
-        >>> {name: column.levels for name, column in read_columns(["age:100", "state:50:words"]).items()}
-        {'age': 4, 'state': 2}
-    """
+    """The private columns by name: `age:100` has 100 values with an order, `state:50:words` has 50 without."""
     from hubbub.protocols.ranges.dimension import Dimension
 
     columns: dict[str, Dimension] = {}

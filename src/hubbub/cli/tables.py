@@ -29,12 +29,7 @@ class PlainTable(Table):
 
 
 def plain_table(*headings: str, left: Collection[str] = (), title: str = "") -> PlainTable:
-    """A table whose first column and those in `left` are words; the others are numbers.
-
-    Example:
-        >>> [column.justify for column in plain_table("mechanism", "bytes", "why", left=["why"]).columns]
-        ['left', 'right', 'left']
-    """
+    """A table whose first column and those in `left` are words; the others are numbers."""
     table = PlainTable(title, show_header=any(headings))
     for place, heading in enumerate(headings):
         words = place == 0 or heading in left

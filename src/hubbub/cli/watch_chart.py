@@ -92,12 +92,7 @@ def _level(glyphs: str, height: float) -> str:
 
 
 def scale(low: float, high: float, rows: int) -> tuple[float, float, float]:
-    """A bottom, a top and a round tick between, at least two rows apart.
-
-    Example:
-        >>> [round(number, 2) for number in scale(0.031, 0.187, 13)]
-        [0.0, 0.2, 0.05]
-    """
+    """A bottom, a top and a round tick between, at least two rows apart."""
     least = (high - low or abs(high) or 1.0) / max(rows / 2, 1)
     power = 10.0 ** math.floor(math.log10(least))
     tick = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)

@@ -13,12 +13,7 @@ VARIABLE = "HUBBUB_TOKEN"
 
 
 def is_address(source: str | None) -> bool:
-    """Whether a source is a collector's address, not a file.
-
-    Example:
-        >>> is_address("http://127.0.0.1:8000"), is_address("doors.csv")
-        (True, False)
-    """
+    """Whether a source is a collector's address, not a file."""
     return source is not None and source.lower().startswith(("http://", "https://"))
 
 

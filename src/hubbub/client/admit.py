@@ -12,20 +12,7 @@ from hubbub.collection.admits import admits, admits_parts
 
 
 def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
-    """Refuse an ask that the signed terms of its question do not allow, or that is not of this step.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.protocols.cohort import Arc
-        >>> collection = load_collection(EXAMPLE)
-        >>> ask = replace(next(collection.protocol("popular")), step=7)
-        >>> admit(collection, PublishedAsk("popular", ask), 7)
-        >>> admit(collection, PublishedAsk("popular", replace(ask, cohort=Arc(5, 1))), 7)
-        Traceback (most recent call last):
-            ...
-        hubbub.client.documents.ClientRefusal: arc: not what popular asks
-    """
+    """Refuse an ask that the signed terms of its question do not allow, or that is not of this step."""
     terms = collection.terms.get(published.question)
     if terms is None:
         raise ClientRefusal("question", f"there is no question {published.question}")
@@ -45,18 +32,7 @@ def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
 
 
 def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int) -> None:
-    """Refuse all asks of one round if the terms do not allow one of them, or not all of them together.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> collection = load_collection(EXAMPLE)
-        >>> published = PublishedAsk("popular", replace(next(collection.protocol("popular")), step=7))
-        >>> admit_round(collection, [published, published], 7)
-        Traceback (most recent call last):
-            ...
-        hubbub.client.documents.ClientRefusal: parts: 2 asks of popular at once
-    """
+    """Refuse all asks of one round if the terms do not allow one of them, or not all of them together."""
     for published in parts:
         admit(collection, published, step)
     question = parts[0].question
@@ -69,24 +45,12 @@ def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int
 
 
 def part_of(parts: Sequence[PublishedAsk], place: int) -> PublishedAsk | None:
-    """The part whose arc holds a place on the circle; None if no arc does. Arcs of an admitted round are disjoint.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> part_of([PublishedAsk("popular", next(load_collection(EXAMPLE).protocol("popular")))], 17).part
-        0
-    """
+    """The part whose arc holds a place on the circle; None if no arc does. Arcs of an admitted round are disjoint."""
     return next((part for part in parts if bool(part.ask.cohort.holds(np.array([place]))[0])), None)
 
 
 def run_ends(collection: Collection, question: str, run: int) -> float:
-    """When the last round of a study's run closes.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> run_ends(load_collection(EXAMPLE), "popular", 0)
-        3600.0
-    """
+    """When the last round of a study's run closes."""
     return collection.round_times(question, run, 0, collection.terms[question].rounds)[1]
 
 
@@ -94,11 +58,6 @@ def open_studies(collection: Collection, now: float) -> Iterator[tuple[str, int,
     """The question, run and round of every study whose round can be asked now.
 
     The first round is asked from its beginning; a later one once the late answers to the round before have arrived.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> list(open_studies(load_collection(EXAMPLE), 7200.0))
-        []
     """
     for question, terms in collection.terms.items():
         if terms.study is None or now < terms.study.start:

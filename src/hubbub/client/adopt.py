@@ -28,21 +28,6 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
         The new version, and the signed document that it came in.
     old
         The version in force, where it can be read.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from hubbub.collection import ManualClock
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.core.random import Random
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     adopt(store, load_collection(EXAMPLE), Document("", "{}"), None)
-        ...     with store.transaction():
-        ...         [promise.unit for promise in store.book.promises()]
-        ...     store.close()
-        ['event', 'question:popular']
     """
     if old is not None:
         _refuse_weaker(offered, old)
@@ -75,15 +60,7 @@ def _refuse_weaker(offered: Collection, old: Collection) -> None:
 
 
 def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None:
-    """Refuse a version that is older than the one in force, or another document under its number.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> check_version((2, ""), load_collection(EXAMPLE))
-        Traceback (most recent call last):
-            ...
-        hubbub.client.documents.ClientRefusal: version: 1 is older than 2
-    """
+    """Refuse a version that is older than the one in force, or another document under its number."""
     if in_force is None:
         return
     version, collection_id = in_force

@@ -39,22 +39,6 @@ class Answerer:
         Where values, states and debits are stored.
     rng
         The device's randomness.
-
-    Example:
-        >>> import tempfile
-        >>> from dataclasses import replace
-        >>> from pathlib import Path
-        >>> from hubbub.collection import ManualClock
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
-        >>> published = PublishedAsk("popular", replace(next(collection.protocol("popular")), step=2))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     store.book.clock = store.clock_of(collection)
-        ...     with store.transaction():
-        ...         len(Answerer(collection, store, Random()).answer(published, 2, b"i" * 16)), store.book.rows.total()
-        ...     store.close()
-        (1, 1000000000000)
     """
 
     def __init__(self, collection: Collection, store: DeviceStore, rng: Random) -> None:
@@ -188,13 +172,6 @@ def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:
     """The stream that a state belongs to: the mechanism's key of the step (a horizon), its spec, and the grid of steps.
 
     A mechanism without a key has one endless stream, "".
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.protocols.change_stream import ChangeStream
-        >>> stream = ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)
-        >>> stream_of(load_collection(EXAMPLE), stream, 9) == stream_of(load_collection(EXAMPLE), stream, 12)
-        False
     """
     key, grid = mechanism.state_key(step), (collection.step_seconds, collection.origin)
     return json.dumps([key, mechanism.spec_id, *grid]) if key else ""

@@ -6,23 +6,12 @@ from hubbub.core.random import Random
 
 
 def uniform(rng: Random) -> float:
-    """A random number from 0 to below 1, for delays: privacy does not depend on it.
-
-    Example:
-        >>> 0 <= uniform(Random(seed=1)) < 1
-        True
-    """
+    """A random number from 0 to below 1, for delays: privacy does not depend on it."""
     return float(rng.uint32(1)[0]) / (1 << 32)
 
 
 class Delay:
-    """A wait of some seconds from now. It is over at once if the clock is set back before its beginning.
-
-    Example:
-        >>> delay = Delay(now=100.0, seconds=5.0)
-        >>> [delay.over(now) for now in (100.0, 104.9, 105.0, 99.0)]
-        [False, False, True, True]
-    """
+    """A wait of some seconds from now. It is over at once if the clock is set back before its beginning."""
 
     def __init__(self, now: float, seconds: float) -> None:
         self.since, self.until = now, now + seconds
@@ -41,12 +30,6 @@ class Backoff:
         Where the delays come from.
     base, cap
         Seconds.
-
-    Example:
-        >>> backoff = Backoff(Random(seed=1), base=4.0)
-        >>> backoff.failed(now=100.0)
-        >>> backoff.ready(100.0), backoff.ready(108.0)
-        (False, True)
     """
 
     def __init__(self, rng: Random, *, base: float = 1.0, cap: float = 3600.0) -> None:

@@ -27,21 +27,6 @@ class CurrentDocuments:
         The device's randomness.
     jitter
         Over which part of half a step fetches are spread.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from hubbub.client.transport import HttpTransport
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     documents = Documents(store, HttpTransport("http://localhost:9"), (bytes(32),), "themes")
-        ...     current = CurrentDocuments(store, documents, Random(), jitter=0.1)
-        ...     current.refresh(clock.now())
-        ...     current.collection, current.trouble is None
-        ...     store.close()
-        (None, False)
     """
 
     def __init__(self, store: DeviceStore, documents: Documents, rng: Random, *, jitter: float) -> None:

@@ -67,12 +67,7 @@ class AskDocument(NamedTuple):
 
 
 def trusted_keys(public_key: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
-    """The trusted public keys, from bytes or hexadecimal digits; several while a key is being changed.
-
-    Example:
-        >>> trusted_keys("6b" * 32) == trusted_keys([b"k" * 32])
-        True
-    """
+    """The trusted public keys, from bytes or hexadecimal digits; several while a key is being changed."""
     keys = []
     for key in [public_key] if isinstance(public_key, bytes | str) else list(public_key):
         try:
@@ -100,25 +95,6 @@ class Documents:
         The trusted public keys.
     name
         The collection's name.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from hubbub.collection import Keys, ManualClock, seal
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.core.random import Random
-        >>> keys = Keys.new()
-        >>> class Server:
-        ...     def request(self, method, path, headers, body=None):
-        ...         sealed = seal(load_collection(EXAMPLE).spec(), keys.private)
-        ...         return Response(200, {}, json.dumps(sealed).encode())
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     documents = Documents(store, Server(), (keys.public,), "themes")
-        ...     documents.fetch_collection()[0].version, documents.collection()
-        ...     store.close()
-        (1, None)
     """
 
     def __init__(self, store: DeviceStore, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:

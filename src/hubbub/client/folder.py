@@ -24,18 +24,7 @@ _ADVICE = "nothing is answered; `hubbub client recover` makes a new one, in whic
 
 
 def claim(folder: Path) -> None:
-    """Make the folder if it does not exist; refuse a folder whose database was lost.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     claim(Path(place))
-        ...     mark(Path(place), "themes", 4)
-        ...     claim(Path(place))
-        Traceback (most recent call last):
-            ...
-        hubbub.privacy.ledger_file.LedgerUnavailable: ...client.sqlite is missing, and was there before: ...
-    """
+    """Make the folder if it does not exist; refuse a folder whose database was lost."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = folder / FILE
     if file.exists():
@@ -95,22 +84,12 @@ def state_folders() -> list[Path]:
 
 
 def collection_in(folder: Path) -> str | None:
-    """The name of the collection that a folder serves; None if it is not a client's folder.
-
-    Example:
-        >>> collection_in(Path("no such folder")) is None
-        True
-    """
+    """The name of the collection that a folder serves; None if it is not a client's folder."""
     return _in_database(folder / FILE) or _in_marker(folder / MARKER)
 
 
 def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
-    """The ledger files of folders of format 3, by kind and version of the collection.
-
-    Example:
-        >>> old_ledgers(Path("no such folder"))
-        {}
-    """
+    """The ledger files of folders of format 3, by kind and version of the collection."""
     ledgers = {}
     for kind in ("asks", "memos"):
         for path in sorted(folder.glob(f"{kind}-*.sqlite")):
@@ -121,11 +100,7 @@ def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
 
 
 def remove_old_ledgers(folder: Path) -> None:
-    """Remove the ledger files of format 3, whose contents the opened database holds.
-
-    Example:
-        >>> remove_old_ledgers(Path("no such folder"))
-    """
+    """Remove the ledger files of format 3, whose contents the opened database holds."""
     for path in old_ledgers(folder).values():
         path.unlink()
 

@@ -41,22 +41,12 @@ class Grid(NamedTuple):
 
 
 def _grid_of(clock: dict[str, Any]) -> Grid:
-    """The grid of a clock, as the terms of a ledger have it.
-
-    Example:
-        >>> _grid_of({"clock": "step"}), _grid_of({"clock": "device", "interval": 60, "origin": 5})
-        (Grid(interval=1, origin=0), Grid(interval=60, origin=5))
-    """
+    """The grid of a clock, as the terms of a ledger have it."""
     return Grid(int(clock.get("interval", 1)), int(clock.get("origin", 0)))
 
 
 def _last_tick(grid: Grid, step: int) -> int:
-    """The last moment of a step: where only the step of a debit is known, the debit is dated there.
-
-    Example:
-        >>> _last_tick(Grid(interval=60, origin=5), 1)
-        124
-    """
+    """The last moment of a step: where only the step of a debit is known, the debit is dated there."""
     return grid.origin + (step + 1) * grid.interval - 1
 
 

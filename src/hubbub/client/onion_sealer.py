@@ -20,21 +20,6 @@ class OnionReports:
     ----------
     collection
         The collection in force, which says who shuffles.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
-        >>> from hubbub.shuffle.onion import OnionKey, peel
-        >>> first, last = OnionKey.generate(), OnionKey.generate()
-        >>> shuffler = RouteShuffler("https://first.example", first.public.hex(), "0b" * 32)
-        >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key=last.public.hex(), delta=1e-6, least=100)
-        >>> collection = replace(load_collection(EXAMPLE), trust="shuffle", shuffle=route)
-        >>> ask, answer = next(collection.protocol("popular")), AnswerName("popular", 0, 7, 1, 0)
-        >>> sealed = OnionReports(collection).seal(answer, ask, b"report")
-        >>> name = layer_name("themes:1:popular:0:7:1:0", ask)
-        >>> peel(peel([sealed], first, name, place=0).inside, last, name, place=1).inside
-        [b'report']
     """
 
     def __init__(self, collection: Collection) -> None:

@@ -12,16 +12,7 @@ _PATH = "/v1/collections"
 
 
 def only_collection(transport: Transport) -> str:
-    """The name of the only collection that a server has.
-
-    Example:
-        >>> from hubbub.client.transport import Response
-        >>> class Fixed:
-        ...     def request(self, method, path, headers, body=None):
-        ...         return Response(200, {}, b'{"collections": [{"name": "themes", "version": 1}]}')
-        >>> only_collection(Fixed())
-        'themes'
-    """
+    """The name of the only collection that a server has."""
     response = transport.request("GET", _PATH, {"Accept": "application/json"})
     try:
         body: Any = json.loads(response.body)

@@ -27,16 +27,6 @@ class Outbox:
     ----------
     file
         The device's file.
-
-    Example:
-        >>> from hubbub.core.migrations import Format
-        >>> file = LedgerFile(":memory:", {}, Outbox.TABLES, Format("client", 5))
-        >>> outbox = Outbox(file)
-        >>> name = AnswerName("popular", 0, 7, 1, 0)
-        >>> outbox.add(Answer(str(name), 7, 28800.0, b"i" * 16, b"report"), since=25200.0)
-        >>> len(outbox.waiting()), outbox.finish(b"i" * 16), outbox.finish(b"i" * 16), outbox.answered(name)
-        (1, True, False, True)
-        >>> file.close()
     """
 
     TABLES = (

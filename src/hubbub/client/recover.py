@@ -28,17 +28,6 @@ def recover(
         The device's time.
     collection
         The collection's name, where no file in the folder holds it.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     DeviceStore(Path(place), "themes", Random(), clock, clock.now).close()
-        ...     recover(Path(place), clock)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: folder: ...; allowed: one whose database is lost: this one can be used
     """
     name = collection_in(folder) or collection
     rng = Random()

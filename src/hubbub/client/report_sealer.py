@@ -18,14 +18,7 @@ class ReportSealer(Protocol):
 
 
 class PlainReports:
-    """Sends reports unchanged: the collector reads them directly.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=7)
-        >>> PlainReports().seal(AnswerName("popular", 0, 7, 1, 0), ask, b"report")
-        b'report'
-    """
+    """Sends reports unchanged: the collector reads them directly."""
 
     def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
         """The report."""
@@ -33,13 +26,7 @@ class PlainReports:
 
 
 def sealer_for(collection: Collection) -> ReportSealer:
-    """The sealer of a collection's reports: plain, or in layers where reports are shuffled.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> type(sealer_for(load_collection(EXAMPLE))).__name__
-        'PlainReports'
-    """
+    """The sealer of a collection's reports: plain, or in layers where reports are shuffled."""
     if collection.shuffle is None:
         return PlainReports()
     from hubbub.client.onion_sealer import OnionReports  # other devices need not load it

@@ -28,17 +28,6 @@ class Responder:
         The device's files.
     rng
         The device's randomness.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     Responder(store, Random()).note("popular:0:7:1:0", "budget")
-        ...     store.close()
-        True
     """
 
     def __init__(self, store: DeviceStore, rng: Random) -> None:

@@ -75,22 +75,7 @@ class ClientStatus:
 
 
 def status_of(store: DeviceStore, collection: Collection, trouble: str | None = None) -> ClientStatus:
-    """The status, from the file.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.client.adopt import adopt
-        >>> from hubbub.client.store import Document
-        >>> from hubbub.collection import ManualClock
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     adopt(store, collection, Document("", "{}"), None)
-        ...     status_of(store, collection).event
-        ...     store.close()
-        Spending(spent=0, remaining=1000000000000, limit=1000000000000)
-    """
+    """The status, from the file."""
     with store.transaction():
         book = store.book
         spendings = [(promise, book.spending(promise)) for promise in book.promises() if promise.scope == WHOLE]

@@ -106,18 +106,6 @@ class DeviceStore:
         The device's time.
     lost
         Whether the database was lost and is to be made again, with every promise spent (see `recover`).
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     with store.transaction():
-        ...         store.record("theme", 12.0, 1)
-        ...         store.recorded("theme")
-        ...     store.close()
-        (12.0, 1)
     """
 
     def __init__(
@@ -272,44 +260,24 @@ class DeviceStore:
 
 
 def frozen_key(fields: Sequence[str], *, last: bool) -> str:
-    """The key of the values of some fields that are frozen together; values recorded last have a key of their own.
-
-    Example:
-        >>> frozen_key(["home"], last=True), frozen_key(["home", "work"], last=False)
-        ('last:home', '["home", "work"]')
-    """
+    """The key of the values of some fields that are frozen together; values recorded last have a key of their own."""
     name = fields[0] if len(fields) == 1 else json.dumps(list(fields))
     return f"last:{name}" if last else name
 
 
 def frozen_fields(key: str) -> list[str]:
-    """The fields of a key of `frozen_key`.
-
-    Example:
-        >>> frozen_fields("last:home"), frozen_fields('["home", "work"]')
-        (['home'], ['home', 'work'])
-    """
+    """The fields of a key of `frozen_key`."""
     name = key.removeprefix("last:")
     return list(json.loads(name)) if name.startswith("[") else [name]
 
 
 def value_bytes(value: Any) -> bytes:
-    """A code, or codes by field, as the bytes that are stored.
-
-    Example:
-        >>> value_bytes((2, 7)), read_values(b"[2, 7]"), read_values(value_bytes("x"))
-        (b'[2, 7]', (2, 7), 'x')
-    """
+    """A code, or codes by field, as the bytes that are stored."""
     return json.dumps(value).encode()
 
 
 def read_values(stored: bytes) -> Any:
-    """Read back what `value_bytes` made.
-
-    Example:
-        >>> read_values(value_bytes(((3, 0.5),))), read_values(value_bytes({"x": (2, 7)}))
-        (((3, 0.5),), {'x': (2, 7)})
-    """
+    """Read back what `value_bytes` made."""
     return _with_tuples(json.loads(stored))
 
 

@@ -25,15 +25,6 @@ class StudyState(NamedTuple):
         The last round that was answered; 0 before the first.
     values
         The frozen values, as JSON.
-
-    Example:
-        >>> state = StudyState(fields="f0", limit=10, until=99, values="3")
-        >>> StudyState.from_bytes(state.to_bytes()) == state
-        True
-        >>> StudyState.from_bytes(b"{}")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: state: got b'{}'; allowed: the state of a study
     """
 
     fields: str

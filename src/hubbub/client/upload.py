@@ -37,21 +37,6 @@ class Uploader:
         "msgpack" or "json".
     connect
         Makes the transport to a shuffler from its address.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from hubbub.client.transport import HttpTransport
-        >>> from hubbub.collection import ManualClock
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> clock, collection = ManualClock(7200.0), load_collection(EXAMPLE)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = DeviceStore(Path(folder), "themes", Random(), clock, clock.now)
-        ...     server = HttpTransport("http://localhost:9")
-        ...     uploader = Uploader(store, server, Random(), per_frame=1, jitter=0.1, form="msgpack")
-        ...     uploader.upload(collection, [], clock.now())
-        ...     store.close()
-        0
     """
 
     def __init__(

@@ -38,17 +38,6 @@ def admits(
     that the view can give of the `fields` of the collection: then every value that can be recorded has an answer, no
     value reveals itself by an error, and no device is marked by an epsilon of its own. Whether the ledger allows the
     answer is checked elsewhere.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.protocols.cohort import Arc
-        >>> collection = load_collection(EXAMPLE)
-        >>> terms, ask = collection.terms["popular"], next(collection.protocol("popular"))
-        >>> admits(terms, ask), admits(terms, ask, round=2)
-        (None, 'round')
-        >>> admits(terms, replace(ask, cohort=Arc(5, 1)), minimum_arc=collection.minimum_arc)
-        'arc'
     """
     mechanism = ask.mechanism
     if run < 0 or (run > 0 and (terms.study is None or not terms.study.every)):
@@ -76,14 +65,6 @@ def admits_parts(terms: Terms, asks: Sequence[Ask], *, minimum_arc: int = 0) -> 
     """Why all asks of one round are refused, in one word; None where they are admitted together.
 
     There may be no more asks than the terms allow, and their arcs must be disjoint and long enough.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> collection = load_collection(EXAMPLE)
-        >>> terms, ask = collection.terms["popular"], next(collection.protocol("popular"))
-        >>> admits_parts(terms, [ask]), admits_parts(terms, [ask, ask])
-        (None, 'parts')
     """
     if len(asks) > terms.parts or not disjoint(ask.cohort for ask in asks):
         return "parts"
@@ -95,14 +76,6 @@ def matches(pattern: Any, view: Any) -> bool:
 
     {"from": a, "to": b} matches a number from a to b; {"most": k} at most k different integers of at least 0,
     ascending; {"most": k, "each": p} a list of at most k items that match p; anything else matches itself.
-
-    Example:
-        >>> matches({"kind": "among", "codes": {"most": 2}}, {"kind": "among", "codes": [3, 8]})
-        True
-        >>> matches({"sets": {"most": 2, "each": {"most": 2}}}, {"sets": [[3, 8], [5]]})
-        True
-        >>> matches({"kind": "clipped", "high": {"from": 1, "to": 9}}, {"kind": "clipped", "high": 10})
-        False
     """
     if isinstance(pattern, Mapping):
         if pattern.keys() == {"from", "to"}:

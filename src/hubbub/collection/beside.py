@@ -19,12 +19,7 @@ from hubbub.protocols.view import View
 
 @dataclass(frozen=True)
 class PublicNumber:
-    """A field whose number is sent without randomisation, clipped to its range; NaN where nothing was recorded.
-
-    Example:
-        >>> PublicNumber("price", low=0, high=100).low
-        0.0
-    """
+    """A field whose number is sent without randomisation, clipped to its range; NaN where nothing was recorded."""
 
     field: str
     low: float
@@ -40,17 +35,7 @@ class PublicNumber:
 
 @dataclass(frozen=True)
 class Beside(View):
-    """The cell of a record, which a mechanism randomises, and numbers of other fields, which are sent as they are.
-
-    Example:
-        >>> from hubbub.collection.joint import CodeAxis
-        >>> view = Beside(Joint((CodeAxis("os", codes=3),)), (PublicNumber("price", low=0.0, high=9.0),))
-        >>> seen = view([{"os": 1, "price": 20.0}, {"os": 2}])
-        >>> seen["code"].tolist(), seen["measures"].tolist(), view.size
-        ([1, 2], [[9.0], [nan]], 3)
-        >>> View.from_spec(view.spec()) == view
-        True
-    """
+    """The cell of a record, which a mechanism randomises, and numbers of other fields, which are sent as they are."""
 
     of: Joint
     numbers: tuple[PublicNumber, ...]

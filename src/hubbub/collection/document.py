@@ -91,26 +91,6 @@ class Collection:
         The hash function that mechanisms are compiled with; a signed document without this field means "mix32".
     shuffle
         The shufflers, where trust is "shuffle"; None elsewhere.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> from hubbub.questions import Question, read_collection
-        >>> collection = Collection(
-        ...     name="themes",
-        ...     title="Light or dark?",
-        ...     fields={"theme": Categorical(["light", "dark"])},
-        ...     questions={"popular": Question.make("histogram", field="theme", epsilon=1.0)},
-        ...     budget=Budget.of(event=1.0),
-        ...     step_seconds=3600,
-        ... )
-        >>> read_collection(collection.spec()) == collection
-        True
-        >>> Collection.from_spec(collection.spec()).terms == collection.terms
-        True
-        >>> collection.encode("theme", "dark"), collection.missing("theme")
-        (1, 2)
-        >>> collection.step_at(7200.5), collection.opens(2)
-        (2, 7200)
     """
 
     name: str
@@ -211,11 +191,6 @@ class Collection:
 
         A step of R rounds is divided into R equal parts. A study has rounds of its own length, which follow each other
         from the beginning of the run; its step is 0.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).round_times("popular", 0, 2, 1)
-            (7200.0, 10800.0)
         """
         terms = self.terms[question]
         if terms.study is not None:
@@ -231,26 +206,14 @@ class Collection:
         return closes - opens
 
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
-        """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).closes(0)
-            3600
-        """
+        """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given."""
         if question is None or phase >= self.terms[question].rounds:
             return self.opens(step + 1)
         return self.round_times(question, 0, step, phase)[1]
 
     @property
     def accepts_for(self) -> float:
-        """For how many seconds after an ask closes its reports are accepted. Shufflers need the rest of the lateness.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).accepts_for
-            600
-        """
+        """For how many seconds after an ask closes its reports are accepted. Shufflers need the rest of the lateness."""
         return self.lateness_seconds if self.shuffle is None else self.lateness_seconds / 2
 
     @property
@@ -316,13 +279,7 @@ class Collection:
         return question
 
     def setting(self, name: str) -> Setting:
-        """What a question knows of its collection.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).setting("popular").step_seconds
-            3600
-        """
+        """What a question knows of its collection."""
         domains = {key: self.fields[key] for key in self._question(name).reads()}
         return Setting(name, domains, self.step_seconds, self.origin, self.hash)
 
@@ -331,11 +288,6 @@ class Collection:
 
         Every question begins at its own place on the circle, so that streams ask different devices at the same time,
         and no two questions publish the same ask.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> next(load_collection(EXAMPLE).protocol("popular")).standing
-            True
         """
         stream = self._question(question).protocol(self.setting(question), memory, first=first)
         return shifted(stream, offset_of(question), self.labels(question))
@@ -348,13 +300,7 @@ class Collection:
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The collection as JSON. A collection that was read from an older format stays as it was signed.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-            >>> load_collection(EXAMPLE).spec()["format"]
-            3
-        """
+        """The collection as JSON. A collection that was read from an older format stays as it was signed."""
         from hubbub.collection.signed_form import document_of  # which imports this module
 
         return document_of(self) if self._signed is None else self._signed

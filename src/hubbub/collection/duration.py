@@ -12,16 +12,7 @@ _WRITTEN = re.compile(r"([0-9]{1,9})([dhms])")
 
 
 def seconds_of(field: str, text: object) -> int:
-    """The whole seconds of a duration.
-
-    Example:
-        >>> seconds_of("step", "10m")
-        600
-        >>> seconds_of("step", 600)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: step: got 600; allowed: a duration such as "1d", "1h", "10m" or "30s"
-    """
+    """The whole seconds of a duration."""
     written = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     if written is None:
         raise InvalidValue(field, text, 'a duration such as "1d", "1h", "10m" or "30s"')
@@ -29,12 +20,7 @@ def seconds_of(field: str, text: object) -> int:
 
 
 def duration_text(seconds: int) -> str:
-    """A duration in words.
-
-    Example:
-        >>> duration_text(3600), duration_text(5400), duration_text(86400 * 20)
-        ('1 hour', '90 minutes', '20 days')
-    """
+    """A duration in words."""
     for letter, size in _UNITS.items():
         if seconds % size == 0:
             count = seconds // size
@@ -43,20 +29,10 @@ def duration_text(seconds: int) -> str:
 
 
 def every(seconds: int) -> str:
-    """How often something happens that has this interval, in words.
-
-    Example:
-        >>> every(3600), every(5400)
-        ('every hour', 'every 90 minutes')
-    """
+    """How often something happens that has this interval, in words."""
     return f"every {span(seconds)}"
 
 
 def span(seconds: int) -> str:
-    """A duration in words as it follows "any" or "every": without the number where it is 1.
-
-    Example:
-        >>> span(86400), span(7 * 86400)
-        ('day', '7 days')
-    """
+    """A duration in words as it follows "any" or "every": without the number where it is 1."""
     return duration_text(seconds).removeprefix("1 ")

@@ -13,10 +13,6 @@ class Finding(NamedTuple):
     """One finding of a check.
 
     "error": the collection is refused. "warning": it is allowed, but should be reconsidered. "note": information.
-
-    Example:
-        >>> str(Finding("error", "questions.popular.epsilon", "too large"))
-        'error: questions.popular.epsilon: too large'
     """
 
     level: Level

@@ -26,13 +26,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CodeAxis:
-    """A field with codes, grouped into intervals of `width` codes; the last code means that nothing was recorded.
-
-    Example:
-        >>> axis = CodeAxis("os", codes=7, width=3)
-        >>> axis.size, axis.place([0, 5, 6, None, 99]).tolist()
-        (3, [0, 1, 2, 2, 2])
-    """
+    """A field with codes, grouped into intervals of `width` codes; the last code means that nothing was recorded."""
 
     field: str
     codes: int
@@ -59,13 +53,7 @@ class CodeAxis:
 
 @dataclass(frozen=True)
 class CellAxis:
-    """A number, in equal cells that are grouped into intervals of `width`; a last cell means that there is no number.
-
-    Example:
-        >>> axis = CellAxis("age", low=0.0, high=100.0, cells=10)
-        >>> axis.size, axis.place([0.0, 55.0, 1e9, None]).tolist()
-        (11, [0, 5, 9, 10])
-    """
+    """A number, in equal cells that are grouped into intervals of `width`; a last cell means that there is no number."""
 
     field: str
     low: float
@@ -94,13 +82,7 @@ class CellAxis:
 
 @dataclass(frozen=True)
 class GridAxis:
-    """A number, rounded at random to one of the two nearest points of a grid, without bias; a last code is for none.
-
-    Example:
-        >>> axis = GridAxis("age", low=0.0, high=100.0, points=3)
-        >>> axis.size, axis.place([0.0, 75.0, 200.0, None], Random(seed=3)).tolist()
-        (4, [0, 1, 2, 3])
-    """
+    """A number, rounded at random to one of the two nearest points of a grid, without bias; a last code is for none."""
 
     field: str
     low: float
@@ -137,15 +119,7 @@ _KINDS: dict[frozenset[str], type[Any]] = {
 
 @dataclass(frozen=True)
 class Joint(View):
-    """The cell of a record in the product of several axes, one a field; the last axis varies fastest.
-
-    Example:
-        >>> view = Joint((CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)))
-        >>> view([{"os": 1, "crashed": 0}, {"os": 2}]).tolist(), view.size
-        ([3, 8], 9)
-        >>> View.from_spec(view.spec()) == view
-        True
-    """
+    """The cell of a record in the product of several axes, one a field; the last axis varies fastest."""
 
     axes: tuple[Axis, ...]
 
@@ -179,24 +153,14 @@ class Joint(View):
 
 
 def column_of(values: Any, field: str) -> Any:
-    """The values of one field, from a list of records or from columns by name.
-
-    Example:
-        >>> column_of([{"os": 1}, {}], "os")
-        [1, None]
-    """
+    """The values of one field, from a list of records or from columns by name."""
     if isinstance(values, Mapping) or getattr(values, "dtype", None) is not None:
         return values[field]  # columns by name, as simulations have them
     return [record.get(field) if isinstance(record, Mapping) else None for record in values]
 
 
 def clipped_numbers(values: Any, low: float, high: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The numbers clipped to a range, and whether each value is a number; where it is not, the number is `low`.
-
-    Example:
-        >>> clipped_numbers([7.0, None], 0.0, 5.0)[0].tolist()
-        [5.0, 0.0]
-    """
+    """The numbers clipped to a range, and whether each value is a number; where it is not, the number is `low`."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
         values = [
             value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan for value in values

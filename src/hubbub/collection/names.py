@@ -21,12 +21,7 @@ _RANGES = {
 
 
 def is_slug(value: object) -> bool:
-    """Whether a value is at most 64 letters a-z, digits, - and _, and begins with a letter.
-
-    Example:
-        >>> is_slug("screen-time_2"), is_slug("Screen time"), is_slug("a\\n")
-        (True, False, False)
-    """
+    """Whether a value is at most 64 letters a-z, digits, - and _, and begins with a letter."""
     return isinstance(value, str) and _SLUG.fullmatch(value) is not None
 
 
@@ -34,12 +29,6 @@ class AnswerName(NamedTuple):
     """Which ask a report answers: the question, its run and step, the round of the step, and the part of the round.
 
     Rounds are counted from 1. `run` is 0 unless a study is repeated, and `part` is 0 where a round has one ask.
-
-    Example:
-        >>> str(AnswerName("popular", run=0, step=7, round=1, part=0))
-        'popular:0:7:1:0'
-        >>> AnswerName.read("popular:0:7:1:0").step
-        7
     """
 
     question: str
@@ -53,14 +42,7 @@ class AnswerName(NamedTuple):
 
     @staticmethod
     def read(text: str) -> AnswerName:
-        """Read a name back from its text.
-
-        Example:
-            >>> AnswerName.read("popular:0:7")
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.DecodeError: name: got 'popular:0:7'; allowed: question:run:step:round:part
-        """
+        """Read a name back from its text."""
         question, *numbers = text.split(":")
         if len(numbers) != 4 or not all(number.isascii() and number.isdigit() for number in numbers):
             raise DecodeError("name", text, "question:run:step:round:part")
@@ -86,24 +68,13 @@ class AnswerFields(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
 
 
 def check_collection(collection: str, version: int) -> None:
-    """Refuse a name that no collection has, and a number that no version has.
-
-    Example:
-        >>> check_collection("themes", 0)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: version: got 0; allowed: an integer from 1 to 2147483648
-    """
+    """Refuse a name that no collection has, and a number that no version has."""
     _check_slug("collection", collection)
     _check_range("version", version)
 
 
 def check_answer_name(name: AnswerName | AnswerFields) -> None:
-    """Refuse a name that no answer has.
-
-    Example:
-        >>> check_answer_name(AnswerName("popular", 0, 7, 1, 0))
-    """
+    """Refuse a name that no answer has."""
     _check_slug("question", name.question)
     _check_range("run", name.run)
     _check_range("step", name.step)

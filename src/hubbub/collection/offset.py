@@ -15,12 +15,7 @@ if TYPE_CHECKING:  # a device estimates nothing
 
 
 def offset_of(name: str) -> int:
-    """Where on the circle a question begins.
-
-    Example:
-        >>> offset_of("popular") != offset_of("trend")
-        True
-    """
+    """Where on the circle a question begins."""
     return int(spec_id({"question": name})[:8], 16)
 
 
@@ -29,12 +24,6 @@ def shifted(stream: Protocol, start: int, labels: tuple[str, ...] | None) -> Pro
 
     All arcs move by the same distance, so that disjoint arcs stay disjoint. Asks carry codes and no labels, which keeps
     them short.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> ask = next(shifted(window_stream("LSP", Frequencies(2), epsilon=1.0, w=4), 17, None))
-        >>> ask.cohort.start, ask.cohort.share
-        (17, 1.0)
     """
     from hubbub.protocols.count import Count  # a device, which runs no protocol, does not load it
 

@@ -18,12 +18,7 @@ _NAMES = {0: "user", 1: "event"}
 
 
 def privacy_key(promise: Promise) -> str:
-    """The key of a promise about the whole collection in a collection file.
-
-    Example:
-        >>> privacy_key(Promise(limit=10, steps=0))
-        'privacy.user'
-    """
+    """The key of a promise about the whole collection in a collection file."""
     return f"privacy.{_NAMES.get(promise.steps, 'window')}"
 
 
@@ -39,15 +34,6 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     - Numbers are sent without randomisation, and the author gives no reason.
     - Reports are shuffled, and a question has devices keep a state or send numbers as they are: their reports could be
       recognised, which undoes the shuffle.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> collection = read_collection(EXAMPLE)
-        >>> list(unsafe_terms(collection))
-        []
-        >>> [finding.where for finding in unsafe_terms(replace(collection, minimum_batch=5))]
-        ['privacy.minimum_batch']
     """
     if collection.minimum_batch < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
         yield Finding("error", "privacy.minimum_batch", f"at least {SMALLEST_BATCH}, or a reason for fewer")
@@ -81,15 +67,7 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
 
 
 def open_collection(document: object, public: bytes | Any) -> Collection:
-    """Open a sealed collection as a device does. It must be signed by a trusted key, well formed and safe.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-        >>> from hubbub.collection.sealing import Keys, seal
-        >>> keys = Keys.new()
-        >>> open_collection(seal(read_collection(EXAMPLE).spec(), keys.private), keys.public).name
-        'themes'
-    """
+    """Open a sealed collection as a device does. It must be signed by a trusted key, well formed and safe."""
     collection = Collection.from_spec(open_sealed(document, public))
     errors = list(unsafe_terms(collection))
     if errors:

@@ -22,11 +22,6 @@ class Setting(NamedTuple):
         The grid of steps.
     hash
         The hash function of mechanisms that need one.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> Setting("popular", {"theme": Ordinal(2)}, 3600).domain
-        Ordinal(size=2)
     """
 
     name: str

@@ -28,10 +28,6 @@ class RouteShuffler:
     """One shuffler: its address, the X25519 key that layers are encrypted to, and the Ed25519 key that it signs with.
 
     Keys are 64 hexadecimal digits.
-
-    Example:
-        >>> RouteShuffler("https://first.example", "0a" * 32, "0b" * 32).url
-        'https://first.example'
     """
 
     url: str
@@ -62,12 +58,6 @@ class ShuffleRoute:
         How many people's reports a batch must have; a shuffler drops a smaller one.
     fakes
         How many uniformly drawn reports each shuffler adds to each batch.
-
-    Example:
-        >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
-        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=1000)
-        >>> ShuffleRoute.from_spec(route.spec()) == route, route.layer_bytes
-        (True, 96)
     """
 
     shufflers: tuple[RouteShuffler, ...]
@@ -140,15 +130,7 @@ class ShuffleRoute:
 
 
 def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tuple[str, str]]:
-    """Where a route protects less than the one before: fewer shufflers or fakes, smaller batches, a larger delta.
-
-    Example:
-        >>> first = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
-        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=1000)
-        >>> from dataclasses import replace
-        >>> weaker_route(None, route), weaker_route(route, None), weaker_route(replace(route, least=99), route)
-        ([('trust', 'reports passed shufflers, and no longer do')], [], [('shuffle.least', '1,000 became 99')])
-    """
+    """Where a route protects less than the one before: fewer shufflers or fakes, smaller batches, a larger delta."""
     if was is None:
         return []
     if now is None:
@@ -163,12 +145,7 @@ def weaker_route(now: ShuffleRoute | None, was: ShuffleRoute | None) -> list[tup
 
 
 def batch_name(collection: str, version: int, name: AnswerName) -> str:
-    """The name of the batch that a report belongs to.
-
-    Example:
-        >>> batch_name("themes", 2, AnswerName("popular", 0, 7, 1, 0))
-        'themes:2:popular:0:7:1:0'
-    """
+    """The name of the batch that a report belongs to."""
     return f"{collection}:{version}:{name}"
 
 
@@ -177,21 +154,11 @@ def layer_name(batch: str, ask: Ask) -> str:
 
     A layer cannot be opened as part of another batch. Nor can a collector single out a device by giving it an ask with
     another mechanism or view: a shuffler opens the layers of one ask, and reports to any other ask are left out.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.protocols.ask import Ask
-        >>> layer_name("themes:2:popular:0:7:1:0", Ask(mechanism=GRR(epsilon=1.0, domain=2), step=7))
-        'themes:2:popular:0:7:1:0:311477b596083c81cbd2766728b446d2'
     """
     return f"{batch}:{spec_id({'mechanism': ask.mechanism.spec_id, 'view': ask.view.spec()})}"
 
 
 def check_key(name: str, value: object) -> None:
-    """Refuse what is not a public key.
-
-    Example:
-        >>> check_key("key", "0a" * 32)
-    """
+    """Refuse what is not a public key."""
     if not isinstance(value, str) or len(value) != 64 or not set(value) <= _HEX:
         raise InvalidValue(name, value, "64 hexadecimal digits")

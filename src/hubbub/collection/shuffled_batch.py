@@ -29,12 +29,7 @@ SHUFFLED_TYPE = "application/vnd.hubbub.shuffled+msgpack"
 
 
 class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What one shuffler states, and signs, about its turn with a batch.
-
-    Example:
-        >>> HopStatement(3, 1, 0, 2, 4, bytes(32), b"").signed("themes:1:popular:0:7:1:0", 0)[:20]
-        b'["hubbub shuffled 1"'
-    """
+    """What one shuffler states, and signs, about its turn with a batch."""
 
     received: int
     unreadable: int
@@ -52,13 +47,7 @@ class HopStatement(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_
 
 
 class ShuffledBatch(msgspec.Struct, frozen=True):
-    """The reports of a batch as a shuffler handed them on, with the statements of all shufflers so far.
-
-    Example:
-        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
-        >>> batch.name, batch.digest == digest_of([b"ab", b"cd"])
-        ('themes:1:popular:0:7:1:0', True)
-    """
+    """The reports of a batch as a shuffler handed them on, with the statements of all shufflers so far."""
 
     collection: str
     version: int
@@ -84,15 +73,7 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
     def stated(
         self, onions: Sequence[bytes], private: bytes, *, unreadable: int, repeated: int, fakes: int
     ) -> ShuffledBatch:
-        """The batch that the next shuffler hands on: its reports, with its statement added.
-
-        Example:
-            >>> from hubbub.collection.sealing import Keys
-            >>> came = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
-            >>> handed = came.stated([b"b", b"d"], Keys.new().private, unreadable=0, repeated=0, fakes=0)
-            >>> handed.statements[0].received, handed.statements[0].handed
-            (2, 2)
-        """
+        """The batch that the next shuffler hands on: its reports, with its statement added."""
         unsigned = HopStatement(len(self.onions), unreadable, repeated, fakes, len(onions), digest_of(onions), b"")
         signature = sign(unsigned.signed(self.name, len(self.statements)), private)
         statements = [*self.statements, msgspec.structs.replace(unsigned, signature=signature)]
@@ -100,12 +81,7 @@ class ShuffledBatch(msgspec.Struct, frozen=True):
 
 
 def digest_of(onions: Sequence[bytes]) -> bytes:
-    """SHA-256 of reports of one size, in their order.
-
-    Example:
-        >>> digest_of([b"a", b"b"]).hex()[:8]
-        'fb8e20fc'
-    """
+    """SHA-256 of reports of one size, in their order."""
     return hashlib.sha256(b"".join(onions)).digest()
 
 
@@ -122,15 +98,6 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
         How many shufflers the batch has passed.
     report_bytes
         The size of a report without any layer, where it is known.
-
-    Example:
-        >>> from hubbub.collection.sealing import Keys
-        >>> from hubbub.collection.shuffle_route import RouteShuffler
-        >>> first = RouteShuffler("https://first.example", "0a" * 32, Keys(b"k" * 32).public.hex())
-        >>> route = ShuffleRoute(shufflers=(first,), collector_key="0c" * 32, delta=1e-6, least=2)
-        >>> came = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [b"ab", b"cd"])
-        >>> handed = came.stated([bytes(50), bytes(50)], b"k" * 32, unreadable=0, repeated=0, fakes=0)
-        >>> check_batch(handed, route, 1, report_bytes=2)
     """
     if len(batch.statements) != hops:
         raise DecodeError("statements", len(batch.statements), f"{hops}, one of each shuffler so far")
@@ -157,27 +124,14 @@ def check_batch(batch: ShuffledBatch, route: ShuffleRoute, hops: int, report_byt
 
 
 def encode_shuffled(batch: ShuffledBatch) -> bytes:
-    """Encode a batch.
-
-    Example:
-        >>> batch = ShuffledBatch("themes", 1, AnswerName("popular", 0, 7, 1, 0), [], [bytes(50), bytes(50)])
-        >>> decode_shuffled(encode_shuffled(batch)) == batch
-        True
-    """
+    """Encode a batch."""
     size = len(batch.onions[0]) if batch.onions else LAYER_BYTES
     head = (batch.collection, batch.version, *batch.answer)
     return _encoder.encode(_Shuffled(5, *head, batch.statements, size, b"".join(batch.onions)))
 
 
 def decode_shuffled(data: bytes) -> ShuffledBatch:
-    """Decode a batch; its signatures are checked by `check_batch`.
-
-    Example:
-        >>> decode_shuffled(b"hostile")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: batch: got b'hostile'; allowed: ...
-    """
+    """Decode a batch; its signatures are checked by `check_batch`."""
     frame = decode_frame(_decoder.decode, data, "batch", "shuffled batch")
     check_collection(frame.collection, frame.version)
     check_answer_name(frame.answer)

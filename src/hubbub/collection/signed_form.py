@@ -26,13 +26,7 @@ _COMPILED: dict[int, tuple[str, ...]] = {1: (), 2: ("promises", "terms")}
 
 
 def document_of(collection: Collection) -> dict[str, Json]:
-    """The document of a collection in the present format, which is signed.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> document_of(load_collection(EXAMPLE))["name"]
-        'themes'
-    """
+    """The document of a collection in the present format, which is signed."""
     plain: dict[str, Json] = {name: getattr(collection, name) for name in (*INTEGER_RANGES, "name", "title", "trust")}
     return {
         "format": formats.COLLECTION.version,
@@ -52,14 +46,7 @@ def document_of(collection: Collection) -> dict[str, Json]:
 
 
 def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A signed document, upgraded to the present format; refused unless it has exactly the fields of its own format.
-
-    Example:
-        >>> check_document({"format": 3})
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: collection: got {'format': 3}; allowed: exactly the fields budget, cover, ...
-    """
+    """A signed document, upgraded to the present format; refused unless it has exactly the fields of its own format."""
     present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
     compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
     expected = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
@@ -74,14 +61,7 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
-    """The collection of a checked document, with questions that are read already.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> document = check_document(load_collection(EXAMPLE).spec())
-        >>> read_document(document, document["questions"]).step_seconds
-        3600
-    """
+    """The collection of a checked document, with questions that are read already."""
     values = {"hash": FIRST_HASH} | {
         name: value for name, value in present.items() if name not in ("format", *COMPILED)
     }
@@ -100,13 +80,7 @@ def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> C
 
 
 def read_signed(spec: Mapping[str, Any]) -> Collection:
-    """Read a signed document as a device does: the body of `Collection.from_spec`.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> read_signed(load_collection(EXAMPLE).spec()).knows_kinds
-        False
-    """
+    """Read a signed document as a device does: the body of `Collection.from_spec`."""
     present = check_document(spec)
     if spec["format"] != present["format"]:
         older: Collection = import_module("hubbub.questions").read_collection(spec)

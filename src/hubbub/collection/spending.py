@@ -29,91 +29,46 @@ class Cost(NamedTuple):
 
     @property
     def memo(self) -> bool:
-        """Whether it is the cost of a memo.
-
-        Example:
-            >>> Cost(each=10, per=5).memo
-            False
-        """
+        """Whether it is the cost of a memo."""
         return self.per == 0
 
     @property
     def step(self) -> int:
-        """The most in one step.
-
-        Example:
-            >>> Cost(each=10, per=5).step
-            10
-        """
+        """The most in one step."""
         return self.each
 
     def of(self, steps: int) -> int:
         """The most in `steps` consecutive steps.
 
         Of a memo: while its value stays. Of changes: from the beginning of a horizon.
-
-        Example:
-            >>> Cost(each=10, per=5).of(11), Cost(each=10, per=0, most=80).of(11)
-            (30, 10)
         """
         return self.each if self.memo else self.each * -(-steps // self.per)
 
     def worst(self, steps: int) -> int:
-        """The most in any `steps` consecutive steps, with a new value in each.
-
-        Example:
-            >>> Cost(each=10, per=0, most=80).worst(3), Cost(each=10, per=0, most=80).worst(11)
-            (30, 80)
-            >>> Cost(each=10, per=5, once=True).worst(1), Cost(each=10, per=5, once=True).worst(2)
-            (10, 20)
-        """
+        """The most in any `steps` consecutive steps, with a new value in each."""
         if self.once:
             return self.each * (1 + -(-(steps - 1) // self.per))
         return min(self.each * steps, self.most) if self.memo else self.of(steps)
 
 
 def cost_of(collection: Collection, name: str) -> Cost:
-    """The cost of a question.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> cost_of(load_collection(EXAMPLE), "popular").of(24)
-        24000000000000
-    """
+    """The cost of a question."""
     cost: Cost = collection.questions[name].cost(collection.setting(name))
     return cost
 
 
 def total_of(collection: Collection, steps: int) -> int:
-    """The most that all questions together can cost in `steps` consecutive steps while the values of memos stay.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> total_of(load_collection(EXAMPLE), 1)
-        1000000000000
-    """
+    """The most that all questions together can cost in `steps` consecutive steps while the values of memos stay."""
     return sum(cost_of(collection, name).of(steps) for name in collection.questions)
 
 
 def worst_of(collection: Collection, steps: int) -> int:
-    """The most that all questions together can cost in any `steps` consecutive steps, however values change.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> worst_of(load_collection(EXAMPLE), 3)
-        3000000000000
-    """
+    """The most that all questions together can cost in any `steps` consecutive steps, however values change."""
     return sum(cost_of(collection, name).worst(steps) for name in collection.questions)
 
 
 def steps_a_year(collection: Collection) -> int:
-    """How many steps begin in a year of 365 days.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> steps_a_year(load_collection(EXAMPLE))
-        8760
-    """
+    """How many steps begin in a year of 365 days."""
     return max(1, YEAR // collection.step_seconds)
 
 
@@ -125,11 +80,6 @@ def promises_of(collection: Collection) -> tuple[Promise, ...]:
     get what they need, and memos the rest, but at least one new value each. Of the limit of a life, each question gets
     an equal part, and memos again at least one new value each. The part of the memos is divided equally between them,
     but each gets at least one new value.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> [(promise.limit, promise.steps, dict(promise.parts)) for promise in promises_of(load_collection(EXAMPLE))]
-        [(1000000000000, 1, {'asks': 1000000000000})]
     """
     costs = {name: cost_of(collection, name) for name in collection.questions}
     without_memo = [cost for cost in costs.values() if not cost.memo]

@@ -40,12 +40,7 @@ class Family(NamedTuple):
 
     @staticmethod
     def from_spec(spec: Any) -> Family:
-        """Read a family back.
-
-        Example:
-            >>> Family.from_spec({"mechanism": "OUE", "units": [10, "20"]})
-            Family(mechanism='OUE', units=(10, 20))
-        """
+        """Read a family back."""
         check_fields("families", spec, {"mechanism", "units"})
         units = tuple(_integer("units", unit, 1, MOST_UNITS) for unit in _list("units", spec["units"]))
         if not units or list(units) != sorted(set(units)):
@@ -69,14 +64,7 @@ class Study(NamedTuple):
 
     @staticmethod
     def from_spec(spec: Any, rounds: int) -> Study:
-        """Read back the schedule of a study of so many rounds.
-
-        Example:
-            >>> Study.from_spec({"start": 0, "round_seconds": 60, "every": 100}, rounds=2)
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: every: got 100; allowed: 0, or at least the 120 seconds of a run
-        """
+        """Read back the schedule of a study of so many rounds."""
         check_fields("study", spec, set(Study._fields))
         study = Study(
             _integer("start", spec["start"], 0, _MOST_TIME),
@@ -121,14 +109,6 @@ class Terms:
         The size of the largest report.
     study
         The schedule of a study; None for a question that is asked step by step.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> terms = load_collection(EXAMPLE).terms["popular"]
-        >>> terms.account, terms.rounds, terms.limit, terms.views
-        ('asks', 1, 1000000000000, ({'kind': 'whole'},))
-        >>> Terms.from_spec(terms.spec(), "popular") == terms
-        True
     """
 
     fields: tuple[str, ...]
@@ -203,10 +183,6 @@ def memo_account(field: str, spec_id: str) -> str:
     Each field has an account of its own. Memos that two fields share would reveal whether their values are equal. And
     the spending of the account depends on the field's values: another question that it paid for would fall silent
     depending on them.
-
-    Example:
-        >>> memo_account("home", "94a6cc75375060baaad23a40ff0b42d0")
-        'memo:home:94a6cc75375060baaad23a40ff0b42d0'
     """
     return f"memo:{field}:{spec_id}"
 

@@ -46,14 +46,7 @@ Decoded = TypeVar("Decoded")
 
 
 def decode_frame(decode: Callable[[bytes], Decoded], data: bytes, field: str, noun: str) -> Decoded:
-    """Decode bytes, or say in an error that names the field that they are not a well-formed `noun`.
-
-    Example:
-        >>> decode_frame(msgspec.msgpack.decode, b"hostile", "upload", "upload")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: upload: got b'hostile'; allowed: a well-formed upload (...)
-    """
+    """Decode bytes, or say in an error that names the field that they are not a well-formed `noun`."""
     try:
         return decode(data)
     except _MALFORMED as error:
@@ -62,26 +55,13 @@ def decode_frame(decode: Callable[[bytes], Decoded], data: bytes, field: str, no
 
 
 class Entry(AnswerFields, frozen=True):
-    """One report of an upload: the name of the answer, the report's own random id, and the bytes of `Reports.to_bare`.
-
-    Example:
-        >>> Entry("popular", 0, 7, 1, 0, b"i" * 16, b"...").name
-        AnswerName(question='popular', run=0, step=7, round=1, part=0)
-    """
+    """One report of an upload: the name of the answer, the report's own random id, and the bytes of `Reports.to_bare`."""
 
     report_id: bytes
     report: bytes
 
     def reports(self, mechanism: ReportFormat) -> Reports:
-        """Read the bytes as one report of a mechanism: a batch of one. Bytes of any other length are refused.
-
-        Example:
-            >>> from hubbub import GRR, Random
-            >>> grr = GRR(epsilon=1.0, domain=2)
-            >>> report = grr.randomize([1], Random(seed=1))
-            >>> Entry("popular", 0, 7, 1, 0, b"i" * 16, report.to_bare()).reports(grr) == report
-            True
-        """
+        """Read the bytes as one report of a mechanism: a batch of one. Bytes of any other length are refused."""
         if len(self.report) != mechanism.report_bytes:
             raise DecodeError("report", f"{len(self.report)} bytes", f"one report, of {mechanism.report_bytes} bytes")
         return mechanism.read_bare(self.report)
@@ -122,13 +102,7 @@ _json_uploads = msgspec.json.Decoder(_JsonUpload)
 
 
 def encode_upload(collection: str, version: int, entries: Sequence[Entry], size: int) -> bytes:
-    """Encode entries in a frame of exactly `size` bytes.
-
-    Example:
-        >>> frame = encode_upload("themes", 1, [Entry("popular", 0, 7, 1, 0, b"i" * 16, b"...")], 1024)
-        >>> len(frame), decode_upload(frame).entries[0].report
-        (1024, b'...')
-    """
+    """Encode entries in a frame of exactly `size` bytes."""
     upload = Upload(collection, version, list(entries))
     _check(upload)
     head = _encoder.encode(_Upload(3, collection, version, upload.entries, b""))[:-2]
@@ -139,14 +113,7 @@ def encode_upload(collection: str, version: int, entries: Sequence[Entry], size:
 
 
 def decode_upload(data: bytes) -> Upload:
-    """Decode a frame. Reports are not looked at: that takes the ask's mechanism.
-
-    Example:
-        >>> decode_upload(b"hostile")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: upload: got b'hostile'; allowed: ...
-    """
+    """Decode a frame. Reports are not looked at: that takes the ask's mechanism."""
     frame = decode_frame(_uploads.decode, data, "upload", "upload")
     if frame.pad.count(0) != len(frame.pad):
         raise DecodeError("pad", frame.pad[:40], "zeros alone")
@@ -156,23 +123,12 @@ def decode_upload(data: bytes) -> Upload:
 
 
 def json_size(size: int) -> int:
-    """The size of a JSON upload whose binary form has `size` bytes: the spelling is never twice as long.
-
-    Example:
-        >>> json_size(1024)
-        2048
-    """
+    """The size of a JSON upload whose binary form has `size` bytes: the spelling is never twice as long."""
     return 2 * size
 
 
 def encode_upload_json(collection: str, version: int, entries: Sequence[Entry], size: int) -> bytes:
-    """Encode entries in a readable frame, padded to `json_size(size)` bytes.
-
-    Example:
-        >>> frame = encode_upload_json("themes", 1, [Entry("popular", 0, 7, 1, 0, b"i" * 16, b"...")], 1024)
-        >>> len(frame), decode_upload_json(frame).entries[0].report
-        (2048, b'...')
-    """
+    """Encode entries in a readable frame, padded to `json_size(size)` bytes."""
     upload = Upload(collection, version, list(entries))
     _check(upload)
     json_entries = [_JsonEntry(*entry.name, entry.report_id.hex(), entry.report) for entry in entries]
@@ -184,14 +140,7 @@ def encode_upload_json(collection: str, version: int, entries: Sequence[Entry], 
 
 
 def decode_upload_json(data: bytes) -> Upload:
-    """Decode a readable frame.
-
-    Example:
-        >>> decode_upload_json(b"{}")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: upload: got b'{}'; allowed: ...
-    """
+    """Decode a readable frame."""
     frame = decode_frame(_json_uploads.decode, data, "upload", "upload")
     if frame.pad.strip("0"):
         raise DecodeError("pad", frame.pad[:40], "zeros alone")
@@ -216,22 +165,12 @@ def _check(upload: Upload) -> None:
 
 
 def entry_bytes(question: str, report: int) -> int:
-    """The most bytes of one entry of an upload: the name of the answer, the report's id, and the report.
-
-    Example:
-        >>> entry_bytes("popular", 100)
-        187
-    """
+    """The most bytes of one entry of an upload: the name of the answer, the report's id, and the report."""
     return ENTRY_BYTES + len(question) + report
 
 
 def frame_bytes(entries: int) -> int:
-    """The size of a frame whose entries take so many bytes, in whole blocks of 1024.
-
-    Example:
-        >>> frame_bytes(187), frame_bytes(1000)
-        (1024, 2048)
-    """
+    """The size of a frame whose entries take so many bytes, in whole blocks of 1024."""
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
 
 
@@ -239,11 +178,6 @@ def frame_for(terms: Mapping[str, Terms], layers: int = 0) -> int:
     """The size of every upload of a collection: room for one answer to each round of each question.
 
     `layers` is how many bytes of encryption are added to each report.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> frame_for(load_collection(EXAMPLE).terms)
-        1024
     """
     return frame_bytes(
         sum(entry_bytes(name, question.report_bytes + layers) * question.rounds for name, question in terms.items())

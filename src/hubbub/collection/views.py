@@ -15,12 +15,7 @@ from hubbub.protocols.view import View
 
 @dataclass(frozen=True)
 class Size(View):
-    """How many items a set holds, at most `most`.
-
-    Example:
-        >>> Size(most=3)([(2, 7), ()]).tolist()
-        [2, 0]
-    """
+    """How many items a set holds, at most `most`."""
 
     most: int
 
@@ -30,12 +25,7 @@ class Size(View):
 
 @dataclass(frozen=True)
 class Held(View):
-    """The keys that a person holds, with their numbers scaled to -1..1; NaN counts as the lower end.
-
-    Example:
-        >>> Held(keys=3, low=1.0, high=5.0)([((0, 3.0), (2, 9.0), (7, 1.0)), ()])
-        [{0: 0.0, 2: 1.0}, {}]
-    """
+    """The keys that a person holds, with their numbers scaled to -1..1; NaN counts as the lower end."""
 
     keys: int
     low: float
@@ -57,12 +47,7 @@ class Held(View):
 
 @dataclass(frozen=True)
 class Members(View):
-    """A row of 0 and 1 for each set: which of the items it holds.
-
-    Example:
-        >>> Members(items=3)([(0, 2), (7,)]).tolist()
-        [[1, 0, 1], [0, 0, 0]]
-    """
+    """A row of 0 and 1 for each set: which of the items it holds."""
 
     items: int
 
@@ -75,12 +60,7 @@ class Members(View):
 
 @dataclass(frozen=True)
 class On(View):
-    """Whether a code is 1; nothing recorded counts as 0.
-
-    Example:
-        >>> On()([1, 0, 2]).tolist()
-        [[1], [0], [0]]
-    """
+    """Whether a code is 1; nothing recorded counts as 0."""
 
     def __call__(self, values: Any) -> NDArray[np.int8]:
         on: NDArray[np.bool_] = np.atleast_1d(np.asarray(values)) == 1

@@ -41,15 +41,6 @@ def weaker_clauses(new: Collection, old: Collection) -> list[WeakerClause]:
 
     A new question is no weaker promise in itself. It has to keep within the promises about the whole collection, and
     it must neither send in clear, nor link, nor keep single reports of what earlier questions protected from that.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> old = load_collection(EXAMPLE)
-        >>> weaker_clauses(replace(old, version=2, retention_days=3650), old)
-        [WeakerClause(where='schedule.retention', text='reports were kept for 90 days, and now for 3,650')]
-        >>> weaker_clauses(replace(old, version=2, retention_days=30), old)
-        []
     """
     return [clause for rule in CLAUSES.values() if not isinstance(rule, str) for clause in rule(new, old)]
 

@@ -117,12 +117,7 @@ def choose_method(
 
 
 def round_shares(shares: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Round n times the shares to whole people that sum to n: the largest remainders are rounded up.
-
-    Example:
-        >>> round_shares([0.5, 0.26, 0.24], 10).tolist()
-        [5, 3, 2]
-    """
+    """Round n times the shares to whole people that sum to n: the largest remainders are rounded up."""
     exact = np.asarray(shares, dtype=np.float64) * n
     counts = np.floor(exact).astype(np.int64)
     missing = n - int(counts.sum())

@@ -18,14 +18,7 @@ MOST_CELLS = 1 << 24
 
 
 def check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """How many values each attribute has, refused where it is fewer than two.
-
-    Example:
-        >>> check_sizes([2, 1])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: sizes[1]: got 1; allowed: an integer from 2 to 16777216
-    """
+    """How many values each attribute has, refused where it is fewer than two."""
     if not isinstance(sizes, Sequence) or not sizes:
         raise InvalidValue("sizes", sizes, "the number of values of each attribute, at least one")
     for column, size in enumerate(sizes):
@@ -34,16 +27,7 @@ def check_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_attributes(attributes: Sequence[int], sizes: Sequence[int]) -> Attributes:
-    """The attributes of a table in ascending order; refused where one is unknown or repeated.
-
-    Example:
-        >>> check_attributes([2, 0], [2, 3, 2])
-        (0, 2)
-        >>> check_attributes([0, 3], [2, 3, 2])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: attributes: got [0, 3]; allowed: different columns from 0 to 2, at least one
-    """
+    """The attributes of a table in ascending order; refused where one is unknown or repeated."""
     named = [int(column) for column in np.asarray(attributes).tolist() if type(column) is int]
     fits = len(named) == len(attributes) and all(0 <= column < len(sizes) for column in named)
     if not named or not fits or len(set(named)) < len(named):
@@ -54,14 +38,7 @@ def check_attributes(attributes: Sequence[int], sizes: Sequence[int]) -> Attribu
 
 
 def check_rows(records: ArrayLike, sizes: Sequence[int]) -> Codes:
-    """The records as an array, refused where a code is no value of its attribute.
-
-    Example:
-        >>> check_rows([[0, 2]], [2, 2])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: records[:, 1]: got 2; allowed: integers from 0 to 1
-    """
+    """The records as an array, refused where a code is no value of its attribute."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(sizes) or codes.dtype.kind not in "iu":
         raise InvalidValue("records", codes.shape, f"rows of {len(sizes)} integers")
@@ -74,34 +51,19 @@ def check_rows(records: ArrayLike, sizes: Sequence[int]) -> Codes:
 
 
 def cell_of(records: Codes, attributes: Attributes, sizes: Sequence[int]) -> Codes:
-    """The cell of each record in the table of some attributes; the last attribute runs fastest.
-
-    Example:
-        >>> cell_of(np.array([[1, 0, 2], [0, 1, 1]]), (0, 2), (2, 2, 3)).tolist()
-        [5, 1]
-    """
+    """The cell of each record in the table of some attributes; the last attribute runs fastest."""
     shape = tuple(sizes[column] for column in attributes)
     return np.ravel_multi_index(tuple(records[:, column] for column in attributes), shape).astype(np.int64)
 
 
 def project(table: Floats, attributes: Attributes, onto: Attributes) -> Floats:
-    """The table of fewer attributes, from a table with one axis an attribute.
-
-    Example:
-        >>> project(np.array([[0.1, 0.2], [0.3, 0.4]]), (3, 7), (7,)).tolist()
-        [0.4, 0.6000000000000001]
-    """
+    """The table of fewer attributes, from a table with one axis an attribute."""
     summed = tuple(axis for axis, column in enumerate(attributes) if column not in onto)
     return np.asarray(table.sum(axis=summed))
 
 
 def true_table(records: ArrayLike, attributes: Sequence[int], sizes: Sequence[int]) -> Floats:
-    """The shares of records in each cell.
-
-    Example:
-        >>> true_table([[0, 1], [0, 0], [1, 1], [0, 1]], [0, 1], [2, 2]).tolist()
-        [[0.25, 0.5], [0.0, 0.25]]
-    """
+    """The shares of records in each cell."""
     codes = check_rows(records, sizes)
     columns = check_attributes(attributes, sizes)
     shape = tuple(sizes[column] for column in columns)

@@ -141,12 +141,7 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
 
 
 def method_named(name: str) -> ConsistencyMethod:
-    """A method of the table.
-
-    Example:
-        >>> method_named("norm").sums_to_one
-        'yes'
-    """
+    """A method of the table."""
     if name not in METHODS:
         raise InvalidValue("method", name, f"one of {', '.join(METHODS)}")
     return METHODS[name]

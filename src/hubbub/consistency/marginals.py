@@ -24,14 +24,7 @@ Tables = Mapping[Attributes, Floats]
 
 
 def sum_variance(noise: Noise, cells: int, share: float) -> float:
-    """The variance of the sum of `cells` cells that together have this share, each an equal part.
-
-    Example:
-        >>> sum_variance(Noise(floor=1.0, slope=0.5), 4, 0.5)
-        4.25
-        >>> sum_variance(Noise(floor=1.0, slope=0.0, pair_floor=-0.25), 5, 1.0)
-        0.0
-    """
+    """The variance of the sum of `cells` cells that together have this share, each an equal part."""
     shares = np.full(cells, share / cells)
     both = noise.variance(shares).sum() + noise.cross_terms(shares, np.ones((1, cells)))[0]
     return float(max(both, 0.0))
@@ -69,13 +62,6 @@ class MarginalAgreement:
         The second moments of each table, by its attributes.
     sizes
         How many values each attribute of a record has.
-
-    Example:
-        >>> agreement = MarginalAgreement({(0, 1): Noise(1.0, 0.0), (1, 2): Noise(3.0, 0.0)}, (2, 2, 2))
-        >>> tables = {(0, 1): np.full((2, 2), 0.25), (1, 2): np.array([[0.4, 0.0], [0.6, 0.0]])}
-        >>> agreed = agreement.linear(tables)
-        >>> agreed[0, 1].sum(axis=0).tolist(), agreed[1, 2].sum(axis=1).tolist()
-        ([0.475, 0.525], [0.475, 0.525])
     """
 
     def __init__(self, noises: Mapping[Attributes, Noise], sizes: Sequence[int]) -> None:
@@ -105,15 +91,6 @@ class MarginalAgreement:
 
         Alternately, each table is projected onto the simplex and all are made to agree. At the end, all are mixed with
         just enough of the uniform distribution to raise the lowest cell to 0: uniform tables agree too.
-
-        Example:
-            >>> agreement = MarginalAgreement({(0, 1): Noise(1.0, 0.0), (1, 2): Noise(1.0, 0.0)}, (2, 2, 2))
-            >>> tables = {(0, 1): np.array([[0.7, 0.5], [-0.2, 0.0]]), (1, 2): np.array([[0.4, 0.2], [0.1, 0.3]])}
-            >>> agreed = agreement.positive(tables)
-            >>> bool(min(table.min() for table in agreed.values()) >= 0)
-            True
-            >>> bool(abs(agreed[0, 1].sum(axis=0) - agreed[1, 2].sum(axis=1)).max() < 1e-9)
-            True
         """
         result = self.linear(tables)
         for _ in range(ROUNDS):
@@ -138,14 +115,6 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
         The shares of the cells of each table by its attributes, the last attribute running fastest.
     sizes
         How many values each attribute of a record has.
-
-    Example:
-        >>> noise = Noise(floor=1e-4, slope=0.0)
-        >>> first = Estimate([0.5, 0.3, 0.1, 0.1], [1e-4] * 4, 1000, noise=noise)
-        >>> other = Estimate([0.4, 0.0, 0.3, 0.3], [1e-4] * 4, 1000, noise=noise)
-        >>> agreed = consistent_marginals({(0, 1): first, (1, 2): other}, (2, 2, 2))
-        >>> agreed[0, 1].value.round(3).tolist(), agreed[1, 2].value.round(3).tolist()
-        ([0.45, 0.35, 0.05, 0.15], [0.45, 0.05, 0.25, 0.25])
 
     References
     ----------

@@ -15,14 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def shares_of(estimate: Estimate) -> Floats:
-    """The shares of an estimate, refused if they are not shares or not finite.
-
-    Example:
-        >>> shares_of(Estimate(value=[0.5], variance=[0.0], n=9, kind="quantity"))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: kind: got 'quantity'; allowed: share: only shares ...
-    """
+    """The shares of an estimate, refused if they are not shares or not finite."""
     if estimate.kind != "share":
         raise InvalidValue("kind", estimate.kind, "share: only shares are known to be at least 0 and to sum to 1")
     if estimate.value.ndim != 1 or not estimate.value.size or not np.isfinite(estimate.value).all():
@@ -31,14 +24,7 @@ def shares_of(estimate: Estimate) -> Floats:
 
 
 def noise_of(estimate: Estimate, method: str) -> Noise:
-    """The noise of an estimate; refused if it is missing or has a floor of 0, as estimates of unknown noise do.
-
-    Example:
-        >>> noise_of(Estimate(value=[0.5], variance=[0.0], n=9), "base_cut")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: noise: got None; allowed: the noise of the mechanism, with ...
-    """
+    """The noise of an estimate; refused if it is missing or has a floor of 0, as estimates of unknown noise do."""
     noise = estimate.noise
     if noise is None or not noise.floor > 0:
         raise InvalidValue("noise", noise, f"the noise of the mechanism, with a floor above 0, for {method}")
@@ -51,9 +37,5 @@ def adjusted(estimate: Estimate, value: Floats) -> Estimate:
     The variance and the noise stay those of the estimate before. Where the method is a projection onto a set that
     holds the truth (`base_pos`, `norm_sub`), the sum of these variances still bounds the expected squared distance
     to the truth; elsewhere they say how noisy the reports were, not how far off the result is.
-
-    Example:
-        >>> adjusted(Estimate(value=[-0.5], variance=[0.1], n=9), np.zeros(1)).bias
-        'consistent'
     """
     return replace(estimate, value=value, bias="heuristic" if estimate.bias == "heuristic" else "consistent")

@@ -28,11 +28,6 @@ def consistent_leaves(levels: Sequence[Floats], variances: Sequence[float], *, f
         Of one number of each level.
     fanout
         How many children a node has.
-
-    Example:
-        >>> leaves = consistent_leaves([np.array([0.7, 0.3]), np.array([0.3, 0.3, 0.3, 0.3])], [1.0, 1.0], fanout=2)
-        >>> leaves.round(3).tolist()
-        [0.317, 0.317, 0.183, 0.183]
     """
     if len(levels) != len(variances) or any(len(level) != fanout ** (h + 1) for h, level in enumerate(levels)):
         raise InvalidValue("levels", [len(level) for level in levels], f"powers of {fanout}, with a variance each")

@@ -28,12 +28,7 @@ _SHIFT = (np.uint64(32), np.uint64(29))
 
 @dataclass(frozen=True)
 class BitStrings(Domain):
-    """The codes of strings of bits, below 2^bits: an open domain, whose values are never listed.
-
-    Example:
-        >>> BitStrings(64).encode([7, 2**63]).tolist()
-        [7, 9223372036854775808]
-    """
+    """The codes of strings of bits, below 2^bits: an open domain, whose values are never listed."""
 
     kind: ClassVar[str] = "bitstrings"
     bits: int
@@ -69,12 +64,7 @@ class BitStrings(Domain):
 
 
 def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
-    """Texts, or bytes in UTF-8, as strings of `bits` bits, a multiple of 8; anything else is a string of ones.
-
-    Example:
-        >>> [hex(int(word)) for word in text_words(["hub", "a rather long text", ""], 64)[:, 0]]
-        ['0x6875620000000000', '0xffffffffffffffff', '0x0']
-    """
+    """Texts, or bytes in UTF-8, as strings of `bits` bits, a multiple of 8; anything else is a string of ones."""
     width = -(-bits // _WORD) * 8
     impossible = (b"\xff" * (bits // 8)).ljust(width, b"\0")
     row_of: dict[object, bytes] = {}
@@ -89,14 +79,7 @@ def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
 
 
 def text_bytes(text: object, longest: int) -> bytes | None:
-    """The UTF-8 bytes of a text's NFC form; None if they are more than `longest`, hold a zero byte, or it is no text.
-
-    Example:
-        >>> text_bytes("cafe\\u0301", 5) == text_bytes("caf\\u00e9", 5)
-        True
-        >>> text_bytes("\\ud800", 5), text_bytes(b"\\xc3", 5)
-        (None, None)
-    """
+    """The UTF-8 bytes of a text's NFC form; None if they are more than `longest`, hold a zero byte, or it is no text."""
     try:
         decoded = text.decode() if isinstance(text, bytes) else str(text)
         utf_8 = unicodedata.normalize("NFC", decoded).encode()
@@ -106,12 +89,7 @@ def text_bytes(text: object, longest: int) -> bytes | None:
 
 
 def integer_words(codes: Any, bits: int) -> NDArray[np.uint64]:
-    """Integers as strings of `bits` bits, at most 64; an integer that does not fit is a string of ones.
-
-    Example:
-        >>> [bin(int(word >> np.uint64(60))) for word in integer_words([5, 16], 4)[:, 0]]
-        ['0b101', '0b1111']
-    """
+    """Integers as strings of `bits` bits, at most 64; an integer that does not fit is a string of ones."""
     integers = np.atleast_1d(np.asarray(codes))
     most = (1 << bits) - 1
     negative = integers < 0 if integers.dtype.kind == "i" else np.zeros(integers.shape, dtype=bool)
@@ -124,13 +102,6 @@ def prefix_codes(words: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
 
     A fingerprint is computed word by word, by h = mix(h) + word, where the bits beyond the prefix are 0. Prefixes of
     one length that differ in their last word only have different codes; others collide with probability about 2^-64.
-
-    Example:
-        >>> words = text_words(["hubbub and more", "hubbub and less"], 128)
-        >>> prefix_codes(words, 8).tolist(), len(set(prefix_codes(words, 88).tolist()))
-        ([104, 104], 1)
-        >>> len(set(prefix_codes(words, 128).tolist()))
-        2
     """
     if bits <= _WORD:
         return np.asarray(words[:, 0] >> np.uint64(_WORD - bits))

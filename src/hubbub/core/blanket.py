@@ -22,10 +22,6 @@ class Blanket(NamedTuple):
     both
         The smallest part of draws from the measure that both of any two values make `ratio` times as likely; None where
         it is not known, and the smallest possible part is used.
-
-    Example:
-        >>> Blanket(mass=Fraction(1, 2), ratio=Fraction(3)).preferred
-        Fraction(1, 2)
     """
 
     mass: Fraction
@@ -39,10 +35,5 @@ class Blanket(NamedTuple):
 
     @property
     def shared(self) -> Fraction:
-        """The least part that both of two values prefer.
-
-        Example:
-            >>> Blanket(mass=Fraction(1, 2), ratio=Fraction(2)).shared
-            Fraction(1, 1)
-        """
+        """The least part that both of two values prefer."""
         return max(Fraction(0), 2 * self.preferred - 1) if self.both is None else self.both

@@ -33,18 +33,7 @@ class Response(NamedTuple):
 
 
 class Wire(io.RawIOBase):
-    """A connected socket that is used until a deadline, and read up to a number of bytes.
-
-    Example:
-        >>> here, there = socket.socketpair()
-        >>> there.sendall(b"four")
-        >>> Wire(here, time.monotonic() + 60.0, 3).makefile().read()
-        Traceback (most recent call last):
-            ...
-        hubbub.core.bounded_http.AnswerTooLong: the answer is longer than 3 bytes
-        >>> here.close(), there.close()
-        (None, None)
-    """
+    """A connected socket that is used until a deadline, and read up to a number of bytes."""
 
     def __init__(self, connected: socket.socket, until: float, most_bytes: int) -> None:
         self._socket, self._until = connected, until
@@ -99,13 +88,6 @@ class HttpPeer:
         The time for all of a request: connecting, sending, and reading the response to its last byte.
     most_bytes
         The longest response that is read, with its headers.
-
-    Example:
-        >>> from urllib.parse import urlsplit
-        >>> HttpPeer(urlsplit("http://127.0.0.1:9"), seconds=5.0, most_bytes=1000).request("GET", "/", {})
-        Traceback (most recent call last):
-            ...
-        ConnectionRefusedError: ...
     """
 
     def __init__(self, address: SplitResult, *, seconds: float, most_bytes: int) -> None:

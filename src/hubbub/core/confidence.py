@@ -12,14 +12,7 @@ MARGIN = 1e-12
 
 
 def check_level(level: float) -> float:
-    """Refuse a confidence level that is not a probability inside 0 and 1; returns the level.
-
-    Example:
-        >>> check_level(1 - 2**-53)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: level: got 0.9999999999999999; allowed: a probability between 0 and 1, ...
-    """
+    """Refuse a confidence level that is not a probability inside 0 and 1; returns the level."""
     if isinstance(level, bool) or not isinstance(level, int | float) or not MARGIN <= level <= 1 - MARGIN:
         raise InvalidValue("level", level, f"a probability between 0 and 1, at least {MARGIN:g} from both")
     return level
@@ -27,10 +20,5 @@ def check_level(level: float) -> float:
 
 @lru_cache(64)
 def normal_reach(level: float) -> float:
-    """Half the width of a normal interval of this level, in standard errors. Cached: pages need it for many values.
-
-    Example:
-        >>> round(normal_reach(0.95), 2)
-        1.96
-    """
+    """Half the width of a normal interval of this level, in standard errors. Cached: pages need it for many values."""
     return NormalDist().inv_cdf(0.5 + check_level(level) / 2)

@@ -1,11 +1,4 @@
-"""Errors that name the field, the value and what is allowed.
-
-Example:
-    >>> raise InvalidValue("epsilon", float("nan"), "a finite number above 0")
-    Traceback (most recent call last):
-        ...
-    hubbub.core.errors.InvalidValue: epsilon: got nan; allowed: a finite number above 0
-"""
+"""Errors that name the field, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -60,15 +53,7 @@ class MissingDependency(HubbubError, ImportError):
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Around imports of optional packages: one that is not installed is a `MissingDependency` with the extra's name.
-
-    Example:
-        >>> with needs("sql"):
-        ...     import no_such_package
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.MissingDependency: no_such_package is not installed: pip install 'hubbub[sql]'
-    """
+    """Around imports of optional packages: one that is not installed is a `MissingDependency` with the extra's name."""
     try:
         yield
     except MissingDependency:
@@ -78,14 +63,7 @@ def needs(extra: str) -> Iterator[None]:
 
 
 def check_integer(field: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse a value that is not an integer between two bounds; True and False are not integers here.
-
-    Example:
-        >>> check_integer("w", True, 1)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: w: got True; allowed: an integer of at least 1
-    """
+    """Refuse a value that is not an integer between two bounds; True and False are not integers here."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
         allowed = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
         raise InvalidValue(field, value, allowed)
@@ -93,15 +71,7 @@ def check_integer(field: str, value: object, low: int, high: int | None = None) 
 
 @contextmanager
 def at(place: str, **renamed: str) -> Iterator[None]:
-    """Add the place to the field of every `InvalidValue` raised inside; `renamed` gives the names of fields there.
-
-    Example:
-        >>> with at("questions.popular", domain="names"):
-        ...     raise InvalidValue("domain", ["a"], "two names")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: questions.popular.names: got ['a']; allowed: two names
-    """
+    """Add the place to the field of every `InvalidValue` raised inside; `renamed` gives the names of fields there."""
     try:
         yield
     except InvalidValue as error:

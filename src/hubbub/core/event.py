@@ -24,10 +24,6 @@ class Event:
         Its effective epsilon in units of 1e-12, rounded up.
     step
         When, in the collection's own steps; None where time does not matter.
-
-    Example:
-        >>> Event.of("GRR", "0" * 32, 1.0).spent
-        1000000000000
     """
 
     mechanism: str
@@ -37,34 +33,19 @@ class Event:
 
     @staticmethod
     def of(mechanism: str, spec_id: str, epsilon: float, step: int | None = None) -> Event:
-        """Round an epsilon up to whole units.
-
-        Example:
-            >>> Event.of("GRR", "0" * 32, 1e-13).spent
-            1
-        """
+        """Round an epsilon up to whole units."""
         return Event(mechanism, spec_id, math.ceil(Fraction(epsilon) * UNITS_PER_EPSILON), step)
 
 
 def units_of(epsilon: float | Fraction) -> int:
-    """An allowance in whole units, rounded down.
-
-    Example:
-        >>> units_of(1.0), units_of(Fraction(1, 3))
-        (1000000000000, 333333333333)
-    """
+    """An allowance in whole units, rounded down."""
     if not 0 < epsilon < math.inf:
         raise InvalidValue("epsilon", epsilon, "a finite number above 0")
     return math.floor(Fraction(epsilon) * UNITS_PER_EPSILON)
 
 
 def epsilon_of(units: int) -> float:
-    """The largest float of at most `units` units: a mechanism built with this epsilon never costs more.
-
-    Example:
-        >>> epsilon_of(10**12), math.ceil(Fraction(epsilon_of(333333333333)) * UNITS_PER_EPSILON)
-        (1.0, 333333333333)
-    """
+    """The largest float of at most `units` units: a mechanism built with this epsilon never costs more."""
     epsilon = units / UNITS_PER_EPSILON
     exact = Fraction(units, UNITS_PER_EPSILON)
     return epsilon if Fraction(epsilon) <= exact else math.nextafter(epsilon, 0.0)

@@ -16,12 +16,7 @@ _KEPT = 1 << 12  # results of each function: planning and auditing ask for the s
 
 @lru_cache(_KEPT)
 def exp_floor(exponent: float | Fraction) -> Fraction:
-    """A rational just below e^exponent: a likelihood ratio that a mechanism may use.
-
-    Example:
-        >>> 0 <= math.e - float(exp_floor(1.0)) < 1e-15
-        True
-    """
+    """A rational just below e^exponent: a likelihood ratio that a mechanism may use."""
     exact = Fraction(exponent)
     x = _DOWN.divide(Decimal(exact.numerator), Decimal(exact.denominator))
     # decimal's exp is correctly rounded; a few relative units in the 58th digit cover it, the division and log_upper's.
@@ -30,12 +25,7 @@ def exp_floor(exponent: float | Fraction) -> Fraction:
 
 @lru_cache(_KEPT)
 def log_upper(ratio: Fraction) -> float:
-    """The smallest float that is surely at least ln(ratio).
-
-    Example:
-        >>> log_upper(Fraction(3)) >= math.log(3) and log_upper(Fraction(1)) == 0.0
-        True
-    """
+    """The smallest float that is surely at least ln(ratio)."""
     if ratio <= 0:
         raise ValueError("the ratio of two probabilities is above 0")
     if ratio == 1:
@@ -48,22 +38,12 @@ def log_upper(ratio: Fraction) -> float:
 
 @lru_cache(_KEPT)
 def log_fraction(probability: Fraction) -> float:
-    """ln of an exact probability, to the nearest float; -inf for 0.
-
-    Example:
-        >>> log_fraction(Fraction(1, 2)) == -math.log(2), log_fraction(Fraction(0))
-        (True, -inf)
-    """
+    """ln of an exact probability, to the nearest float; -inf for 0."""
     return -math.inf if probability == 0 else float(_ln(probability))
 
 
 def ceil_div(numerator: int | Fraction, denominator: int | Fraction) -> int:
-    """The quotient of two positive rationals, rounded up.
-
-    Example:
-        >>> ceil_div(7, 2), ceil_div(Fraction(1, 2), Fraction(1, 4))
-        (4, 2)
-    """
+    """The quotient of two positive rationals, rounded up."""
     return math.ceil(Fraction(numerator) / Fraction(denominator))
 
 

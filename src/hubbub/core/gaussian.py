@@ -18,11 +18,6 @@ def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
     Steinke 2020).
 
     A query of integers that moves by at most D in the L2 norm then costs exactly D^2/(2 sigma^2) of rho (zCDP).
-
-    Example:
-        >>> noise = gaussian_cells(10_000, 30, Random(seed=1))
-        >>> round(float(noise.std()) / 30, 1)
-        1.0
     """
     if not 1 <= sigma < MOST_SCALE:
         raise InvalidValue("sigma", sigma, f"an integer from 1 to {MOST_SCALE - 1}")

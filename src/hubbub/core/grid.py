@@ -14,12 +14,7 @@ GRAIN = 1 << 32
 
 
 def to_units(values: Any, low: float, high: float, cells: int) -> NDArray[np.int64]:
-    """Numbers from low to high as integers from 0 to cells 2^32, to the nearest.
-
-    Example:
-        >>> (to_units([0.0, 0.25, 1.0], 0.0, 1.0, cells=2) / GRAIN).tolist()
-        [0.0, 0.5, 2.0]
-    """
+    """Numbers from low to high as integers from 0 to cells 2^32, to the nearest."""
     numbers = np.atleast_1d(np.asarray(values))
     if numbers.size == 0:
         return np.empty(0, dtype=np.int64)
@@ -33,10 +28,5 @@ def to_units(values: Any, low: float, high: float, cells: int) -> NDArray[np.int
 
 
 def to_grid(units: NDArray[np.int64], draws: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Round each up or down to a grid point by 32 random bits, so that its mean is kept exactly.
-
-    Example:
-        >>> to_grid(np.array([GRAIN // 2, GRAIN // 2]), np.array([0, 2**32 - 1], dtype=np.uint32)).tolist()
-        [1, 0]
-    """
+    """Round each up or down to a grid point by 32 random bits, so that its mean is kept exactly."""
     return (units >> 32) + (draws < (units & (GRAIN - 1)))

@@ -39,15 +39,7 @@ _SPREAD = (0x68756262, 0x75620000)
 
 
 def hash32(seeds: NDArray[np.uint64], values: NDArray[Any], name: str = FIRST_HASH) -> NDArray[np.uint32]:
-    """Hash each value under each seed by the function of a name; the two arrays broadcast.
-
-    Example:
-        >>> import numpy as np
-        >>> hash32(np.uint64([1, 2]), np.uint64([3, 3])).tolist()
-        [2376280270, 218460561]
-        >>> hash32(np.uint64([1, 2]), np.uint64([3, 3]), "product32").tolist()
-        [2021639335, 646984670]
-    """
+    """Hash each value under each seed by the function of a name; the two arrays broadcast."""
     seeds = np.asarray(seeds, dtype=np.uint64)
     values = np.asarray(values, dtype=np.uint64)
     low_seed, high_seed = _halves(seeds)
@@ -66,11 +58,6 @@ def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray
 
     The upper half goes through a fixed permutation and into the lower one, which goes through it too: w1. Its halves
     swapped, with the permuted upper half added, are w2. Both steps can be undone: no two values have the same words.
-
-    Example:
-        >>> import numpy as np
-        >>> [words.tolist() for words in value_words(np.uint64([0, 1]))]
-        [[0, 3294826546], [0, 271762531]]
     """
     low, high = _halves(np.asarray(values, dtype=np.uint64))
     with np.errstate(over="ignore"):
@@ -80,35 +67,18 @@ def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray
 
 
 def spread_seeds(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Seeds for the functions of a public list, from their numbers: 64 bits that look random.
-
-    Example:
-        >>> import numpy as np
-        >>> len(set(spread_seeds(np.arange(1000, dtype=np.uint64)).tolist()))
-        1000
-    """
+    """Seeds for the functions of a public list, from their numbers: 64 bits that look random."""
     low, high = (hash32(np.array(word, dtype=np.uint64), numbers).astype(np.uint64) for word in _SPREAD)
     return np.asarray(low | high << _WORD)
 
 
 def bucket(hashes: NDArray[np.uint32], buckets: int) -> NDArray[np.int64]:
-    """Map 32-bit hashes to 0..buckets-1 by multiply and shift.
-
-    Example:
-        >>> import numpy as np
-        >>> bucket(np.uint32([0, 2**31, 2**32 - 1]), 4).tolist()
-        [0, 2, 3]
-    """
+    """Map 32-bit hashes to 0..buckets-1 by multiply and shift."""
     return ((hashes.astype(np.uint64) * np.uint64(buckets)) >> _WORD).astype(np.int64)
 
 
 def fingerprint(text: str) -> int:
-    """A stable 64-bit code for a string: SHA-256 of its NFC form, never 0..2^32-1.
-
-    Example:
-        >>> fingerprint("caf\u00e9") == fingerprint("cafe\u0301")
-        True
-    """
+    """A stable 64-bit code for a string: SHA-256 of its NFC form, never 0..2^32-1."""
     digest = hashlib.sha256(unicodedata.normalize("NFC", text).encode()).digest()
     return int.from_bytes(digest[:8], "little") | 1 << 32  # a wide value, apart from every plain code
 

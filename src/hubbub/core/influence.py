@@ -16,12 +16,7 @@ class Shift(NamedTuple):
 
     @property
     def largest(self) -> float:
-        """The larger of the two.
-
-        Example:
-            >>> Shift(up=0.03, down=0.01).largest
-            0.03
-        """
+        """The larger of the two."""
         return max(self)
 
 
@@ -42,13 +37,6 @@ class Influence(NamedTuple):
         The smallest and the largest number that an accepted report stands for.
     low, high
         The range of the truth: 0 and 1 for a share.
-
-    Example:
-        >>> influence = Influence(least=Fraction(-1), most=Fraction(3))
-        >>> influence.shift(0.01)
-        Shift(up=0.03, down=0.02)
-        >>> influence.shift(0.01, truth=0.5)
-        Shift(up=0.025, down=0.015)
     """
 
     least: Fraction
@@ -71,22 +59,12 @@ class Influence(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """How many honest people one forged report counts for at most; 1 is a person who lies about the value only.
-
-        Example:
-            >>> Influence(least=Fraction(-1), most=Fraction(3)).weight
-            3.0
-        """
+        """How many honest people one forged report counts for at most; 1 is a person who lies about the value only."""
         return float(max(self.most - self.low, self.high - self.least) / (self.high - self.low))
 
 
 def forged_part(forged: int, n: int) -> Fraction:
-    """The part of all reports that is forged, with n honest reports.
-
-    Example:
-        >>> forged_part(1, 99)
-        Fraction(1, 100)
-    """
+    """The part of all reports that is forged, with n honest reports."""
     for name, value, least in (("forged", forged, 0), ("n", n, 1)):
         check_integer(name, value, least)
     return Fraction(forged, n + forged)

@@ -119,16 +119,7 @@ class ItemSets:
 
 
 def as_item_sets(values: Any, sets: Sets) -> ItemSets:
-    """Read a batch in any of its forms: a list of sets, rows of codes padded with -1, or `ItemSets`.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> fruit = Sets(Categorical(["apple", "fig", "lime"]), most=2)
-        >>> as_item_sets([{"lime", "apple"}, []], fruit).support().tolist()
-        [1, 0, 1]
-        >>> as_item_sets(np.array([[2, -1], [0, 1]]), fruit).sizes.tolist()
-        [1, 2]
-    """
+    """Read a batch in any of its forms: a list of sets, rows of codes padded with -1, or `ItemSets`."""
     size = sets.items.size
     assert size is not None
     if isinstance(values, ItemSets):

@@ -15,25 +15,14 @@ from hubbub.core.random import Random
 
 
 def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
-    """Discrete Laplace noise from two random words each, cut at -most and most.
-
-    Example:
-        >>> noise = discrete_laplace(Random(seed=1).uint64(10_000, 2), 3, 4, 50, Random(seed=2))
-        >>> round(float(noise.mean()), 1), round(float(noise.var()) / (2 * 3 / 4 / (1 / 4) ** 2), 1)
-        (-0.0, 1.0)
-    """
+    """Discrete Laplace noise from two random words each, cut at -most and most."""
     side = ExactChoice([decay, unit - decay, decay]).place(words[:, 0], rng) - 1
     return side * (1 + geometric(words[:, 1], decay, unit, most - 1, rng))
 
 
 @lru_cache(maxsize=1024)  # long fractions, and the same ones for every report
 def at_least(k: int, decay: int, unit: int) -> Fraction:
-    """The exact chance that the noise is at least k.
-
-    Example:
-        >>> at_least(0, 1, 2), at_least(2, 1, 2), at_least(-2, 1, 2)
-        (Fraction(2, 3), Fraction(1, 6), Fraction(11, 12))
-    """
+    """The exact chance that the noise is at least k."""
     if k > 0:
         return Fraction(decay, unit) ** k * Fraction(unit, unit + decay)
     return 1 - at_least(1 - k, decay, unit)

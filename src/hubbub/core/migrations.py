@@ -32,10 +32,6 @@ class Versions(Generic[Step]):
         The version that this hubbub writes.
     migrations
         The migrations by the version that they begin with, without a gap up to the present version.
-
-    Example:
-        >>> Versions("text", 3, {1: str.lower, 2: str.strip}).since(2)
-        [<method 'strip' of 'str' objects>]
     """
 
     name: str
@@ -48,23 +44,11 @@ class Versions(Generic[Step]):
 
     @property
     def oldest(self) -> int:
-        """The oldest version that can be read.
-
-        Example:
-            >>> Format("store", 3, {2: ()}).oldest
-            2
-        """
+        """The oldest version that can be read."""
         return min(self.migrations, default=self.version)
 
     def check(self, version: object) -> int:
-        """The version of stored data; refused if it cannot be read.
-
-        Example:
-            >>> Format("store", 3, {2: ()}).check(1)
-            Traceback (most recent call last):
-                ...
-            hubbub.core.migrations.UnknownFormat: store: got 'format 1'; allowed: format 2 or newer: ...
-        """
+        """The version of stored data; refused if it cannot be read."""
         if isinstance(version, bool) or not isinstance(version, int):
             raise UnknownFormat(self.name, f"format {version!r}", f"a number, such as {self.version}")
         if version > self.version:
@@ -84,35 +68,13 @@ class Versions(Generic[Step]):
 
 @dataclass(frozen=True)
 class Format(Versions[Migration]):
-    """The versions of one kind of database.
-
-    Example:
-        >>> import sqlite3
-        >>> database = sqlite3.connect(":memory:")
-        >>> def run(sql, *values):
-        ...     return database.execute(sql, values).fetchall()
-        >>> _ = run("CREATE TABLE eras (first INTEGER)")  # as version 1 had it
-        >>> format = Format("store", 2, {1: ("ALTER TABLE eras ADD COLUMN arithmetic INTEGER",)})
-        >>> format.migrate(1, run)
-        True
-        >>> run("SELECT first, arithmetic FROM eras")
-        []
-        >>> format.migrate(3, run)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.migrations.UnknownFormat: store: got 'format 3'; allowed: at most format 2, which is all that this
-        version of hubbub knows: a newer one wrote it, and is needed to read it
-    """
+    """The versions of one kind of database."""
 
     def migrate(self, version: object, run: Run) -> bool:
         """Migrate a database from a version to the present one; whether there was anything to do.
 
         It is called inside a transaction, in which the caller also writes the new version. If it raises, nothing is
         changed.
-
-        Example:
-            >>> Format("store", 1).migrate(1, print)
-            False
         """
         migrations = self.since(version)
         for migration in migrations:

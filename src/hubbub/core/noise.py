@@ -21,10 +21,6 @@ class Noise:
     Unary encodings and local hashing have no covariance; an oracle whose report supports a fixed number of
     values (GRR, subset selection) has a negative one. `sampling` is 0 unless a cohort answers for a population, and
     `square` is 0 unless the estimator has a bias that depends on the other shares.
-
-    Example:
-        >>> Noise(floor=1.0, slope=0.5).variance(np.array([0.0, 1.0])).tolist()
-        [1.0, 1.5]
     """
 
     floor: float
@@ -37,30 +33,15 @@ class Noise:
 
     @property
     def knows_pairs(self) -> bool:
-        """Whether `cross_terms` is known.
-
-        Example:
-            >>> Noise(1.0, 0.0).knows_pairs, Noise(1.0, 0.0, pairs=False).knows_pairs
-            (True, False)
-        """
+        """Whether `cross_terms` is known."""
         return self.pairs
 
     def variance(self, share: Floats) -> Floats:
-        """The variance of each share.
-
-        Example:
-            >>> Noise(2.0, 0.0).variance(np.zeros(2)).tolist()
-            [2.0, 2.0]
-        """
+        """The variance of each share."""
         return self.floor + self.slope * share + self.square * share**2 + self.sampling * share * (1 - share)
 
     def cross_terms(self, share: Floats, weights: Floats) -> Floats:
-        """What the covariances add to the variance of each row's weighted sum.
-
-        Example:
-            >>> Noise(1.0, 0.0, pair_floor=-0.5).cross_terms(np.zeros(2), np.ones((1, 2))).tolist()
-            [-1.0]
-        """
+        """What the covariances add to the variance of each row's weighted sum."""
         total = weights.sum(axis=1)
         squares = weights**2
         constant = self.pair_floor * (total**2 - squares.sum(axis=1))
@@ -73,34 +54,18 @@ class Noise:
         return np.asarray(-self.sampling * ((weights @ share) ** 2 - weights**2 @ share**2))
 
     def sampled(self, n: int, size: int) -> Noise:
-        """The moments when the n who answered are a random part of `size` people.
-
-        Example:
-            >>> Noise(0.0, 0.0).sampled(100, 200).variance(np.array([0.5])).tolist()
-            [0.00125]
-        """
+        """The moments when the n who answered are a random part of `size` people."""
         return replace(self, sampling=(1 - n / size) / max(n, 1))
 
     @staticmethod
     def of_sum(parts: Iterable[tuple[float, Noise]]) -> Noise:
-        """The moments of a weighted sum of independent estimates of the same shares: the form is kept.
-
-        Example:
-            >>> Noise.of_sum([(0.5, Noise(1.0, 0.0)), (0.5, Noise(1.0, 0.0))]).floor
-            0.5
-        """
+        """The moments of a weighted sum of independent estimates of the same shares: the form is kept."""
         parts = list(parts)
         moments = np.sum([weight**2 * np.array(astuple(noise)) for weight, noise in parts], axis=0).tolist()
         return replace(Noise(*moments), pairs=all(noise.pairs for _, noise in parts))
 
     def centred(self, size: int, total: float) -> Noise:
-        """The moments after subtracting the mean of `size` shares that sum to `total`: the form is kept.
-
-        Example:
-            >>> centred = Noise(1.0, 0.0).centred(2, 1.0)
-            >>> centred.floor, centred.pair_floor
-            (0.5, -0.5)
-        """
+        """The moments after subtracting the mean of `size` shares that sum to `total`: the form is kept."""
         # The mean covariance of share i with all of them is base + tilt f_i; of the mean with itself, grand.
         base = (self.floor + (size - 1) * self.pair_floor + self.pair_slope * total) / size
         tilt = (self.slope + (size - 2) * self.pair_slope) / size

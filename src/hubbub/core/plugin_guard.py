@@ -16,12 +16,7 @@ class PluginFailed(HubbubError, RuntimeError):
 
 
 def is_foreign(cls: type) -> bool:
-    """Whether another package defines a class.
-
-    Example:
-        >>> is_foreign(dict), is_foreign(PluginFailed)
-        (True, False)
-    """
+    """Whether another package defines a class."""
     return cls.__module__.partition(".")[0] != "hubbub"
 
 
@@ -31,17 +26,6 @@ def guard(cls: type) -> None:
     This holds for the public ones, and for those that replace one of a class of hubbub. Any other exception becomes a
     `PluginFailed` that names the class and the method. A generator that a method returns is guarded as well. Classes of
     hubbub itself are left as they are.
-
-    Example:
-        >>> class Theirs:
-        ...     def labels(self):
-        ...         return {}["theme"]
-        >>> Theirs.__module__ = "their_package"
-        >>> guard(Theirs)
-        >>> Theirs().labels()
-        Traceback (most recent call last):
-            ...
-        hubbub.core.plugin_guard.PluginFailed: their_package.Theirs.labels raised KeyError: 'theme'
     """
     if not is_foreign(cls):
         return

@@ -15,13 +15,6 @@ def make_private_file(path: str | os.PathLike[str]) -> bool:
     An existing file is never opened, not even for a moment: POSIX drops all locks of a process on a file as soon as the
     process closes any descriptor of it, and SQLite uses such locks. So the new file gets its name (or that of the
     link's target) only after it is closed. Of several processes or threads that make it at once, one succeeds.
-
-    Example:
-        >>> import stat, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "ledger")
-        ...     make_private_file(path), make_private_file(path), oct(stat.S_IMODE(os.stat(path).st_mode))
-        (True, False, '0o600')
     """
     target = os.path.realpath(path)
     if os.path.lexists(target):
@@ -46,13 +39,6 @@ def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
     """Rename a finished, closed file, unless a file of the new name exists; whether it was renamed.
 
     So a file exists complete or not at all, whenever its maker is stopped. `fresh` no longer exists afterwards.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     fresh, path = os.path.join(folder, "fresh"), os.path.join(folder, "ledger")
-        ...     make_private_file(fresh), name_private_file(fresh, path), os.listdir(folder)
-        (True, True, ['ledger'])
     """
     target = os.path.realpath(path)
     try:
@@ -71,15 +57,7 @@ def name_private_file(fresh: str, path: str | os.PathLike[str]) -> bool:
 
 
 def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
-    """Write a file that only its owner may read, completely or not at all, unless it exists; whether it was written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "key")
-        ...     write_private_file(path, b"secret"), write_private_file(path, b"other")
-        (True, False)
-    """
+    """Write a file that only its owner may read, completely or not at all, unless it exists; whether it was written."""
     fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
     make_private_file(fresh)
     try:
@@ -94,16 +72,7 @@ def write_private_file(path: str | os.PathLike[str], content: bytes) -> bool:
 
 
 def replace_private_file(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for content in (b"1", b"22"):
-        ...         replace_private_file(os.path.join(folder, "count"), content)
-        ...     os.listdir(folder), os.path.getsize(os.path.join(folder, "count"))
-        (['count'], 2)
-    """
+    """Write a file that only its owner may read, completely or not at all; it replaces a file of this name."""
     fresh = f"{os.path.realpath(path)}.{os.urandom(8).hex()}.new"
     if write_private_file(fresh, content):
         os.replace(fresh, path)

@@ -46,12 +46,6 @@ class Ratios(Estimate):
         The covariance of two shares i and j of different groups: pair[0] + pair[1] (f_i + f_j).
     weights
         The sums of the weights of the shares in `above` and in `below`.
-
-    Example:
-        >>> moments = np.array([[1e-4, 1e-4], [0.0, 0.0], [1e-4, 1e-4]])
-        >>> ratios = Ratios.of(np.array([0.2, 0.01]), np.array([0.4, 0.01]), moments, 1000, bounds=(0.0, 1.0))
-        >>> [end.round(3).tolist() for end in ratios.interval()]
-        [[0.446, 0.0], [0.556, 1.0]]
     """
 
     above: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -84,13 +78,7 @@ class Ratios(Estimate):
         pair: tuple[float, float] = (0.0, 0.0),
         weights: tuple[float, float] = (0.0, 0.0),
     ) -> Ratios:
-        """The ratios, with variances by the delta method; NaN where `below` is not above 0.
-
-        Example:
-            >>> moments = np.ones((3, 1))
-            >>> Ratios.of(np.array([0.1]), np.array([-0.1]), moments, 9, bounds=(0.0, 1.0)).value.tolist()
-            [nan]
-        """
+        """The ratios, with variances by the delta method; NaN where `below` is not above 0."""
         known = below > 0
         safe = np.where(known, below, 1.0)
         value = np.where(known, np.clip(above / safe, *bounds), np.nan)
@@ -123,13 +111,7 @@ class Ratios(Estimate):
 
     @staticmethod
     def from_parts(parts: Mapping[str, Any], value: Floats, variance: Floats) -> Ratios:
-        """Read back what `parts` wrote.
-
-        Example:
-            >>> ratios = Ratios.of(np.array([0.1]), np.array([0.2]), np.ones((3, 1)), 9, bounds=(0.0, 1.0))
-            >>> Ratios.from_parts(ratios.parts(), ratios.value, ratios.variance).interval() == ratios.interval()
-            True
-        """
+        """Read back what `parts` wrote."""
         bounds, pair, weights = (
             (float(a), float(b)) for a, b in (parts[name] for name in ("bounds", "pair", "weights"))
         )
@@ -147,12 +129,6 @@ class Ratios(Estimate):
 
         The interval contains all r - s for which the two sums that are 0 at the true ratios r and s are jointly
         compatible with 0: it covers the truth also where one of the groups is small.
-
-        Example:
-            >>> moments = np.array([[1e-4, 1e-4], [0.0, 0.0], [1e-4, 1e-4]])
-            >>> ratios = Ratios.of(np.array([0.2, 0.1]), np.array([0.5, 0.5]), moments, 1000, bounds=(0.0, 1.0))
-            >>> [round(end, 2) for end in ratios.difference(0, 1)]
-            [0.2, 0.14, 0.26]
         """
         reach, (least, most) = normal_reach(level), self._bounds
         places = [first, second]
@@ -188,11 +164,6 @@ def fieller(
     """The smallest and the largest r with (above - r below)^2 <= reach^2 Var(above - r below), for each ratio.
 
     Where `below` cannot be distinguished from 0 these r are unbounded, and are cut at `bounds`.
-
-    Example:
-        >>> low, high = fieller(np.array([1.0]), np.array([2.0]), np.array([[0.0], [0.0], [0.01]]), 2.0, (0.0, 1.0))
-        >>> low.round(4).tolist(), high.round(4).tolist()
-        ([0.4545], [0.5556])
     """
     least, most = bounds
     a = below**2 - reach**2 * moments[2]

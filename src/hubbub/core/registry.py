@@ -36,11 +36,6 @@ class Registry(MutableMapping[str, type[Kind]], Generic[Kind]):
         Of each of our own, the module that defines it; with ":" and the class's name where that is another.
     named_by
         The attribute of a class that is its name.
-
-    Example:
-        >>> registry = Registry("hubbub.examples", "builtins:Exception", {"HubbubError": "hubbub.core.errors"})
-        >>> registry["HubbubError"].__name__, list(registry), "Other" in registry
-        ('HubbubError', ['HubbubError'], False)
     """
 
     def __init__(self, group: str, base: str, homes: Mapping[str, str], *, named_by: str = "__name__") -> None:

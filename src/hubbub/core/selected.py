@@ -30,10 +30,6 @@ class Selected(Estimate):
     ----------
     cut
         What an estimate had to exceed, which does not depend on it; -inf where everything is released.
-
-    Example:
-        >>> Selected([0.11, 0.5], [1e-4, 1e-4], 1000, cut=0.1).interval()[0].round(4).tolist()
-        [0.0707, 0.4804]
     """
 
     cut: float = -math.inf
@@ -49,14 +45,7 @@ class Selected(Estimate):
 
 
 def conditional_interval(x: float, error: float, cut: float, level: float) -> tuple[float, float]:
-    """The interval of a normal estimate that was selected because it exceeds a cut.
-
-    Example:
-        >>> [round(end, 3) for end in conditional_interval(0.0, 1.0, -math.inf, 0.95)]
-        [-1.96, 1.96]
-        >>> [round(end, 3) for end in conditional_interval(2.0, 1.0, 1.0, 0.95)]
-        [-1.933, 3.933]
-    """
+    """The interval of a normal estimate that was selected because it exceeds a cut."""
     reach = normal_reach(level) * error
     if not 0 < error < math.inf or (x - cut) / error > _FAR:
         return x - reach, x + reach

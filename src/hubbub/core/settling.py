@@ -20,12 +20,6 @@ def settle(entries: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) 
     A row's 64 random bits (`keys`) decide everything, however many entries the row has, so that the number of bits
     drawn does not depend on the value. Their hash at a position is uniform over 32 bits: a real value v becomes +1 with
     probability (1+v)/2 exactly. Of more than `sparsity` entries, `sparsity` are drawn at random.
-
-    Example:
-        >>> from hubbub.core.ternary import Ternary
-        >>> batch = Ternary.dense([[0, 1, 0, -1], [1, 1, 1, 1]])
-        >>> settle(batch.entries, np.uint64([1, 2]), sparsity=3).tolist()
-        [[2, 7, -1], [0, 4, 6]]
     """
     present = entries >= 0
     index, chance = np.where(present, entries >> INDEX_SHIFT, 0), entries & _CHANCE
@@ -42,13 +36,7 @@ def settle(entries: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) 
 
 
 def settled(entries: NDArray[np.int64], sparsity: int) -> NDArray[np.int64]:
-    """The symbols of rows that need no random rounding; other rows are refused.
-
-    Example:
-        >>> from hubbub.core.ternary import Ternary
-        >>> settled(Ternary.dense([[0, 1, 0, -1]]).entries, sparsity=2).tolist()
-        [[2, 7]]
-    """
+    """The symbols of rows that need no random rounding; other rows are refused."""
     chance = (entries & _CHANCE)[entries >= 0]
     if ((chance != 0) & (chance != GRAIN)).any() or ((entries >= 0).sum(axis=1) > sparsity).any():
         raise InvalidValue("values", "rows that are rounded or cut", f"-1, 0 and 1, at most {sparsity} of them not 0")

@@ -21,12 +21,7 @@ SAFE = 1 << 53
 
 
 def canonical(value: Json) -> str:
-    """The one spelling of a JSON value: sorted keys, no spaces, numbers as ECMAScript writes them.
-
-    Example:
-        >>> canonical({"b": 1.0, "a": [2**60, 1e21, 1e-7, "\u20ac"]})
-        '{"a":["1152921504606846976",1e+21,1e-7,"€"],"b":1}'
-    """
+    """The one spelling of a JSON value: sorted keys, no spaces, numbers as ECMAScript writes them."""
     if isinstance(value, str):
         return _string(value)
     if value is None:
@@ -47,22 +42,12 @@ def canonical(value: Json) -> str:
 
 
 def spec_id(spec: Json) -> str:
-    """32 hexadecimal digits (128 bits of SHA-256) of the canonical spelling.
-
-    Example:
-        >>> spec_id({"mechanism": "GRR"})
-        '94a6cc75375060baaad23a40ff0b42d0'
-    """
+    """32 hexadecimal digits (128 bits of SHA-256) of the canonical spelling."""
     return hashlib.sha256(canonical(spec).encode()).hexdigest()[:32]
 
 
 def integer(name: str, value: object) -> int:
-    """Read an integer back from a spec: a number, or a decimal string where it is large.
-
-    Example:
-        >>> integer("keep", "18446744073709551615"), integer("keep", 3)
-        (18446744073709551615, 3)
-    """
+    """Read an integer back from a spec: a number, or a decimal string where it is large."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 40:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -71,14 +56,7 @@ def integer(name: str, value: object) -> int:
 
 
 def check_fields(name: str, spec: object, expected: set[str]) -> None:
-    """Refuse a spec that is not a JSON object with exactly these keys.
-
-    Example:
-        >>> check_fields("window", {"limit": 1}, {"limit", "steps"})
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: window: got {'limit': 1}; allowed: exactly the fields limit, steps
-    """
+    """Refuse a spec that is not a JSON object with exactly these keys."""
     if not isinstance(spec, Mapping) or set(spec) != expected:
         raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")
 
@@ -87,39 +65,17 @@ def added(first: str, default: str | None = None) -> Any:
     """A dataclass field that was added after specs were stored: a spec without it means `first`, so that ids stay.
 
     New instances have the default, which is `first` unless given.
-
-    Example:
-        >>> from dataclasses import dataclass, fields
-        >>> @dataclass
-        ... class Hashed:
-        ...     hash: str = added("mix32", "product32")
-        >>> Hashed().hash, [(is_added(field), first_of(field)) for field in fields(Hashed)]
-        ('product32', [(True, 'mix32')])
     """
     return field(default=first if default is None else default, metadata={"added": first})
 
 
 def is_added(declared: Field[Any]) -> bool:
-    """Whether a spec may lack the field.
-
-    Example:
-        >>> is_added(field(default=1))
-        False
-    """
+    """Whether a spec may lack the field."""
     return "added" in declared.metadata
 
 
 def first_of(declared: Field[Any]) -> str:
-    """What a spec without the field means.
-
-    Example:
-        >>> from dataclasses import dataclass, fields
-        >>> @dataclass
-        ... class Hashed:
-        ...     hash: str = added("mix32")
-        >>> first_of(fields(Hashed)[0])
-        'mix32'
-    """
+    """What a spec without the field means."""
     return str(declared.metadata["added"])
 
 

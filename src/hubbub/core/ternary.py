@@ -183,12 +183,7 @@ class Ternary:
 
 
 def as_ternary(values: Any, dimension: int) -> Ternary:
-    """Read a batch in any of its forms: rows, a mapping for each person, or a `Ternary`.
-
-    Example:
-        >>> as_ternary([{1: -1}], 3).means().tolist(), as_ternary([[0, 1, 0]], 3).means().tolist()
-        ([0.0, -1.0, 0.0], [0.0, 1.0, 0.0])
-    """
+    """Read a batch in any of its forms: rows, a mapping for each person, or a `Ternary`."""
     if isinstance(values, Mapping):
         values = [values]
     if isinstance(values, Sequence) and not isinstance(values, str | bytes):
@@ -205,14 +200,7 @@ def as_ternary(values: Any, dimension: int) -> Ternary:
 
 
 def check_ternary(array: NDArray[Any]) -> None:
-    """Refuse numbers other than -1, 0 and 1.
-
-    Example:
-        >>> check_ternary(np.array([0.0, 2.0]))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: values: got 2.0; allowed: -1, 0 or 1
-    """
+    """Refuse numbers other than -1, 0 and 1."""
     if array.dtype.kind in "iu":
         odd = (array > 1) | (array < -1) if array.size and (array.max() > 1 or array.min() < -1) else None
     else:

@@ -13,10 +13,6 @@ def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -
 
     A word past the last whole multiple of the bound is drawn again; for bounds below 2^20 that happens to one in
     2^44 of them.
-
-    Example:
-        >>> bounded(np.uint64([0, 7, 7]), np.array([5, 5, 3]), Random(seed=1)).tolist()
-        [0, 2, 1]
     """
     limit = bounds.astype(np.uint64)
     last = ~np.uint64(0) - (~np.uint64(0) % limit + np.uint64(1)) % limit
@@ -32,10 +28,6 @@ def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -
     """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word a column.
 
     By selection sampling: a column is marked with probability (columns still to mark)/(columns still to visit).
-
-    Example:
-        >>> subsets(Random(seed=1).uint64(3, 4), np.array([0, 2, 4]), Random(seed=2)).sum(axis=1).tolist()
-        [0, 2, 4]
     """
     remaining, columns = counts.copy(), words.shape[1]
     marked = np.empty(words.shape, dtype=bool)

@@ -17,12 +17,7 @@ _WIDEST = 1 << 32
 
 
 class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """One array: which part it belongs to, its name, type, shape and bytes.
-
-    Example:
-        >>> Column.of("private", "y", np.array([4, 5], dtype=np.uint8)).shape
-        (2,)
-    """
+    """One array: which part it belongs to, its name, type, shape and bytes."""
 
     part: Literal["public", "private", "counts"]
     name: str
@@ -71,26 +66,12 @@ _decoder = msgspec.msgpack.Decoder(_Frame)
 
 
 def pack_columns(kind: str, spec_id: str, n: int, columns: list[Column]) -> bytes:
-    """Encode columns.
-
-    Example:
-        >>> import numpy as np
-        >>> data = pack_columns("reports", "0" * 32, 2, [Column.of("private", "y", np.uint8([4, 5]))])
-        >>> unpack_columns("reports", data)[2][0].array().tolist()
-        [4, 5]
-    """
+    """Encode columns."""
     return _encoder.encode(_Frame(kind, spec_id, n, columns))
 
 
 def unpack_columns(kind: str, data: bytes) -> tuple[str, int, list[Column]]:
-    """Decode columns of one kind; every column is checked.
-
-    Example:
-        >>> unpack_columns("sketch", pack_columns("reports", "0" * 32, 0, []))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.DecodeError: sketch: got 'reports'; allowed: bytes of that kind
-    """
+    """Decode columns of one kind; every column is checked."""
     try:
         frame = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:

@@ -57,12 +57,6 @@ def choose_counter(
         Draws the queries and the noise.
     count, runs
         How many queries, and how often the noise is drawn.
-
-    Example:
-        >>> pure = choose_counter(4096, queries="prefixes", epsilon=1.0, rng=Random(seed=1))
-        >>> other = choose_counter(4096, queries="prefixes", rho=0.5, rng=Random(seed=1))
-        >>> pure[0].name, other[0].name
-        ('hierarchy', 'factorisation')
     """
     if (epsilon is None) == (rho is None):
         raise InvalidValue("epsilon", epsilon, "epsilon or rho, one of the two")

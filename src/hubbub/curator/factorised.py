@@ -44,12 +44,6 @@ class FactorisedCounter:
     length
         How many values are summed up.
 
-    Example:
-        >>> counter = FactorisedCounter(rho=0.5, length=1000)
-        >>> sums = counter.start(20.0, Random(seed=1)).push_many(np.full(1000, 7.0))
-        >>> bool(abs(sums[-1] - 7000) < 5 * 20 * math.sqrt(counter.variance()[-1]))
-        True
-
     References
     ----------
     Fichtenberger, Henzinger and Upadhyay 2023; Dvijotham et al. 2024 (few powers).
@@ -102,13 +96,7 @@ class FactorisedCounter:
         return cells
 
     def squared_sensitivity(self, cells: int) -> int:
-        """The squared L2 sensitivity of the weighted sums to one value, in cells, including the rounding.
-
-        Example:
-            >>> counter = FactorisedCounter(rho=1.0, length=1 << 10)
-            >>> round(math.sqrt(counter.squared_sensitivity(1 << 18)) / (1 << 18), 2)
-            1.81
-        """
+        """The squared L2 sensitivity of the weighted sums to one value, in cells, including the rounding."""
         moved = np.ceil(cells * np.abs(self._roots[1])).astype(np.int64) + _ROUNDED
         return int((moved * moved).sum())
 
@@ -124,13 +112,7 @@ class FactorisedCounter:
 
     @property
     def effective_rho(self) -> Fraction:
-        """The exact cost of a value.
-
-        Example:
-            >>> counter = FactorisedCounter(rho=0.1, length=100)
-            >>> counter.effective_rho <= Fraction(0.1), round(float(counter.effective_rho), 5)
-            (True, 0.1)
-        """
+        """The exact cost of a value."""
         return Fraction(self.squared_sensitivity(self.cells), 2 * self.sigma**2)
 
     def epsilon(self, delta: float) -> float:
@@ -146,23 +128,11 @@ class FactorisedCounter:
         return rho + 2 * math.sqrt(rho * -math.log(delta))
 
     def variance(self) -> Floats:
-        """The variance of each running sum, as a multiple of the squared theta.
-
-        Example:
-            >>> variance = FactorisedCounter(rho=0.5, length=1 << 10).variance()
-            >>> round(float(variance[0]), 1), round(float(variance[-1]), 1)
-            (3.3, 10.7)
-        """
+        """The variance of each running sum, as a multiple of the squared theta."""
         return np.cumsum(self._roots[0] ** 2) * (self.sigma / self.cells) ** 2
 
     def range_variance(self, first: int, last: int) -> float:
-        """The variance of the sum from position first to last (without last), as a multiple of the squared theta.
-
-        Example:
-            >>> counter = FactorisedCounter(rho=0.5, length=64)
-            >>> round(counter.range_variance(0, 64), 6) == round(float(counter.variance()[63]), 6)
-            True
-        """
+        """The variance of the sum from position first to last (without last), as a multiple of the squared theta."""
         if not 0 <= first < last <= self.length:
             raise InvalidValue("range", (first, last), f"positions from 0 to {self.length}, at least one")
         return self.squared_weights(first, last) * (self.sigma / self.cells) ** 2
@@ -178,22 +148,12 @@ class FactorisedCounter:
         return self._roots[1]
 
     def sums_of(self, noise: Floats) -> Floats:
-        """The noise of the running sums that results from noise on the weighted sums.
-
-        Example:
-            >>> FactorisedCounter(rho=0.5, length=2).sums_of(np.array([1.0, 0.0])).round(2).tolist()
-            [1.0, 0.5]
-        """
+        """The noise of the running sums that results from noise on the weighted sums."""
         weights, rates = self._powers
         return multiply(noise, weights, rates, np.zeros(rates.size))
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON.
-
-        Example:
-            >>> FactorisedCounter(**FactorisedCounter(rho=0.5, length=2).spec()).length
-            2
-        """
+        """The fields, as JSON."""
         return asdict(self)
 
     def start(self, theta: float, rng: Random) -> FactorisedStream:
@@ -232,14 +192,6 @@ class FactorisedStream(UncopiedStream):
         Draws the noise.
     state
         The `state` of an earlier stream; None begins a new one.
-
-    Example:
-        >>> counter = FactorisedCounter(rho=2.0, length=4)
-        >>> stream, other = (counter.start(10.0, Random(seed=1)) for _ in range(2))
-        >>> [stream.push(3.0), stream.push(1.0)] == other.push_many([3.0, 1.0]).tolist()
-        True
-        >>> FactorisedStream(counter, 10.0, Random(seed=2), state=stream.state).position
-        2
     """
 
     def __init__(

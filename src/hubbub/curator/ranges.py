@@ -27,16 +27,7 @@ class Segment(NamedTuple):
 def range_of(
     tops: ToPS, segments: Sequence[Segment], published: NDArray[np.float64], first: int, last: int
 ) -> Estimate:
-    """The sum of positions first to last (without last) of a published stream.
-
-    Example:
-        >>> from hubbub.curator.tops import ToPS
-        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=1, max_range=256, pruned=1)
-        >>> whole = range_of(tops, [Segment(1, 8.0)], np.zeros(65), 1, 65)
-        >>> part = range_of(tops, [Segment(1, 8.0)], np.zeros(65), 1, 60)
-        >>> whole.bias, part.bias
-        ('none', 'heuristic')
-    """
+    """The sum of positions first to last (without last) of a published stream."""
     if not 0 <= first < last <= published.size:
         raise InvalidValue("range", (first, last), f"positions from 0 to {published.size}, at least one")
     if np.isnan(published[first:last]).any():
@@ -51,13 +42,6 @@ def range_error(tops: ToPS, segments: Sequence[Segment], first: int, last: int) 
     """The variance of a range's noise, and a guess at the squared error of predictions where an end is inside a block.
 
     The guess is that of Eq 7: a prediction is off by a third of the threshold.
-
-    Example:
-        >>> from hubbub.curator.tops import ToPS
-        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=1, max_range=256, pruned=1)
-        >>> variance, guess = range_error(tops, [Segment(1, 9.0)], 1, 20)
-        >>> round(variance), round(guess)  # one block of 16, and 3 values
-        (162, 81)
     """
     if not segments or first < segments[0].first:
         raise InvalidValue("range", (first, last), "positions that were published")

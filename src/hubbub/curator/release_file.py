@@ -49,18 +49,6 @@ class ReleaseFile(StreamFile[ToPSStream]):
         What is released, such as a column's name; a file that was begun for another is refused.
     every, rng
         As for `StreamFile`.
-
-    Example:
-        >>> import tempfile
-        >>> import numpy as np
-        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=2, max_range=16)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with ReleaseFile(f"{folder}/state", tops) as release:
-        ...         first = release.push_many([1.0, 2.0, 3.0])
-        ...     with ReleaseFile(f"{folder}/state", tops) as release:
-        ...         again = release.pending.published
-        >>> np.array_equal(first, again, equal_nan=True)
-        True
     """
 
     def __init__(

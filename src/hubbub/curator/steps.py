@@ -40,15 +40,6 @@ class StepMaker:
         Values a step; 0 takes 1,024, rounded up to whole blocks.
     first
         The position of the first value to come.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.curator.tops import ToPS
-        >>> tops = ToPS(epsilon=1.0, bound=10.0, holdout=10, max_range=256)
-        >>> stream, maker = tops.start(Random(seed=1)), StepMaker(tops, every=32)
-        >>> published = stream.push_many(np.full(100, 4.0))
-        >>> [step.first for step in maker.take(published, stream.segments)]
-        [10, 42]
     """
 
     def __init__(self, tops: ToPS, every: int = 0, *, first: int = 0) -> None:
@@ -85,13 +76,7 @@ class StepMaker:
 
 
 def step_length(tops: ToPS, every: int = 0) -> int:
-    """Values a step: `every`, or about 1,024 in whole blocks.
-
-    Example:
-        >>> tops = ToPS(epsilon=1.0, bound=10.0, fan_out=10)
-        >>> tops.block, step_length(tops), step_length(tops, 7)
-        (100, 1100, 7)
-    """
+    """Values a step: `every`, or about 1,024 in whole blocks."""
     if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every <= 1 << 40:
         raise InvalidValue("every", every, "an integer of at least 0")
     return every or -(-_EVERY // tops.block) * tops.block

@@ -67,19 +67,6 @@ class ToPSStream(UncopiedStream):
         A threshold that does not come from the values; else it is searched for.
     state
         As `state` gave it; a new stream if None.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.curator.tops import ToPS
-        >>> stream = ToPS(epsilon=1.0, bound=10.0, holdout=2, max_range=16).start(Random(seed=1))
-        >>> stream.push(3.0), stream.push(4.0), isinstance(stream.push(5.0), float)
-        (None, None, True)
-        >>> stream.push(11.0)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: position 3: got 11.0; allowed: a number from 0 to 10
-        >>> stream.position
-        3
     """
 
     def __init__(
@@ -250,14 +237,7 @@ class ToPSStream(UncopiedStream):
 
 
 def checked_values(values: ArrayLike, bound: float, position: int) -> NDArray[np.float64]:
-    """Numbers from 0 to the bound, as an array; the first that is none is refused by its position, from 0.
-
-    Example:
-        >>> checked_values([1.0, float("nan")], 10.0, 700)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: position 701: got nan; allowed: a number from 0 to 10
-    """
+    """Numbers from 0 to the bound, as an array; the first that is none is refused by its position, from 0."""
     try:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):

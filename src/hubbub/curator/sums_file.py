@@ -30,16 +30,6 @@ class SumsFile(StreamFile[FactorisedStream]):
         What is released, such as a column's name; a file that was begun for another is refused.
     rng
         As for `StreamFile`.
-
-    Example:
-        >>> import tempfile
-        >>> counter = FactorisedCounter(rho=50.0, length=1000)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for part in ([4.0] * 300, [2.0] * 700):
-        ...         with SumsFile(f"{folder}/state", counter, 10.0) as sums:
-        ...             published = sums.push_many(part)
-        >>> bool(abs(published[-1] - 2600) < 5 * 10 * counter.variance()[-1] ** 0.5)
-        True
     """
 
     def __init__(

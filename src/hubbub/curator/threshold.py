@@ -41,12 +41,6 @@ class ThresholdSearch:
     noise
         One of `NOISES`.
 
-    Example:
-        >>> search = ThresholdSearch(epsilon=1.0, bound=100.0, candidates=100, slope=1e-3)
-        >>> counts = search.count(np.repeat([3.0, 7.0, 90.0], [500, 498, 2]))
-        >>> search.choose(counts, Random(seed=1))
-        7.0
-
     References
     ----------
     tops-topl, section 3.3; Ding et al. 2021 for one-sided noise.
@@ -67,12 +61,7 @@ class ThresholdSearch:
 
     @cached_property
     def cells(self) -> int:
-        """Into how many cells a count of 1 is divided.
-
-        Example:
-            >>> ThresholdSearch(epsilon=1.0, bound=1.0, candidates=2, slope=1.0).cells
-            4096
-        """
+        """Into how many cells a count of 1 is divided."""
         cells = _MOST_CELLS
         while cells > 1 and ceil_div(cells, self.epsilon) > MOST_SCALE:
             cells //= 2
@@ -85,43 +74,21 @@ class ThresholdSearch:
 
     @property
     def effective_epsilon(self) -> Fraction:
-        """What a search spends, exactly.
-
-        Example:
-            >>> ThresholdSearch(epsilon=0.3, bound=1.0, candidates=2, slope=1.0).effective_epsilon
-            Fraction(2048, 6827)
-        """
+        """What a search spends, exactly."""
         return Fraction(self.cells, self.scale)
 
     @cached_property
     def thresholds(self) -> NDArray[np.float64]:
-        """The candidates, in order.
-
-        Example:
-            >>> ThresholdSearch(epsilon=1.0, bound=10.0, candidates=4, slope=1.0).thresholds.tolist()
-            [2.5, 5.0, 7.5, 10.0]
-        """
+        """The candidates, in order."""
         return self.bound * np.arange(1, self.candidates + 1) / self.candidates
 
     def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """How many values lie between one candidate and the next: all that a search needs to know of them.
-
-        Example:
-            >>> search = ThresholdSearch(epsilon=1.0, bound=10.0, candidates=2, slope=1.0)
-            >>> search.count(np.array([0.0, 5.0, 5.1])).tolist()
-            [2, 1]
-        """
+        """How many values lie between one candidate and the next: all that a search needs to know of them."""
         places = np.searchsorted(self.thresholds, values, side="left")
         return np.bincount(np.minimum(places, self.candidates - 1), minlength=self.candidates).astype(np.int64)
 
     def scores(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The score of each candidate, in cells, without noise.
-
-        Example:
-            >>> search = ThresholdSearch(epsilon=1.0, bound=10.0, candidates=2, slope=0.01)
-            >>> (search.scores(np.array([90, 10])) / search.cells).tolist()
-            [-15.0, -10.0]
-        """
+        """The score of each candidate, in cells, without noise."""
         m = int(counts.sum())
         above = m - np.cumsum(counts)
         penalty = np.rint(np.minimum(self.slope * m * self.thresholds * self.cells, 2.0**61))  # the same for all data
@@ -135,10 +102,5 @@ class ThresholdSearch:
 
     @staticmethod
     def tree_slope(epsilon: float, fan_out: int, height: int, constant: float) -> float:
-        """(3 / (c r eps)) sqrt(2 (b-1) log_b^3 r) of Eq 6, for r = b^h.
-
-        Example:
-            >>> round(ThresholdSearch.tree_slope(0.05, 16, 5, 60.0) * 65536, 3)
-            3.827
-        """
+        """(3 / (c r eps)) sqrt(2 (b-1) log_b^3 r) of Eq 6, for r = b^h."""
         return 3 / (constant * float(fan_out) ** height * epsilon) * math.sqrt(2 * (fan_out - 1) * height**3)

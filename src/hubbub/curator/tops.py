@@ -254,12 +254,7 @@ class ToPS:
 
 
 def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
-    """The number of lowest layers to prune (Eq 7), which balances noise against the bias of predictions.
-
-    Example:
-        >>> [best_pruned(epsilon, 16, 5) for epsilon in (0.01, 0.05, 1.0, 100.0)]
-        [3, 2, 1, 0]
-    """
+    """The number of lowest layers to prune (Eq 7), which balances noise against the bias of predictions."""
 
     def error(s: int) -> float:
         noise = (fan_out - 1) * (height - s) ** 3 * 2 / epsilon**2

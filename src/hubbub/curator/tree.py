@@ -33,11 +33,6 @@ class NoiseTree:
     fan_out, layers
         Children of a node; layers from the root to the leaves.
 
-    Example:
-        >>> tree = NoiseTree(epsilon=1.0, fan_out=16, layers=4)
-        >>> tree.leaves, tree.effective_epsilon <= 1, tree.noise(Random(seed=1)).size
-        (4096, True, 4096)
-
     References
     ----------
     tops-topl, section 3.4 and appendix C; Hay et al. 2010.
@@ -54,12 +49,7 @@ class NoiseTree:
 
     @cached_property
     def cells(self) -> int:
-        """The number of cells into which the threshold is divided.
-
-        Example:
-            >>> NoiseTree(epsilon=1.0).cells, NoiseTree(epsilon=0.01).cells
-            (1048576, 524288)
-        """
+        """The number of cells into which the threshold is divided."""
         cells = _MOST_CELLS
         while ceil_div(cells * self.layers, self.epsilon) > MOST_SCALE:
             cells //= 2
@@ -72,12 +62,7 @@ class NoiseTree:
 
     @property
     def effective_epsilon(self) -> Fraction:
-        """The exact cost of publishing a value in the tree.
-
-        Example:
-            >>> NoiseTree(epsilon=0.3, layers=3).effective_epsilon < Fraction(0.3)
-            True
-        """
+        """The exact cost of publishing a value in the tree."""
         return Fraction(self.cells * self.layers, self.scale)
 
     @property
@@ -87,62 +72,30 @@ class NoiseTree:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the tree has.
-
-        Example:
-            >>> NoiseTree(epsilon=1.0, fan_out=2, layers=3).nodes
-            7
-        """
+        """How many nodes the tree has."""
         return int((self.fan_out**self.layers - 1) // (self.fan_out - 1))
 
     def raw_noise(self, rng: Random) -> NDArray[np.int64]:
-        """Independent noise of every node, the root first, in parts of a cell (`FINE` of them).
-
-        Example:
-            >>> NoiseTree(epsilon=1.0, fan_out=2, layers=3).raw_noise(Random(seed=1)).size
-            7
-        """
+        """Independent noise of every node, the root first, in parts of a cell (`FINE` of them)."""
         return laplace_cells(self.nodes, self.scale, rng) * FINE
 
     def noise(self, rng: Random) -> NDArray[np.int64]:
-        """Consistent noise of every leaf, in parts of a cell.
-
-        Example:
-            >>> NoiseTree(epsilon=1.0, fan_out=2, layers=3).noise(Random(seed=1)).size
-            4
-        """
+        """Consistent noise of every leaf, in parts of a cell."""
         return make_consistent(self.raw_noise(rng), self.fan_out, self.layers).copy()
 
     def node_variance(self) -> float:
-        """The variance of the noise on a node, as a multiple of the squared threshold.
-
-        Example:
-            >>> round(NoiseTree(epsilon=0.1).node_variance())  # 2 (layers/epsilon)^2
-            5000
-        """
+        """The variance of the noise on a node, as a multiple of the squared threshold."""
         return laplace_variance(self.scale) / self.cells**2
 
     def range_variance(self, first: int, last: int) -> float:
-        """The variance of the noise of leaves from `first` up to, without, `last`, in node variances.
-
-        Example:
-            >>> tree = NoiseTree(epsilon=1.0, fan_out=2, layers=2)
-            >>> round(tree.range_variance(0, 2), 4), round(tree.range_variance(0, 1), 4)
-            (0.6667, 0.6667)
-        """
+        """The variance of the noise of leaves from `first` up to, without, `last`, in node variances."""
         if not 0 <= first <= last <= self.leaves:
             raise InvalidValue("range", (first, last), f"leaves from 0 to {self.leaves}")
         share, rest = self._inside(first, last, self.layers)
         return share**2 * self._root_variance(self.layers) + rest
 
     def row_variance(self, first: int, last: int) -> float:
-        """The variance of a range of leaves in a sequence of trees; see `range_variance`.
-
-        Example:
-            >>> tree = NoiseTree(epsilon=1.0, fan_out=2, layers=2)
-            >>> tree.row_variance(1, 5) == tree.range_variance(1, 2) + 2 / 3 + tree.range_variance(0, 1)
-            True
-        """
+        """The variance of a range of leaves in a sequence of trees; see `range_variance`."""
         leaves, total = self.leaves, 0.0
         whole = range(-(-first // leaves), last // leaves)
         if len(whole) > 0:

@@ -17,13 +17,6 @@ class UncopiedStream:
 
     Two streams with the same noise would reveal the difference of their values exactly. The `state` of a stream can be
     stored: it has no future noise, and a stream that goes on from it draws fresh noise.
-
-    Example:
-        >>> import copy
-        >>> copy.copy(UncopiedStream())
-        Traceback (most recent call last):
-            ...
-        TypeError: a UncopiedStream is neither copied nor stored: its noise would be added twice; store its state
     """
 
     def __init__(self) -> None:

@@ -39,26 +39,14 @@ class Value(NamedTuple):
         return max(self.value - self.low, self.high - self.value)
 
     def possible(self, least: float, most: float) -> Value:
-        """The same, cut to what is possible.
-
-        Example:
-            >>> Value(0, "a", 1.02, 0.97, 1.07).possible(0, 1)
-            Value(code=0, label='a', value=1, low=0.97, high=1, signed=False)
-        """
+        """The same, cut to what is possible."""
         ends = (None if end is None else min(max(end, least), most) for end in (self.value, self.low, self.high))
         value, low, high = ends
         return self._replace(value=value, low=low, high=high)
 
     @property
     def standing(self) -> Standing:
-        """Whether it differs clearly from zero: its whole interval is above zero, or below where that is possible.
-
-        Example:
-            >>> Value(0, "a", 0.5, 0.1, 0.9).standing, Value(0, "a", 0.5, 0.0, 1.0).standing
-            ('clear', 'zero')
-            >>> Value(0, "a", 0.5, None, None).standing
-            'unknown'
-        """
+        """Whether it differs clearly from zero: its whole interval is above zero, or below where that is possible."""
         if self.value is None or self.low is None or self.high is None:
             return "unknown"
         return "clear" if self.low > 0 or (self.signed and self.high < 0) else "zero"
@@ -82,10 +70,6 @@ class Values(Sequence[Value]):
         The threshold that an estimate had to exceed to be released (see `hubbub.core.selected`).
     ratios
         Of numbers by group, what they are ratios of.
-
-    Example:
-        >>> [round(end, 3) for end in Values(["a"], [0.5], [0.01])[0][2:5]]
-        [0.5, 0.304, 0.696]
     """
 
     labels: Sequence[str] = ()
@@ -176,17 +160,7 @@ class AnswerCard:
 
     @staticmethod
     def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
-        """From what is stored of a release.
-
-        Example:
-            >>> stored = {"n": 100, "bias": "none", "kind": "share", "published": True, "spent": 1.0,
-            ...     "population": 100.0, "labels": ["a", "b"], "value": [0.9, 0.1], "variance": [0.01, 0.01]}
-            >>> answer = AnswerCard.of(stored, question="q", step=7, time=0.0, withheld=None)
-            >>> [(value.label, value.standing) for value in answer.ranked()]
-            [('a', 'clear'), ('b', 'zero')]
-            >>> len(AnswerCard.of(stored, question="q", step=7, time=0.0, withheld="too few").values)
-            0
-        """
+        """From what is stored of a release."""
         if withheld is None and not stored["value"] and "stopped" in stored:
             withheld = f"stopped: {stored['stopped']}"
         values = Values() if withheld is not None else _values(stored)
@@ -211,11 +185,6 @@ class AnswerCard:
 
         Of shares that is from 0 to 1, of other numbers from `low` to `high`, where these are known. The truth is there,
         so that a cut interval holds it whenever the whole one does. What is added up begins from the whole.
-
-        Example:
-            >>> answer = AnswerCard("q", 1, 0.0, 9, (Value(0, "a", 1.05, 0.95, 1.15),))
-            >>> answer.possible().values[0][2:5]
-            (1.0, 0.95, 1.0)
         """
         least, most = (0.0, 1.0) if self.kind == "share" else (-math.inf, math.inf)
         bounds = least if low is None else low, most if high is None else high
@@ -237,12 +206,7 @@ def _values(stored: Mapping[str, Any]) -> Values:
 
 
 def told_ratios(stored: Mapping[str, Any]) -> Ratios | None:
-    """What stored numbers are ratios of, where they are such.
-
-    Example:
-        >>> told_ratios({"value": [0.5], "variance": [0.01]}) is None
-        True
-    """
+    """What stored numbers are ratios of, where they are such."""
     if "ratio" not in stored:
         return None
     value, variance = (np.array(stored[name], dtype=np.float64) for name in ("value", "variance"))

@@ -39,22 +39,12 @@ _ASSETS = _load()
 
 
 def address(name: str) -> str:
-    """Where a file is.
-
-    Example:
-        >>> address("style.css").startswith("/static/")
-        True
-    """
+    """Where a file is."""
     return _ASSETS[name].address
 
 
 def asset_route() -> Route:
-    """The route that serves them.
-
-    Example:
-        >>> asset_route().path
-        '/static/{digest}/{name:path}'
-    """
+    """The route that serves them."""
 
     async def asset(request: Request) -> Response:
         content = _ASSETS.get(request.path_params["name"])

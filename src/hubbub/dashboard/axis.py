@@ -6,12 +6,7 @@ import math
 
 
 def ticks(low: float, high: float, *, about: int = 4) -> list[float]:
-    """Round numbers, evenly apart, the first at most `low` and the last at least `high`.
-
-    Example:
-        >>> ticks(0.0, 0.093), ticks(3.1, 3.9)
-        ([0.0, 0.025, 0.05, 0.075, 0.1], [3.0, 3.2, 3.4, 3.6, 3.8, 4.0])
-    """
+    """Round numbers, evenly apart, the first at most `low` and the last at least `high`."""
     if not high > low:
         high = low + 1.0
     raw = (high - low) / about

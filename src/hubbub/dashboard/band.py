@@ -59,13 +59,6 @@ def band(
         Of the table: of the time, of the number, of its interval, of the note. Without intervals, "" for the third.
     from_zero
         Whether zero is on the axis.
-
-    Example:
-        >>> points = [Point(t, el("time", str(t)), value) for t, value in enumerate([0.5, None, 1.0])]
-        >>> figure = band(points, name="x", title="X", summary="It grows.", scale=Scale("share", 0),
-        ...     headings=("Time", "Share", "", ""))
-        >>> 'aria-label="It grows."' in figure, figure.count("<tr>")
-        (True, 4)
     """
     marks = ticks(*span_of(points, from_zero=from_zero), about=5)
     drawing = el(
@@ -101,25 +94,14 @@ def band(
 
 
 def span_of(points: Sequence[Point], *, from_zero: bool) -> tuple[float, float]:
-    """The lowest and the highest that is drawn.
-
-    Example:
-        >>> span_of([Point(0.0, el("time"), 0.5, 0.4, 0.6)], from_zero=True)
-        (0.0, 0.6)
-    """
+    """The lowest and the highest that is drawn."""
     numbers = [end for point in points for end in (point.low, point.value, point.high) if end is not None]
     numbers += [0.0] if from_zero or not numbers else []
     return min(numbers), max(numbers)
 
 
 def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html:
-    """The drawing alone, between the first and the last of the marks; it fills whatever room it has.
-
-    Example:
-        >>> points = [Point(t, el("time"), t / 2) for t in range(3)]
-        >>> 'd="M0.0,240.0 500.0,120.0 1000.0,0.0"' in curve(points, [0.0, 1.0], "It grows.")
-        True
-    """
+    """The drawing alone, between the first and the last of the marks; it fills whatever room it has."""
     start, span = points[0].time, (points[-1].time - points[0].time) or 1.0
     bottom, rise = marks[0], marks[-1] - marks[0]
 

@@ -30,11 +30,6 @@ class BarTable:
         An id that no other element of the page begins with.
     link, chosen
         Where the name of a value leads, and the code of the one that is shown there now.
-
-    Example:
-        >>> answer = AnswerCard("q", 1, 0.0, 9, (Value(0, "<b>", 0.5, 0.1, 0.9),))
-        >>> "&lt;b&gt;" in BarTable(answer, "q").table(answer.values, "All")
-        True
     """
 
     answer: AnswerCard
@@ -88,14 +83,7 @@ class BarTable:
 
 
 def ranked_bars(bars: BarTable, *, most: int) -> Html:
-    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded away.
-
-    Example:
-        >>> values = (Value(0, "a", 0.5, 0.1, 0.9), Value(1, "b", 0.1, -0.3, 0.5))
-        >>> answer = AnswerCard("q", 1, 0.0, 9, values)
-        >>> "1 value not distinguishable from zero" in ranked_bars(BarTable(answer, "q"), most=5)
-        True
-    """
+    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded away."""
     ranked = bars.answer.ranked()
     clear = [value for value in ranked if value.standing == "clear"]
     rest = ranked[len(clear) :]
@@ -116,12 +104,7 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
 
 
 def fold(name: str, title: str, content: Child) -> Html:
-    """Something that is shown if one wants to see it.
-
-    Example:
-        >>> fold("more", "3 more", "...")
-        '<details id="more"><summary>3 more</summary>...</details>'
-    """
+    """Something that is shown if one wants to see it."""
     return el("details", el("summary", title), content, id=name)
 
 

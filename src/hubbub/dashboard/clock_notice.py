@@ -6,13 +6,7 @@ from hubbub.service.trusted_clock import ClockStatus, moment
 
 
 def clock_notice(status: ClockStatus) -> str | None:
-    """What to say of the collector's clock; nothing while there is no doubt about it.
-
-    Example:
-        >>> clock_notice(ClockStatus("in doubt", 0.0, 172800.0, 172800.0, 240.0)).partition(":")[0]
-        'The clock is in doubt'
-        >>> clock_notice(ClockStatus("sure", 0.0, 0.0))
-    """
+    """What to say of the collector's clock; nothing while there is no doubt about it."""
     if status.state == "sure":
         return None
     jump = f"{_length(status.ahead)} {'ahead of' if status.ahead > 0 else 'behind'}"
@@ -29,12 +23,7 @@ def clock_notice(status: ClockStatus) -> str | None:
 
 
 def _length(seconds: float) -> str:
-    """A length of time in its largest unit.
-
-    Example:
-        >>> _length(-90.0), _length(86400.0), _length(3 * 365 * 86400.0)
-        ('2 minutes', '1 day', '3 years')
-    """
+    """A length of time in its largest unit."""
     size = abs(seconds)
     for name, unit in (("year", 365 * 86400), ("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
         if size >= unit or name == "second":

@@ -16,14 +16,7 @@ _GREY = join(el("span", class_="swatch"), "Grey: not distinguishable from zero."
 
 
 def ordered_bars(bars: BarTable) -> Html:
-    """All values in their order: as a table of bars, or as columns with the table folded away.
-
-    Example:
-        >>> values = tuple(Value(code, str(code), 0.05, 0.01, 0.09) for code in range(20))
-        >>> answer = AnswerCard("q", 1, 0.0, 9, values)
-        >>> 'role="img"' in ordered_bars(BarTable(answer, "q"))
-        True
-    """
+    """All values in their order: as a table of bars, or as columns with the table folded away."""
     values = bars.answer.values
     table = bars.table(values[:MOST_ROWS], "Values in their order")
     notes: list[Child] = []

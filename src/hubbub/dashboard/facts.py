@@ -8,33 +8,18 @@ from hubbub.dashboard.markup import Child, Html, el, join
 
 
 def facts(pairs: Iterable[tuple[str, Child]], *, class_: str = "facts") -> Html:
-    """A list of names and values; a value of None is left out.
-
-    Example:
-        >>> facts([("reports", 3), ("bias", None)])
-        '<dl class="facts"><div><dt>reports</dt><dd>3</dd></div></dl>'
-    """
+    """A list of names and values; a value of None is left out."""
     items = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None]
     return el("dl", items, class_=class_)
 
 
 def numbered(when: Child, step: int) -> Html:
-    """A step's time with its number.
-
-    Example:
-        >>> numbered("today", 1234)
-        'today<span class="aside"> (no. 1,234)</span>'
-    """
+    """A step's time with its number."""
     return join(when, el("span", f" (no. {step:,})", class_="aside"))
 
 
 def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Child]], *, class_: str = "plain") -> Html:
-    """A table, the first cell of whose rows names them; a heading that begins with # is of numbers.
-
-    Example:
-        >>> print(table("Sums", ["name", "#sum"], [("a", 3)]))
-        <div class="scroll" tabindex="0" role="region" aria-label="Sums"><table class="plain">...
-    """
+    """A table, the first cell of whose rows names them; a heading that begins with # is of numbers."""
     numeric = [heading.startswith("#") for heading in headings]
     heads = [
         el("th", heading.lstrip("#"), scope="col", class_="number" if number else None)

@@ -34,14 +34,7 @@ class ChosenPair(NamedTuple):
 
     @staticmethod
     def read(query: Mapping[str, str]) -> ChosenPair | None:
-        """From an address; None where it names none.
-
-        Example:
-            >>> ChosenPair.read({"by": "os", "of": "1", "minus": "0"})
-            ChosenPair(by='os', first=1, second=0)
-            >>> ChosenPair.read({"by": "os", "of": "x", "minus": "0"}) is None
-            True
-        """
+        """From an address; None where it names none."""
         places = [query.get(name, "") for name in ("of", "minus")]
         if not all(place.isascii() and place.isdigit() and len(place) < 7 for place in places):
             return None

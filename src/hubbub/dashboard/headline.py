@@ -74,12 +74,7 @@ def _undecided(rank: str, first: list[Value]) -> Html:
 
 
 def bias_text(bias: str, *, smoothed: bool = False) -> str:
-    """What a kind of bias means.
-
-    Example:
-        >>> bias_text("none")
-        'none: right on average'
-    """
+    """What a kind of bias means."""
     if smoothed:
         return "possible: values are smoothed, or corrected on average; the intervals do not rest on that, and hold"
     return _BIAS.get(bias, bias)

@@ -43,12 +43,7 @@ def ingest_page(reader: Reader, collection: Collection) -> Html:
 
 
 def rate_now(rates: list[Interval]) -> float:
-    """Accepted reports a second, over the last minute or as much of it as there is.
-
-    Example:
-        >>> rate_now([Interval(0.0, 10.0, 500, 0), Interval(10.0, 5.0, 100, 3)])
-        40.0
-    """
+    """Accepted reports a second, over the last minute or as much of it as there is."""
     seconds, accepted = 0.0, 0
     for interval in reversed(rates):
         if seconds >= _NOW:

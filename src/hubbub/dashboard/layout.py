@@ -29,12 +29,7 @@ _SECONDS_WITHOUT_PROGRAMS = 60
 
 
 def path_to(*parts: str, **query: object) -> str:
-    """An address on this site.
-
-    Example:
-        >>> path_to("results", "emoji", "a b/c", value=3)
-        '/results/emoji/a%20b%2Fc?value=3'
-    """
+    """An address on this site."""
     pairs = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in query.items())
     return "/" + "/".join(quote(part, safe="") for part in parts) + (f"?{pairs}" if pairs else "")
 
@@ -76,12 +71,7 @@ class Page:
         return Response(self.html(), status, {**HEADERS, **caching, **(headers or {})}, "text/html; charset=utf-8")
 
     def html(self) -> str:
-        """The page.
-
-        Example:
-            >>> Page("Nothing <here>", "").html().count("Nothing &lt;here&gt;")
-            2
-        """
+        """The page."""
         feed = path_to("live", self.collection.name) if self.live and self.collection else None
         body = el(
             "body",

@@ -22,14 +22,7 @@ Child: TypeAlias = "str | int | Iterable[Child] | None"
 
 
 def el(tag: str, *children: Child, **attributes: object) -> Html:
-    """An element. In a name, _ stands for - and one at the end is dropped; None and False leave an attribute out.
-
-    Example:
-        >>> el("p", "1 < 2 & ", el("b", "3"), class_="sum", data_value=3)
-        '<p class="sum" data-value="3">1 &lt; 2 &amp; <b>3</b></p>'
-        >>> el("details", el("br"), open=True, id=None)
-        '<details open><br></details>'
-    """
+    """An element. In a name, _ stands for - and one at the end is dropped; None and False leave an attribute out."""
     spelled = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
         return Html(f"<{tag}{spelled}>")
@@ -39,12 +32,7 @@ def el(tag: str, *children: Child, **attributes: object) -> Html:
 
 
 def join(*children: Child) -> Html:
-    """One after another, each escaped unless it is markup; None is nothing.
-
-    Example:
-        >>> join("<", [Html("<b>"), None, 3])
-        '&lt;<b>3'
-    """
+    """One after another, each escaped unless it is markup; None is nothing."""
     return Html("".join(_text(child) for child in children))
 
 

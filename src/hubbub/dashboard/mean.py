@@ -8,15 +8,7 @@ from hubbub.dashboard.words import Scale
 
 
 def mean_figure(answer: AnswerCard, low: float, high: float) -> Html:
-    """The number, and where it lies.
-
-    Example:
-        >>> from hubbub.dashboard.answer import Value
-        >>> mean = Value(0, "age", 40.0, 38.0, 42.0)
-        >>> answer = AnswerCard("q", 1, 0.0, 9, (mean,), kind="quantity")
-        >>> 'aria-label="40.0 ± 2.0, on a range from 0 to 100"' in mean_figure(answer, 0.0, 100.0)
-        True
-    """
+    """The number, and where it lies."""
     mean, scale = answer.values[0], Scale.of_answer(answer)
 
     def x(number: float) -> float:

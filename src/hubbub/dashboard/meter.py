@@ -27,15 +27,6 @@ class Meter:
         How many intervals are kept.
     earlier
         What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
-
-    Example:
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock(100.0)
-        >>> meter = Meter(clock, seconds=10.0)
-        >>> meter.add({("id", "accepted"): 5, ("id", "late"): 1})
-        >>> clock.advance(25)
-        >>> [(part.start, part.seconds, part.accepted, part.rejected) for part in meter.intervals("id")]
-        [(100.0, 10.0, 5, 1), (110.0, 10.0, 0, 0), (120.0, 5.0, 0, 0)]
     """
 
     def __init__(

@@ -11,12 +11,7 @@ from hubbub.dashboard.words import Scale
 
 
 def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
-    """A table for each of the named estimates.
-
-    Example:
-        >>> "median" in other_numbers({"Quantiles": [Value(0, "median", 12.0, 11.0, 13.0, True)]})
-        True
-    """
+    """A table for each of the named estimates."""
     headings = ("#value", "#from", "#to")
     tables = [
         table(name, [name.capitalize(), *headings], [_row(value) for value in values])

@@ -102,24 +102,12 @@ def points_of(collection: Collection, answers: Sequence[AnswerCard], code: int |
 
 
 def latest(answers: Sequence[AnswerCard]) -> AnswerCard | None:
-    """The latest release that is not withheld.
-
-    Example:
-        >>> latest([]) is None
-        True
-    """
+    """The latest release that is not withheld."""
     return next((answer for answer in reversed(answers) if answer.values), None)
 
 
 def chosen_code(answers: Sequence[AnswerCard], wanted: int | None) -> int | None:
-    """The code of the value to show in the large chart: the wanted one if it exists, else the largest.
-
-    Example:
-        >>> values = (Value(0, "a", 0.1, 0.0, 0.2), Value(1, "b", 0.5, 0.4, 0.6))
-        >>> answers = [AnswerCard("q", 1, 0.0, 9, values)]
-        >>> chosen_code(answers, None), chosen_code(answers, 0), chosen_code(answers, 7)
-        (1, 0, 1)
-    """
+    """The code of the value to show in the large chart: the wanted one if it exists, else the largest."""
     shown = latest(answers)
     if shown is None:
         return None

@@ -33,26 +33,14 @@ class BoxQuery(NamedTuple):
 
     @staticmethod
     def read(asked: Mapping[str, str]) -> BoxQuery | None:
-        """From the fields of a form; None where they ask nothing.
-
-        Example:
-            >>> BoxQuery.read({"sql": "SELECT COUNT(*) FROM people", "from": "7", "to": ""})
-            BoxQuery(sql='SELECT COUNT(*) FROM people', first=7, last=None)
-            >>> BoxQuery.read({"sql": " "}) is None
-            True
-        """
+        """From the fields of a form; None where they ask nothing."""
         sql = asked.get("sql", "")[:LONGEST]
         if not sql.strip():
             return None
         return BoxQuery(sql, *(_step(asked.get(name, "")) for name in ("from", "to")))
 
     def fields(self) -> dict[str, str]:
-        """The same as fields of a form.
-
-        Example:
-            >>> BoxQuery("SELECT 1", first=7).fields()
-            {'sql': 'SELECT 1', 'from': '7', 'to': ''}
-        """
+        """The same as fields of a form."""
         return {"sql": self.sql, "from": _shown(self.first), "to": _shown(self.last)}
 
 
@@ -137,14 +125,7 @@ def _rows(answer: QueryAnswer) -> Html | None:
 
 
 def answer_rows(answer: QueryAnswer) -> tuple[list[str], list[list[Any]]]:
-    """The answer as plain rows: each estimate is three columns, its name, and that with _low and _high.
-
-    Example:
-        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> from hubbub.query.outputs import AnswerInterval
-        >>> answer_rows(QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10))
-        (['n', 'n_low', 'n_high'], [[5.0, 3.0, 7.0]])
-    """
+    """The answer as plain rows: each estimate is three columns, its name, and that with _low and _high."""
     headings: list[str] = []
     for column in answer.columns:
         ends = [f"{column.name}_low", f"{column.name}_high"] if column.estimate else []
@@ -159,13 +140,7 @@ def answer_rows(answer: QueryAnswer) -> tuple[list[str], list[list[Any]]]:
 
 
 def answer_csv(answer: QueryAnswer) -> str:
-    """The answer as CSV; of EXPLAIN, the plan.
-
-    Example:
-        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> answer_csv(QueryAnswer((AnswerColumn("os", False),), (("=1+1",),), 0.95, 10)).splitlines()
-        ['os', "'=1+1"]
-    """
+    """The answer as CSV; of EXPLAIN, the plan."""
     if not answer.columns:
         return answer.plan + "\n"
     out = io.StringIO()

@@ -140,14 +140,7 @@ def _query_box(reader: Reader, collection: Collection, name: str, query: BoxQuer
 
 
 def as_possible(collection: Collection, name: str, answers: Sequence[AnswerCard]) -> list[AnswerCard]:
-    """The answers to a question, with values and intervals cut to what is possible.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> answers = [AnswerCard("popular", 1, 0.0, 9, (Value(0, "dark", 1.05, 0.95, 1.15),))]
-        >>> as_possible(load_collection(EXAMPLE), "popular", answers)[0].values[0].value
-        1.0
-    """
+    """The answers to a question, with values and intervals cut to what is possible."""
     shape = _shape(collection, name)
     return [answer.possible(shape.low, shape.high) for answer in answers]
 

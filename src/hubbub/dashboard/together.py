@@ -14,14 +14,6 @@ def together(answers: Sequence[AnswerCard]) -> AnswerCard | None:
 
     Its interval assumes that the errors of steps are independent, as they are for a question that asks everyone anew in
     every step. It is an interval for the mean of the truths of these steps.
-
-    Example:
-        >>> answers = [AnswerCard("q", t, 0.0, 9, (Value(0, "a", t / 4, t / 4 - 0.1, t / 4 + 0.1),)) for t in (1, 2)]
-        >>> both = together(answers)
-        >>> both.n, both.values[0].value, round(both.values[0].reach, 4)
-        (18, 0.375, 0.0707)
-        >>> together(answers[:1]) is None
-        True
     """
     shown = [answer for answer in answers if len(answer.values)]
     if len(shown) < 2:

@@ -18,15 +18,7 @@ _DAY = 86400
 
 @dataclass(frozen=True)
 class Scale:
-    """How the numbers of one chart are written: shares as percentages, with as many decimals as their errors deserve.
-
-    Example:
-        >>> scale = Scale.of("share", reaches=[0.0055, 0.0061])
-        >>> scale.text(0.0931), scale.reach(0.0055), scale.text(-0.001)
-        ('9.31%', '± 0.55', '−0.10%')
-        >>> Scale.of("quantity", reaches=[0.12]).text(1234.5678)
-        '1,234.57'
-    """
+    """How the numbers of one chart are written: shares as percentages, with as many decimals as their errors deserve."""
 
     kind: str
     decimals: int
@@ -61,35 +53,20 @@ class Scale:
 
 
 def count(number: float, noun: str = "") -> str:
-    """How many of something.
-
-    Example:
-        >>> count(1, "report"), count(12345, "report"), count(7)
-        ('1 report', '12,345 reports', '7')
-    """
+    """How many of something."""
     text = f"{number:,.0f}"
     return text if not noun else f"{text} {noun}{'s' * (text != '1')}"
 
 
 def part(share: float) -> str:
-    """A part of a whole; never nothing where there is something.
-
-    Example:
-        >>> part(0.0714), part(0.001), part(1e-6), part(0.0)
-        ('7.1%', '0.1%', 'under 0.01%', '0%')
-    """
+    """A part of a whole; never nothing where there is something."""
     if share and share < 1e-4:
         return "under 0.01%"
     return f"{100 * share:.{1 if share >= 0.01 else 2}f}".rstrip("0").rstrip(".") + "%"
 
 
 def nearly(seconds: float) -> str:
-    """A duration, roughly.
-
-    Example:
-        >>> nearly(0.4), nearly(59), nearly(3700), nearly(200_000)
-        ('1 second', '59 seconds', '62 minutes', '56 hours')
-    """
+    """A duration, roughly."""
     for size, noun, enough in ((_DAY, "day", 4), (3600, "hour", 3), (60, "minute", 2)):
         if seconds >= size * enough:
             return count(round(seconds / size), noun)
@@ -97,26 +74,13 @@ def nearly(seconds: float) -> str:
 
 
 def moment(unix: float, *, precision: float = 1.0) -> Html:
-    """A time in UTC, no finer than it is known.
-
-    Example:
-        >>> moment(0, precision=86400)
-        '<time datetime="1970-01-01T00:00:00Z">1 January 1970</time>'
-        >>> moment(3600, precision=60)
-        '<time datetime="1970-01-01T01:00:00Z">1 January 1970, 01:00 UTC</time>'
-    """
+    """A time in UTC, no finer than it is known."""
     when = datetime.fromtimestamp(unix, UTC)
     clock = "" if precision >= _DAY else f", {when:%H:%M} UTC" if precision >= 60 else f", {when:%H:%M:%S} UTC"
     return el("time", f"{when.day} {when:%B %Y}{clock}", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def step_time(collection: Collection, step: int) -> Html:
-    """When a step begins, no finer than steps are apart.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> step_time(load_collection(EXAMPLE), 1)
-        '<time datetime="1970-01-01T01:00:00Z">1 January 1970, 01:00 UTC</time>'
-    """
+    """When a step begins, no finer than steps are apart."""
     midnight = collection.origin % _DAY == 0 and collection.step_seconds % _DAY == 0
     return moment(collection.opens(step), precision=_DAY if midnight else min(collection.step_seconds, 3600))

@@ -2,11 +2,6 @@
 
 `load("emoji")` fetches a data set if necessary and reads it. `CATALOG` lists all of them, with their sources and
 licences. Importing this package loads no reader: names are looked up on first use.
-
-Example:
-    >>> list(CATALOG)
-    ['emoji', 'retail', 'adult', 'flights', 'names', 'taxi', 'flights3m', 'movies', 'stocks', 'domains', 'words',
-     'online_retail', 'census']
 """
 
 from __future__ import annotations

@@ -2,23 +2,6 @@
 
 No data is shipped with hubbub: a package's licence is not always its data's. Each entry pins one file of one
 registry by version and sha256.
-
-Example:
-    >>> for dataset in CATALOG.values():
-    ...     print(f"{dataset.name:15}{dataset.content}")
-    emoji          969 emoji and how often each occurred in tweets, 156,941 in all
-    retail         88,162 shopping baskets over 16,470 items
-    adult          48,842 census records in 15 columns
-    flights        336,776 flights in 19 columns, 2,512 of them without a tail number
-    names          given names of 344,533,897 births by year and sex, 1,891,894 rows
-    taxi           50,000 taxi trips in 20 columns, without a taxi's or a passenger's id
-    flights3m      3,000,000 flights in 5 columns, without an aircraft's id
-    movies         100,000 ratings of 1,682 movies by 943 people
-    stocks         12,154 daily prices of 5 stocks in 8 columns
-    domains        16,616 names of much visited sites, without visits or ranks
-    words          318,587 English words and how often each occurs in a billion
-    online_retail  4,372 customers and all that each bought, 3,885 articles
-    census         299,285 census records in 42 columns
 """
 
 from __future__ import annotations

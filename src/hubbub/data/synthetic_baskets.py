@@ -31,11 +31,6 @@ def independent_baskets(n: int, weights: ArrayLike, mean: float, rng: Random) ->
         The mean number of items drawn for a basket; at most 50.
     rng
         The randomness.
-
-    Example:
-        >>> baskets = independent_baskets(1000, [2.0, 1.0, 1.0], 1.0, Random(seed=1))
-        >>> baskets.n, baskets.domain, int(baskets.support().argmax())
-        (1000, 3, 0)
     """
     if isinstance(mean, bool) or not isinstance(mean, int | float) or not 0 < mean <= _MOST_MEAN:
         raise InvalidValue("mean", mean, f"a number above 0, at most {_MOST_MEAN:g}")

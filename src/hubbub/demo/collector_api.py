@@ -37,10 +37,6 @@ class CollectorApi(HttpTransport):
         What results are read with.
     timeout
         Seconds for a whole request; a stream of events has so long to begin.
-
-    Example:
-        >>> CollectorApi("http://127.0.0.1:8000", token="secret").url
-        'http://127.0.0.1:8000'
     """
 
     def __init__(self, url: str, *, token: str | None, timeout: float = DEADLINE) -> None:

@@ -21,12 +21,7 @@ REGULAR = 4
 
 
 def week_times() -> tuple[str, ...]:
-    """The hours of the week that is shown, in words.
-
-    Example:
-        >>> week_times()[11]
-        '8 February 2013, 17:00'
-    """
+    """The hours of the week that is shown, in words."""
     return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
 
 

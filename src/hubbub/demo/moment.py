@@ -18,12 +18,6 @@ class Moment:
     is the epsilon that the steps of the window took, on average over the devices; `n` is the estimated number of
     devices; `time` is when the step begins, in Unix seconds, if that is known. For simulated devices, `truth` is the
     true number and `bits` the bits that a device has sent and received so far, on average.
-
-    Example:
-        >>> moment = Moment(step=3, value=0.2, low=0.1, high=0.3, published=True, spent=0.1, n=9.0, alarm=False,
-        ...     changed=False, time=7200.0)
-        >>> moment.to_dict()["time"]
-        '1970-01-01T02:00:00+00:00'
     """
 
     step: int

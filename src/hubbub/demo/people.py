@@ -86,11 +86,6 @@ class Owners(_Held):
         A row a step, the first again after the last; a column a person: a code, or -1 for nothing yet.
     size
         How many codes there are.
-
-    Example:
-        >>> owners = Owners(histories=[[-1, 0], [1, 0]], size=2, n=6, seed=1, group=0)
-        >>> sorted(set(owners.codes(0).tolist())), sorted(set(owners.codes(3).tolist()))
-        ([0, 2], [0, 1])
     """
 
     histories: Sequence[Sequence[int]]

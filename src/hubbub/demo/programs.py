@@ -23,14 +23,7 @@ class ProgramStopped(HubbubError):
 
 
 class Programs:
-    """Programs that run while a `with` block lasts, with a log each in a folder.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
-        ...     programs.ids
-        []
-    """
+    """Programs that run while a `with` block lasts, with a log each in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

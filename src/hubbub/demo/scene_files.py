@@ -136,12 +136,7 @@ def emoji_file(
     lateness: int | None = None,
     origin: int = 0,
 ) -> str:
-    """The file of the collection about emoji, for reports that go to the collector or to shufflers.
-
-    Example:
-        >>> 'trust = "local"' in emoji_file(["😂"], 4)
-        True
-    """
+    """The file of the collection about emoji, for reports that go to the collector or to shufflers."""
     budget = {"trust": trust, "epsilon": epsilon, "week": 7 * epsilon}
     return scene_file(_EMOJI, step_seconds, names=names, lateness=lateness, origin=origin, **budget)
 
@@ -172,10 +167,6 @@ def scene_file(
         When step 0 begins, in Unix seconds.
     values
         What else the template needs.
-
-    Example:
-        >>> 'every = "12s"' in scene_file(WORDS, 4)
-        True
     """
     if isinstance(step_seconds, bool) or not 1 <= step_seconds <= _LONGEST_STEP:
         raise InvalidValue("step", step_seconds, f"from 1 to {_LONGEST_STEP} seconds")

@@ -34,13 +34,7 @@ def scenes(step_seconds: int, say: Say = None) -> tuple[Scene, ...]:
 
 
 def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
-    """In every step each person uses an emoji, drawn by how common they are, or none.
-
-    Example:
-        >>> scene = emoji_scene(4)
-        >>> list(scene.collection.questions), len(scene.weights), len(scene.weights[0])
-        (['popular'], 1, 14)
-    """
+    """In every step each person uses an emoji, drawn by how common they are, or none."""
     try:
         fetch("emoji", progress=say)
         uses = emoji()
@@ -54,13 +48,7 @@ def emoji_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def flights_scene(step_seconds: int, say: Say = None) -> Scene:
-    """Each step is an hour of 2013, and each person is on one of the flights that were planned for that hour.
-
-    Example:
-        >>> scene = flights_scene(4)
-        >>> len(scene.weights), scene.when(0), scene.when(11)
-        (112, '8 February 2013, 6:00', '8 February 2013, 17:00')
-    """
+    """Each step is an hour of 2013, and each person is on one of the flights that were planned for that hour."""
     try:
         fetch("flights", progress=say)
         table, _ = cached_table(f"flights-{CATALOG['flights'].version}-punctuality-1", punctuality)
@@ -75,13 +63,7 @@ def flights_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
-    """Each step is an hour of 2013, and each device an aircraft: its value is the distance of its last flight that day.
-
-    Example:
-        >>> scene = aircraft_scene(4)
-        >>> len(scene.histories), scene.when(11), scene.collection.questions["went"].steps
-        (112, '8 February 2013, 17:00', 16)
-    """
+    """Each step is an hour of 2013, and each device an aircraft: its value is the distance of its last flight that day."""
     try:
         fetch("flights", progress=say)
         table, _ = cached_table(f"flights-{CATALOG['flights'].version}-went-1", last_distances)
@@ -95,13 +77,7 @@ def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def fares_scene(step_seconds: int, say: Say = None) -> Scene:
-    """In every step each person takes a taxi, and pays one of the fares of January 2015.
-
-    Example:
-        >>> scene = fares_scene(4)
-        >>> list(scene.collection.questions), len(scene.amounts) == len(scene.weights[0])
-        (['paid'], True)
-    """
+    """In every step each person takes a taxi, and pays one of the fares of January 2015."""
     try:
         fetch("taxi", progress=say)
         (halves, counts), _ = cached_table(f"taxi-{CATALOG['taxi'].version}-fares-1", _fares)
@@ -117,13 +93,7 @@ def fares_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def words_scene(step_seconds: int, say: Say = None) -> Scene:
-    """In every third step each person says a word, and the commonest words are found: nobody listed them beforehand.
-
-    Example:
-        >>> scene = words_scene(4)
-        >>> list(scene.collection.questions), len(scene.texts) == len(scene.weights[0])
-        (['common'], True)
-    """
+    """In every third step each person says a word, and the commonest words are found: nobody listed them beforehand."""
     try:
         fetch("words", progress=say)
         spoken = words()

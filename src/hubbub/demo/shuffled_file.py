@@ -10,15 +10,7 @@ from hubbub.demo.scenes import EMOJI
 
 
 def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
-    """The collection's file (TOML), with the shufflers of a route.
-
-    Example:
-        >>> from hubbub.collection.shuffle_route import RouteShuffler
-        >>> shuffler = RouteShuffler("https://first.example", "0a" * 32, "0b" * 32)
-        >>> route = ShuffleRoute(shufflers=(shuffler,), collector_key="0c" * 32, delta=1e-6, least=1000)
-        >>> "[[shuffle.shufflers]]" in collection_file(route, 8, 0)
-        True
-    """
+    """The collection's file (TOML), with the shufflers of a route."""
     lateness = max(4, step_seconds // 2)
     lines = [emoji_file(EMOJI, step_seconds, epsilon=3.0, trust="shuffle", lateness=lateness, origin=origin)]
     lines += ["[shuffle]", *(f"{key} = {json.dumps(getattr(route, key))}" for key in ("collector_key", "delta"))]

@@ -21,15 +21,7 @@ _SECONDS, _MILLISECONDS = (1e8, 1e11), (1e11, 1e14)  # Unix times of the years 1
 
 @dataclass(frozen=True)
 class StepTimes:
-    """When steps are: step 1 begins at `start` (Unix seconds) and each lasts `seconds`.
-
-    Example:
-        >>> times = StepTimes(start=1357023600.0, seconds=3600)
-        >>> times.label(1), times.label(2), times.tick(2)
-        ('2013-01-01 07:00', '2013-01-01 08:00', None)
-        >>> times.tick(6)
-        '12:00'
-    """
+    """When steps are: step 1 begins at `start` (Unix seconds) and each lasts `seconds`."""
 
     start: float
     seconds: int
@@ -63,10 +55,6 @@ def time_of(label: str) -> float:
     """The Unix time that a label spells, to a finite number of seconds; NaN where it spells none.
 
     It is ISO 8601, in UTC unless it says otherwise, or Unix seconds or milliseconds since 1973.
-
-    Example:
-        >>> time_of("2013-01-01 07:00"), time_of("2013-01-01T08:00:00+01:00"), time_of("1357023600"), time_of("7")
-        (1357023600.0, 1357023600.0, 1357023600.0, nan)
     """
     number = number_of(label)
     if _SECONDS[0] <= number < _SECONDS[1]:
@@ -83,16 +71,7 @@ def time_of(label: str) -> float:
 
 
 def time_column(path: Path) -> str:
-    """The one column of a file whose first values are all times.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "doors.csv"
-        ...     _ = path.write_text("when,device,value\\n2026-01-01 07:03,a,open\\n")
-        ...     time_column(path)
-        'when'
-    """
+    """The one column of a file whose first values are all times."""
     times = [name for name, values in first_rows(path).items() if _are_times(values)]
     if len(times) != 1:
         number = f"{len(times)} columns of times{': ' + ', '.join(times) if times else ''}"

@@ -26,17 +26,6 @@ class StreamAlarm:
         What is watched: one weight a value.
     above, below
         Where it goes on, and off.
-
-    Example:
-        >>> from hubbub import Estimate
-        >>> alarm = StreamAlarm([0, 1], above=0.5, below=0.4)
-        >>> for step, share in enumerate([0.45, 0.6, 0.45, 0.3], start=1):
-        ...     own = Estimate([1 - share, share], [1e-4, 1e-4], 9)
-        ...     release = Release(step=step, estimates={"shares": own}, published=True, spent=0.0, n=9)
-        ...     print(alarm.judge(release), end=" ")
-        False True False True
-        >>> alarm.on
-        False
     """
 
     def __init__(self, weights: ArrayLike, *, above: float, below: float) -> None:

@@ -51,15 +51,6 @@ def file_scene(
         The range of a number whose mean is watched instead; a device without a number counts as the lower end.
     every
         How many seconds a step lasts, if rows have times: a device's last row in a step counts.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "doors.csv"
-        ...     _ = path.write_text("step,device,value\\n1,a,open\\n1,b,shut\\n2,a,open\\n")
-        ...     scene = file_scene(path, Random(seed=1))
-        >>> scene.name, scene.truth(1), scene.truth(2), scene.notes[0]
-        ("share of devices that hold 'open'", 0.5, 0.5, 'steps: the consecutive integers 1 to 2')
     """
     if mean is not None and watch is not None:
         raise InvalidValue("watch", watch, "nothing: a mean is one number")

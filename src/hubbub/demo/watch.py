@@ -36,14 +36,6 @@ class Watch:
         Where the alarm goes on and off; the scene's unless given. `below` is `above` if only that is given.
     rng
         The devices' randomness.
-
-    Example:
-        >>> from hubbub.demo.watch_scenes import demo_scene
-        >>> scene = demo_scene(Random(seed=1), steps=40, n=5000)
-        >>> watch = Watch(scene, method="LSP", epsilon=4.0, w=4, rng=Random(seed=2))
-        >>> moments = list(watch)
-        >>> len(moments), watch.published, watch.most_spent
-        (40, 10, 4.0)
     """
 
     def __init__(

@@ -28,11 +28,6 @@ class Stepwise(Stream):
         How many devices and steps there are.
     domain
         How many codes there are; None for numbers.
-
-    Example:
-        >>> stream = Stepwise(lambda step: np.array([0, 1, step % 2]), n=3, steps=9, domain=2)
-        >>> stream.values(2, 1, 3).tolist(), stream.truth(2).round(2).tolist()
-        ([1, 0], [0.67, 0.33])
     """
 
     def __init__(self, row: Callable[[int], NDArray[Any]], *, n: int, steps: int, domain: int | None) -> None:
@@ -97,10 +92,6 @@ def demo_scene(rng: Random, *, steps: int = 200, n: int = 200_000) -> WatchScene
     """Devices of which a share, drawn anew at each step, holds a 1: a sine of 4% to 8%, which a surge lifts by 12%.
 
     The surge begins after 40% of the steps, is full from 45% to 65%, and is gone by 70%.
-
-    Example:
-        >>> round(demo_scene(Random(seed=1), steps=40, n=1000).truth(20), 2)
-        0.2
     """
     part = np.arange(steps) / steps
     ramp = np.clip(np.minimum(part - 0.40, 0.70 - part) / 0.05, 0.0, 1.0)

@@ -16,15 +16,7 @@ SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread
 
 
 def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Sum each bit over the rows; bit b of byte c is column 8 c + b.
-
-    Example:
-        >>> import numpy as np
-        >>> column_sums(np.array([[5], [4]], dtype=np.uint8))[:4].tolist()
-        [1, 0, 2, 0]
-        >>> column_sums(np.array([[5], [4]], dtype=np.uint8), np.array([10, 1]))[:4].tolist()
-        [10, 0, 11, 0]
-    """
+    """Sum each bit over the rows; bit b of byte c is column 8 c + b."""
     packed = readonly(packed, np.uint8)
     together = ROW // max(1, packed.shape[1]) if weights is None else 1
     if together > 1 and len(packed) >= together:

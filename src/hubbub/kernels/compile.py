@@ -32,13 +32,5 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a piece that kernels call.
-
-    Example:
-        >>> @inline
-        ... def double(x):
-        ...     return 2 * x
-        >>> double(4)
-        8
-    """
+    """Compile a piece that kernels call."""
     return numba.njit(nogil=True)(function)

@@ -13,13 +13,7 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 
 def walsh_hadamard(x: NDArray[Number]) -> NDArray[Number]:
-    """The sums over r of x[r] (-1)^popcount(r & v), for every v; the length is a power of two.
-
-    Example:
-        >>> import numpy as np
-        >>> walsh_hadamard(np.array([1, 0, 1, 0])).tolist()
-        [2, 2, 0, 0]
-    """
+    """The sums over r of x[r] (-1)^popcount(r & v), for every v; the length is a power of two."""
     out = x.copy()
     _transform(out)
     return out

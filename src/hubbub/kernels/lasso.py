@@ -22,11 +22,6 @@ def nonnegative_lasso(
     """Minimise |target - X b|^2 / 2 + penalty . b over b >= 0.
 
     Column c of X holds `scale[r]` at each row r of `rows[c]`; a row of -1 stands for none.
-
-    Example:
-        >>> rows = np.array([[0, 1], [1, 2]])
-        >>> nonnegative_lasso(rows, np.ones(3), np.array([1.0, 1.0, 0.0]), np.zeros(2)).round(6).tolist()
-        [1.0, 0.0]
     """
     solution = np.zeros(len(rows))
     residual = np.array(target, dtype=np.float64)

@@ -14,13 +14,7 @@ from hubbub.kernels.compile import kernel
 
 
 def make_consistent(nodes: NDArray[np.int64], fan_out: int, layers: int) -> NDArray[np.int64]:
-    """Make the nodes consistent in place, and return the leaves: each node is then the sum of its children.
-
-    Example:
-        >>> nodes = np.array([10, 1, 3]) * 3
-        >>> make_consistent(nodes, 2, 2).tolist(), nodes.tolist()
-        ([9, 15], [24, 9, 15])
-    """
+    """Make the nodes consistent in place, and return the leaves: each node is then the sum of its children."""
     _bottom_up(nodes, fan_out, layers)
     _top_down(nodes, fan_out, layers)
     return nodes[nodes.size - fan_out ** (layers - 1) :]

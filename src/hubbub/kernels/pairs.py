@@ -23,13 +23,7 @@ _HALF = np.int64(1 << 31)  # widths are less by this much, so that signed compar
 def pair_support(
     seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int, *, name: str = FIRST_HASH
 ) -> NDArray[np.int64]:
-    """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls.
-
-    Example:
-        >>> import numpy as np
-        >>> pair_support(np.uint64([1, 2]), np.uint8([0, 3]), 4, 3).tolist()
-        [[1, 1, 0], [0, 0, 0]]
-    """
+    """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
     words, seconds = candidate_words(np.arange(dimension, dtype=np.uint64), name)
     lows, widths = bucket_intervals(t)

@@ -52,12 +52,6 @@ def publish_values(
         The prediction, the number of blocks so far, their mean: changed in place.
     history
         The means of the last blocks, for smoothers that need them: changed in place.
-
-    Example:
-        >>> memory, history = np.array([5.0, 0.0, 0.0]), np.zeros(1)
-        >>> noise = np.zeros(2, dtype=np.int64)
-        >>> publish_values(np.array([1.0, 9.0, 2.0, 2.0]), 10.0, 1000, noise, 2, 0, 0, "recent", 0.5, memory, history)
-        (array([ 5.,  5.,  5., -1.]), 0)
     """
     out = np.empty(values.size)
     code = SMOOTHERS.index(smoother)

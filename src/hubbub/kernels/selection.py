@@ -23,15 +23,7 @@ def select(
     counters: NDArray[np.int32],
     settle: Callable[[int, int], int],
 ) -> NDArray[np.int8]:
-    """Report a sign, or nothing, for every value; `settle(row, column)` decides where 32 bits cannot.
-
-    Example:
-        >>> import numpy as np
-        >>> counters = np.array([[1, 0, 1, 1, 2]], dtype=np.int32)
-        >>> words = np.array([[0, 5, 2**32 - 1]], dtype=np.uint32)
-        >>> select(np.array([[0, -1, 0]], dtype=np.int8), words, counters, lambda row, column: 0).tolist()
-        [[1, -1, 0]]
-    """
+    """Report a sign, or nothing, for every value; `settle(row, column)` decides where 32 bits cannot."""
     signs = np.zeros(values.shape, dtype=np.int8)
     values, words = readonly(values, np.int8), readonly(words, np.uint32)
     row, column = 0, 0

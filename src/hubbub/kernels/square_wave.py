@@ -19,11 +19,6 @@ def most_likely(
     Point x makes each of the cells x to x + band - 1 as likely as `near`, and every other as likely as `far`. After an
     iteration a share of `smoothing` moves from every point to each of its neighbours: 0 is plain EM, the paper's EMS
     has 1/4. It ends when the log-likelihood of all reports changes by less than `tolerance` an iteration.
-
-    Example:
-        >>> counts = np.array([200, 500, 500, 200, 100])  # 4 points, a band of 2; most hold the second one
-        >>> most_likely(counts, band=2, near=0.35, far=0.1, smoothing=0.0, tolerance=1e-9)[0].round(2).tolist()
-        [0.11, 0.77, 0.11, 0.0]
     """
     points = len(counts) - band + 1
     shares = np.full(points, 1.0 / points)

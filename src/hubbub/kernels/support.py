@@ -32,13 +32,7 @@ def hash_support(
     *,
     name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
-    """For each candidate, the number of reports whose bucket it falls in, under the hash function `name`.
-
-    Example:
-        >>> import numpy as np
-        >>> hash_support(np.uint64([1, 2]), np.uint8([0, 1]), 2, np.arange(4, dtype=np.uint64)).tolist()
-        [1, 1, 0, 0]
-    """
+    """For each candidate, the number of reports whose bucket it falls in, under the hash function `name`."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
     words, wides = candidate_words(candidates, name)
     lows, widths = bucket_intervals(g)
@@ -54,12 +48,7 @@ def hash_support(
 
 
 def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The two words of a hash that depend on the candidate alone, in the form that the kernels read.
-
-    Example:
-        >>> [words.tolist() for words in candidate_words(np.uint64([1, 1 << 32]), "mix32")]
-        [[2654435769, 0], [0, 2654435769]]
-    """
+    """The two words of a hash that depend on the candidate alone, in the form that the kernels read."""
     if name == BEST_HASH:
         first, second = value_words(candidates)
         return readonly(first, np.uint32), readonly(second, np.uint32)
@@ -69,14 +58,7 @@ def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[
 
 @lru_cache(maxsize=64)
 def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-    """Where the hashes of each of g buckets start, and how many there are: `int32(hash - low) < width`.
-
-    Example:
-        >>> lows, widths = bucket_intervals(2)
-        >>> hashes = np.array([0, 2**31 - 1, 2**31], dtype=np.uint32)
-        >>> ((hashes - lows[0]).view(np.int32) < widths[0]).tolist()
-        [True, True, False]
-    """
+    """Where the hashes of each of g buckets start, and how many there are: `int32(hash - low) < width`."""
     # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1. Both ends of the comparison are moved by 2^31, because
     # vector units compare signed integers only.
     edges = ((np.arange(g + 1, dtype=np.uint64) << _WORD) + np.uint64(g - 1)) // np.uint64(g)

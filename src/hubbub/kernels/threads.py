@@ -20,10 +20,6 @@ def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least:
 
     Kernels run without the interpreter's lock. The threads end with the call, at a cost of some 0.3 ms: numba's own
     would spin between calls, and could serve neither two callers at once nor a forked process.
-
-    Example:
-        >>> in_threads(lambda start, stop: np.array([stop - start]), 100, 10).tolist()
-        [100]
     """
     cores = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined] # what this process may use, or the user says
     tasks = max(1, min(cores, rows // least))
@@ -35,12 +31,7 @@ def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least:
 
 
 def readonly(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """A contiguous view that cannot be written: numba compiles a kernel once for those, and again for the others.
-
-    Example:
-        >>> readonly([1, 2], np.uint16).flags.writeable
-        False
-    """
+    """A contiguous view that cannot be written: numba compiles a kernel once for those, and again for the others."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view

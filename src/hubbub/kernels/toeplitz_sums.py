@@ -14,24 +14,14 @@ Floats = NDArray[np.float64]
 
 
 def divide(sums: Floats, weights: Floats, rates: Floats, memory: Floats) -> Floats:
-    """q with q_t + sum_j weight_j rate_j memory_j = s_t; the memory, sums of q by powers, is changed in place.
-
-    Example:
-        >>> divide(np.array([1.0, 1.0]), np.array([0.5]), np.array([1.0]), np.zeros(1)).tolist()
-        [1.0, 0.5]
-    """
+    """q with q_t + sum_j weight_j rate_j memory_j = s_t; the memory, sums of q by powers, is changed in place."""
     out = np.empty(sums.size)
     _divide(sums, weights, rates, memory, out)
     return out
 
 
 def multiply(numbers: Floats, weights: Floats, rates: Floats, memory: Floats) -> Floats:
-    """w_t + sum_j weight_j rate_j memory_j; the memory, sums of w by powers, is changed in place.
-
-    Example:
-        >>> multiply(np.array([1.0, 0.5]), np.array([0.5]), np.array([1.0]), np.zeros(1)).tolist()
-        [1.0, 1.0]
-    """
+    """w_t + sum_j weight_j rate_j memory_j; the memory, sums of w by powers, is changed in place."""
     out = np.empty(numbers.size)
     _multiply(numbers, weights, rates, memory, out)
     return out

@@ -43,12 +43,6 @@ def hash_sums(
         One a report.
     powers
         1, or 2 for a row of squares too; these must sum to less than 2^63.
-
-    Example:
-        >>> import numpy as np
-        >>> seeds, buckets, values = np.uint64([1, 2]), np.uint8([0, 1]), np.arange(3, dtype=np.uint64)
-        >>> hash_sums(seeds, buckets, 2, values, np.array([10, -3]), powers=2).tolist()
-        [[10, 10, 0, 7], [100, 100, 0, 109]]
     """
     seeds, buckets, weights = readonly(seeds, np.uint64), readonly(buckets, np.uint16), readonly(weights, np.int64)
     words, wides = candidate_words(candidates, name)

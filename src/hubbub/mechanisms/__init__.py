@@ -72,9 +72,5 @@ def randomizers() -> dict[str, type[Mechanism]]:
     """The mechanisms that make every report afresh, by name; those whose reports need a device's state are left out.
 
     Nor are those of packages that fail to load: `MECHANISMS.broken` names them.
-
-    Example:
-        >>> "GRR" in randomizers(), "BasicRappor" in randomizers(), "ChangeStream" in randomizers()
-        (True, True, False)
     """
     return {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, Mechanism)}

@@ -296,11 +296,6 @@ def _registered(name: object, wanted: type[Any]) -> type[Any]:
 
 
 def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.object_]:
-    """Pick exact probabilities from a short table, keeping them exact.
-
-    Example:
-        >>> fractions([Fraction(1, 3), Fraction(2, 3)], np.array([1, 0])).tolist()
-        [Fraction(2, 3), Fraction(1, 3)]
-    """
+    """Pick exact probabilities from a short table, keeping them exact."""
     entries: NDArray[np.object_] = np.array([*table, None], dtype=object)  # None: else an array of one number
     return np.asarray(entries[index])

@@ -9,12 +9,7 @@ Item = TypeVar("Item")
 
 
 def in_turn(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
-    """At most so many items, one of each kind in turn; a kind that has no more is passed over.
-
-    Example:
-        >>> in_turn([iter("abc"), iter("1")], most=3)
-        ['a', '1', 'b']
-    """
+    """At most so many items, one of each kind in turn; a kind that has no more is passed over."""
     items: list[Item] = []
     while kinds and len(items) < most:
         rest = []

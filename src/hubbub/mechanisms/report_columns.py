@@ -37,32 +37,17 @@ class ColumnSpec(NamedTuple):
 
     @staticmethod
     def packed(name: str, bits: int) -> ColumnSpec:
-        """A private column of packed bits.
-
-        Example:
-            >>> ColumnSpec.packed("plus", 12).shape
-            (2,)
-        """
+        """A private column of packed bits."""
         return ColumnSpec("private", name, "u1", (-(-bits // 8),), bits=bits)
 
     @property
     def entry_bytes(self) -> int:
-        """The size of one report's entry.
-
-        Example:
-            >>> ColumnSpec("public", "seed", "u8").entry_bytes
-            8
-        """
+        """The size of one report's entry."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
     @property
     def entry_bits(self) -> int:
-        """The bits that one report's entry can use: those of its bytes, less what the bound leaves unused.
-
-        Example:
-            >>> ColumnSpec("private", "value", "u1", below=5).entry_bits
-            3
-        """
+        """The bits that one report's entry can use: those of its bytes, less what the bound leaves unused."""
         if self.bits:
             return self.bits
         return math.prod(self.shape) * (self.below - 1).bit_length() if self.below else 8 * self.entry_bytes
@@ -79,13 +64,7 @@ class ColumnSpec(NamedTuple):
 
 
 def reports_of(spec_id: str, columns: Sequence[ColumnSpec], arrays: Mapping[str, NDArray[Any]]) -> Reports:
-    """Reports with these arrays as columns, each converted to its column's type.
-
-    Example:
-        >>> columns = (ColumnSpec("public", "seed", "u8"), ColumnSpec("private", "bucket", "u1", below=3))
-        >>> reports_of("id", columns, {"seed": np.array([7]), "bucket": np.array([2])}).private["bucket"]
-        array([2], dtype=uint8)
-    """
+    """Reports with these arrays as columns, each converted to its column's type."""
     parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
     for column in columns:
         parts[column.part][column.name] = arrays[column.name].astype(column.dtype, copy=False)
@@ -93,15 +72,7 @@ def reports_of(spec_id: str, columns: Sequence[ColumnSpec], arrays: Mapping[str,
 
 
 def check_columns(reports: Reports, columns: Sequence[ColumnSpec]) -> None:
-    """Refuse reports whose columns are not exactly these, or hold values that these cannot hold.
-
-    Example:
-        >>> column = ColumnSpec("private", "value", "u1", below=5)
-        >>> check_columns(Reports("id", private={"value": np.uint8([5])}), [column])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: value: got 5; allowed: values below 5
-    """
+    """Refuse reports whose columns are not exactly these, or hold values that these cannot hold."""
     present = {("public", name) for name in reports.public} | {("private", name) for name in reports.private}
     expected = {(column.part, column.name) for column in columns}
     if present != expected:
@@ -111,13 +82,7 @@ def check_columns(reports: Reports, columns: Sequence[ColumnSpec]) -> None:
 
 
 def read_bare(spec_id: str, columns: Sequence[ColumnSpec], data: bytes) -> Reports:
-    """Read what `Reports.to_bare` wrote: as many reports as the bytes hold, with no byte left over.
-
-    Example:
-        >>> column = ColumnSpec("private", "value", "u2")
-        >>> read_bare("id", [column], bytes([1, 0, 2, 0])).private["value"].tolist()
-        [1, 2]
-    """
+    """Read what `Reports.to_bare` wrote: as many reports as the bytes hold, with no byte left over."""
     report_bytes = sum(column.entry_bytes for column in columns)
     n, surplus = divmod(len(data), report_bytes)
     if surplus:

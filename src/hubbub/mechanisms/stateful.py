@@ -33,14 +33,6 @@ class States:
         The mechanism of the states.
     columns
         Arrays with a row for each device, whose content the mechanism defines.
-
-    Example:
-        >>> from hubbub import BasicRappor
-        >>> rappor = BasicRappor(epsilon=2.0, domain=4)
-        >>> states = rappor.enroll(3, Random(seed=1))
-        >>> again = States.from_bytes(rappor, states.take([2]).to_bytes())
-        >>> len(states), len(again), len(States.concat([states, again]))
-        (3, 1, 4)
     """
 
     spec_id: str
@@ -80,15 +72,7 @@ class States:
 
     @staticmethod
     def from_bytes(mechanism: Stateful, data: bytes) -> States:
-        """Read the state of one device back; refuse other mechanisms' states, damaged ones and impossible ones.
-
-        Example:
-            >>> from hubbub import BasicRappor
-            >>> States.from_bytes(BasicRappor(epsilon=2.0, domain=4), b"other")
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.DecodeError: state: got b'other'; allowed: the bytes of a device's state
-        """
+        """Read the state of one device back; refuse other mechanisms' states, damaged ones and impossible ones."""
         try:
             kind, version, spec_id, columns = msgspec.msgpack.decode(
                 data, type=tuple[str, int, str, dict[str, tuple[tuple[int, ...], bytes]]]

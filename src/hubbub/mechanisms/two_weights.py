@@ -16,12 +16,6 @@ def resolve_two_weights(mechanism: Any, epsilon: float | Fraction, precision: in
     """Choose the fields `bits` and `least` of a mechanism where they are 0, and check them.
 
     `least` is e^-epsilon of 2^bits, rounded up, and has at least `precision` bits.
-
-    Example:
-        >>> from hubbub import ExSub
-        >>> exsub = ExSub(epsilon=1.0, dimension=4, sparsity=2)  # calls this
-        >>> exsub.bits, round(exsub.least / 2**exsub.bits, 6)
-        (66, 0.367879)
     """
     if mechanism.bits == 0:
         mechanism._set("bits", 1 + precision + int(float(epsilon) / math.log(2)))
@@ -34,10 +28,5 @@ def resolve_two_weights(mechanism: Any, epsilon: float | Fraction, precision: in
 
 
 def search_power(epsilon: float) -> float:
-    """e^epsilon for choosing parameters: limited to a range outside which no choice changes and floats overflow.
-
-    Example:
-        >>> search_power(1.0) == math.e, search_power(1e-30) > 1, search_power(1000.0) < math.inf
-        (True, True, True)
-    """
+    """e^epsilon for choosing parameters: limited to a range outside which no choice changes and floats overflow."""
     return math.exp(min(max(epsilon, 1e-6), 140.0))

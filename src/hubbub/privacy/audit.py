@@ -37,12 +37,6 @@ class Audit:
         As the mechanism states it: "always" where the public columns depend on the value, and are not protected.
     enumeration, montecarlo
         The results of these checks; None where they were not made.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> result = audit(OLH(epsilon=1.0, domain=16))
-        >>> result.ok, result.exact, result.effective_epsilon, result.how, result.public
-        (True, True, 1.0, 'structure and enumeration', ('seed',))
     """
 
     mechanism: str

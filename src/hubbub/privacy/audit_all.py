@@ -49,11 +49,6 @@ def audit_all(
         The settings.
     progress
         Called after each setting with how many are done, and of how many.
-
-    Example:
-        >>> audits = audit_all(epsilons=[1.0], domains=[3])
-        >>> all(audit.ok for audit in audits), audits.refused
-        (True, ())
     """
     audits = Audits()
     refused: list[RefusedSetting] = []

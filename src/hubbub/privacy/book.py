@@ -30,19 +30,6 @@ class Book:
         A file with the tables `hubbub.privacy.ledger_store.TABLES`.
     clock
         The device's time, on the grid in force; it may be replaced by one on another grid.
-
-    Example:
-        >>> from hubbub.core.migrations import Format
-        >>> from hubbub.privacy.device_clock import DeviceClock
-        >>> from hubbub.privacy.ledger_store import TABLES
-        >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
-        >>> book = Book(file, DeviceClock(60, wall=lambda: 300.0))
-        >>> with file.transaction():
-        ...     book.promise([Promise(limit=10, steps=3, interval=60_000_000, parts={"asks": 10})])
-        ...     book.spend(5, "asks", "popular", 7)
-        ...     book.spending(book.promises()[0])
-        Spending(spent=7, remaining=3, limit=10)
-        >>> file.close()
     """
 
     def __init__(self, file: LedgerFile, clock: LedgerClock) -> None:

@@ -37,10 +37,6 @@ class Budget:
         The most that any w consecutive steps may cost: (limit, w).
     user
         The most that the device may ever spend.
-
-    Example:
-        >>> Budget.of(event=0.5, window=(1.0, 20))
-        Budget(event=500000000000, window=Window(limit=1000000000000, steps=20), user=None)
     """
 
     event: int | None = None
@@ -66,12 +62,7 @@ class Budget:
         window: tuple[float | Fraction, int] | None = None,
         user: float | Fraction | None = None,
     ) -> Budget:
-        """Limits in epsilon, rounded down to whole units. A float means the decimal that it is written as.
-
-        Example:
-            >>> Budget.of(user=0.3).user, Budget.of(user=Fraction(1, 3)).user
-            (300000000000, 333333333333)
-        """
+        """Limits in epsilon, rounded down to whole units. A float means the decimal that it is written as."""
         limit, steps = (None, 0) if window is None else _pair(window)
         return Budget(
             event=None if event is None else _units("event", event),
@@ -80,12 +71,7 @@ class Budget:
         )
 
     def spec(self) -> dict[str, Json]:
-        """The limits, as JSON.
-
-        Example:
-            >>> Budget(window=Window(100, 20)).spec()
-            {'event': None, 'window': {'limit': 100, 'steps': 20}, 'user': None}
-        """
+        """The limits, as JSON."""
         window = self.window
         return {
             "event": self.event,
@@ -95,12 +81,7 @@ class Budget:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Budget:
-        """The budget that a spec describes; every field must be there, and no other.
-
-        Example:
-            >>> Budget.from_spec({"event": None, "window": None, "user": "9007199254740993"}).user
-            9007199254740993
-        """
+        """The budget that a spec describes; every field must be there, and no other."""
         check_fields("budget", spec, {"event", "window", "user"})
         event, window, user = spec["event"], spec["window"], spec["user"]
         if window is not None:
@@ -114,14 +95,7 @@ class Budget:
 
 
 class BudgetExceeded(HubbubError):
-    """A promise does not allow a debit; nothing was spent.
-
-    Example:
-        >>> raise BudgetExceeded("user", spent=900_000_000_000, requested=200_000_000_000, limit=10**12)
-        Traceback (most recent call last):
-            ...
-        hubbub.privacy.budget.BudgetExceeded: user: 0.9 epsilon spent, 0.2 asked, limit 1
-    """
+    """A promise does not allow a debit; nothing was spent."""
 
     def __init__(self, unit: str, spent: int, requested: int, limit: int) -> None:
         self.unit = unit

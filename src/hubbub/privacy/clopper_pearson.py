@@ -9,12 +9,7 @@ from hubbub.core.errors import needs
 
 
 def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """A lower bound of the probability, at confidence 1 - alpha.
-
-    Example:
-        >>> lower_bound([0, 50, 100], 100, 0.025).round(3).tolist()
-        [0.0, 0.398, 0.964]
-    """
+    """A lower bound of the probability, at confidence 1 - alpha."""
     with needs("analytics"):
         from scipy.special import betaincinv
     count, total = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
@@ -22,10 +17,5 @@ def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.
 
 
 def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
-    """An upper bound of the probability, at confidence 1 - alpha.
-
-    Example:
-        >>> upper_bound([0, 50, 100], 100, 0.025).round(3).tolist()
-        [0.036, 0.602, 1.0]
-    """
+    """An upper bound of the probability, at confidence 1 - alpha."""
     return 1.0 - lower_bound(np.asarray(trials) - np.asarray(hits), trials, alpha)

@@ -38,12 +38,7 @@ class TernaryRow:
     why: str = ""
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON.
-
-        Example:
-            >>> TernaryRow("NetSub", error=6110.6).to_dict()["error"]
-            6110.6
-        """
+        """The row as JSON."""
         return asdict(self)
 
 
@@ -63,14 +58,6 @@ def compare_ternary(
         How many people report.
     of
         The error of the mean, or of the frequency.
-
-    Example:
-        >>> for row in compare_ternary(epsilon=1.0, dimension=128, sparsity=8)[:4]:
-        ...     print(row.mechanism, round(row.error))
-        NetSub 6111
-        NetSeed 6111
-        ExSub 7981
-        CoCo 8872
     """
     setting = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
     rows = [_row(kind, setting, n, of) for kind in MECHANISMS.usable().values() if issubclass(kind, TernaryMechanism)]

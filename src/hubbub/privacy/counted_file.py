@@ -37,18 +37,6 @@ class CountedFile:
         As of `LedgerFile`.
     load
         Called within the opening transaction; if it raises, the file is closed.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "state"
-        ...     file = CountedFile(path, {}, (), Format("version", 1), lambda file: file.check(0))
-        ...     file.mark(3)
-        ...     file.close()
-        ...     CountedFile(path, {}, (), Format("version", 1), lambda file: file.check(2))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: state: got ...; allowed: the state after 3 changes: this one is older (after 2)
     """
 
     def __init__(

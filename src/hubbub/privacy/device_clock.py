@@ -16,12 +16,7 @@ _MOST_SECONDS = 10**12
 
 
 def since_boot() -> float:
-    """Seconds since the device was started, sleep included where the system counts it.
-
-    Example:
-        >>> since_boot() <= since_boot()
-        True
-    """
+    """Seconds since the device was started, sleep included where the system counts it."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
@@ -55,14 +50,7 @@ class LedgerClock(Protocol):
 
 
 class StepRefused(HubbubError):
-    """The device does not answer this step: it is in another one, or its clock cannot be trusted.
-
-    Example:
-        >>> raise StepRefused(3, "the device is in step 5")
-        Traceback (most recent call last):
-            ...
-        hubbub.privacy.device_clock.StepRefused: step 3: the device is in step 5
-    """
+    """The device does not answer this step: it is in another one, or its clock cannot be trusted."""
 
     def __init__(self, step: int, why: str) -> None:
         self.step = step
@@ -89,11 +77,6 @@ class DeviceClock:
         The wall time at which step 0 begins, in the signed collection.
     wall, monotonic
         The two clocks, in seconds. The monotonic one counts from boot.
-
-    Example:
-        >>> clock = DeviceClock(3600, wall=lambda: 7300.0, monotonic=lambda: 50.0)
-        >>> clock.observe(None)
-        Observation(step=2, wall=7300000000, monotonic=50000000, trusted=0)
     """
 
     def __init__(
@@ -113,42 +96,21 @@ class DeviceClock:
 
     @property
     def interval(self) -> int:
-        """The length of a step, in microseconds.
-
-        Example:
-            >>> DeviceClock(60).interval
-            60000000
-        """
+        """The length of a step, in microseconds."""
         return self._interval
 
     @property
     def origin(self) -> int:
-        """Where step 0 begins, in microseconds.
-
-        Example:
-            >>> DeviceClock(60, origin=600).origin
-            600000000
-        """
+        """Where step 0 begins, in microseconds."""
         return self._origin
 
     @property
     def step(self) -> int:
-        """The step that the wall clock is in: the only one that may be answered.
-
-        Example:
-            >>> DeviceClock(60, origin=600, wall=lambda: 721.0).step
-            2
-        """
+        """The step that the wall clock is in: the only one that may be answered."""
         return self._step(_ticks("wall", self._wall()))
 
     def observe(self, last: Observation | None) -> Observation:
-        """Read both clocks, and trust the smaller of what passed since the last reading.
-
-        Example:
-            >>> clock = DeviceClock(60, wall=lambda: 1e9, monotonic=lambda: 90.0)
-            >>> clock.observe(Observation(step=0, wall=0, monotonic=30_000_000, trusted=0)).trusted
-            60000000
-        """
+        """Read both clocks, and trust the smaller of what passed since the last reading."""
         wall, monotonic = _ticks("wall", self._wall()), _ticks("monotonic", self._monotonic())
         trusted = 0 if last is None else last.trusted + max(0, self._passed(last, wall, monotonic))
         return Observation(self._step(wall), wall, monotonic, trusted)

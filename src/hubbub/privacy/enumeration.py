@@ -48,30 +48,15 @@ class Enumeration:
 
     @property
     def epsilon(self) -> float:
-        """The enumerated epsilon, rounded up.
-
-        Example:
-            >>> Enumeration(Fraction(1), True, 2, True, 2, 1).epsilon, Enumeration(None, True, 2, True, 2, 1).epsilon
-            (0.0, inf)
-        """
+        """The enumerated epsilon, rounded up."""
         return math.inf if self.ratio is None else log_upper(self.ratio)
 
     def within(self, ratio: Fraction) -> bool:
-        """Whether nothing enumerated contradicts the ratio that the mechanism claims.
-
-        Example:
-            >>> Enumeration(Fraction(3), True, 2, True, 2, 1).within(Fraction(2))
-            False
-        """
+        """Whether nothing enumerated contradicts the ratio that the mechanism claims."""
         return self.normalised and self.ratio is not None and self.ratio <= ratio
 
     def to_dict(self, ratio: Fraction) -> dict[str, Json]:
-        """The findings as JSON, and whether they equal the ratio that the mechanism claims.
-
-        Example:
-            >>> Enumeration(Fraction(2), True, 2, True, 2, 1).to_dict(Fraction(2))["equal"]
-            True
-        """
+        """The findings as JSON, and whether they equal the ratio that the mechanism claims."""
         return {
             "epsilon": "unbounded" if self.ratio is None else self.epsilon,
             "equal": self.ratio == ratio,
@@ -88,12 +73,6 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
 
     Where reports have a public part, several are drawn and each is held fixed in turn: the guarantee is conditional on
     the public part.
-
-    Example:
-        >>> from hubbub import GRR, Random
-        >>> grr = GRR(epsilon=1.0, domain=3)
-        >>> enumerate_reports(grr, Random(seed=1)).ratio == grr.ratio()
-        True
     """
     values = mechanism.example_values(MOST_VALUES)
     public: Mapping[str, NDArray[Any]] = {}

@@ -12,13 +12,7 @@ from hubbub.privacy.predict import TIE, Prediction, pick
 
 
 def reason(rows: Sequence[Prediction], picked: Prediction, request: PlanRequest, epsilon: float) -> str:
-    """Why the oracle was picked, and what the rule of section 3.4.1 says for a domain of this size.
-
-    Example:
-        >>> grr = Prediction("GRR", stderr=0.01, bytes=1, server=1.0)
-        >>> reason([grr], grr, PlanRequest(domain=2, n=9207, epsilon=1.0), 1.0)
-        'GRR has the smallest standard error. d = 2 is below 3 e^eps + 2 = 10.15, where direct encoding (GRR) is best.'
-    """
+    """Why the oracle was picked, and what the rule of section 3.4.1 says for a domain of this size."""
     within = "" if request.most_bytes is None else f" of the reports within {request.most_bytes} bytes"
     if request.most_shift is not None:
         within += f", of those that {part_text(request.forged)} forged reports move by at most {request.most_shift:.3g}"
@@ -35,13 +29,7 @@ def reason(rows: Sequence[Prediction], picked: Prediction, request: PlanRequest,
 
 
 def explained(row: Prediction, picked: Prediction, request: PlanRequest) -> Prediction:
-    """The row, marked as picked or with the reason why not.
-
-    Example:
-        >>> oue, blh = Prediction("OUE", stderr=0.010, bytes=128), Prediction("BLH", stderr=0.012, bytes=9)
-        >>> explained(blh, oue, PlanRequest(domain=1024, n=10_000, epsilon=1.0)).why
-        '20% more error than OUE'
-    """
+    """The row, marked as picked or with the reason why not."""
     if row is picked:
         return replace(row, picked=True, why="picked")
     if row.stderr is None or picked.stderr is None:
@@ -63,13 +51,7 @@ def explained(row: Prediction, picked: Prediction, request: PlanRequest) -> Pred
 
 
 def moved_far(rows: Sequence[Prediction], picked: Prediction, request: PlanRequest) -> tuple[str, ...]:
-    """A warning for each oracle that forged reports can move much further than the picked one.
-
-    Example:
-        >>> rows = [Prediction("OUE", stderr=0.1, shift=0.032), Prediction("GRR", stderr=0.6, shift=0.749)]
-        >>> moved_far(rows, rows[0], PlanRequest(domain=128, n=1000, epsilon=1.0))
-        ('GRR: if 1% of the reports are forged, they can move a share by 74.9 percentage points, 23 times as far ...
-    """
+    """A warning for each oracle that forged reports can move much further than the picked one."""
     assert picked.shift is not None
     return tuple(
         f"{row.mechanism}: if {part_text(request.forged)} of the reports are forged, they can move a share by "

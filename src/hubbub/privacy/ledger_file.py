@@ -49,15 +49,6 @@ class LedgerFile:
         For errors: what the file is called, and what has to be made new where the terms are to change.
     kinds
         For errors: what other kinds of files are called, by the names of their formats.
-
-    Example:
-        >>> tables = ("CREATE TABLE numbers (number INTEGER)",)
-        >>> file = LedgerFile(":memory:", {"collection": "demo"}, tables, Format("version", 1))
-        >>> with file.transaction():
-        ...     _ = file.run("INSERT INTO numbers VALUES (?)", 7)
-        >>> file.run("SELECT * FROM numbers")
-        [(7,)]
-        >>> file.close()
     """
 
     def __init__(

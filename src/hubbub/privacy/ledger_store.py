@@ -33,10 +33,6 @@ def all_spent(wall: int) -> tuple[str, ...]:
     """Statements after which every promise counts as fully spent at a moment; promises for life stay spent for good.
 
     A ledger whose past was lost is made with `TABLES` and these statements.
-
-    Example:
-        >>> all_spent(5)[0]
-        "INSERT INTO debits VALUES (1, '', '', 1000000000000000000, 5, 0)"
     """
     return (
         f"INSERT INTO debits VALUES (1, '', '', {MOST_UNITS}, {int(wall)}, 0)",  # noqa: S608 - numbers alone
@@ -69,14 +65,6 @@ class LedgerStore:
     ----------
     file
         The file, made with `TABLES`.
-
-    Example:
-        >>> from hubbub.core.migrations import Format
-        >>> file = LedgerFile(":memory:", {}, TABLES, Format("version", 2))
-        >>> with file.transaction():
-        ...     LedgerStore(file).times()
-        Times(latest=None, observation=None)
-        >>> file.close()
     """
 
     def __init__(self, file: LedgerFile) -> None:

@@ -50,12 +50,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
     def mechanism(self) -> FrequencyOracle:
-        """The picked oracle, ready for use.
-
-        Example:
-            >>> plan(domain=["yes", "no"], n=1000, epsilon=1.0).mechanism().ratio() > 2.7
-            True
-        """
+        """The picked oracle, ready for use."""
         return _kind(self.picked)(epsilon=self.epsilon, domain=self.request.domain)
 
     def to_dict(self) -> dict[str, Json]:
@@ -81,12 +76,7 @@ class Plan:
         return plan_view.table(self)
 
     def plot(self, *, against: Literal["epsilon", "n"] = "epsilon", ax: Axes | None = None) -> Axes:
-        """Plot the standard error of every oracle against epsilon or n, with the plan's own marked; matplotlib's axes.
-
-        Example:
-            >>> plan(domain=16, n=1000, epsilon=1.0).plot(against="n").get_xlabel()
-            'reports'
-        """
+        """Plot the standard error of every oracle against epsilon or n, with the plan's own marked; matplotlib's axes."""
         return plan_view.plot(self, against, ax)
 
 

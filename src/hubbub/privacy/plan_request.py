@@ -16,16 +16,7 @@ from hubbub.privacy.poisoning import FORGED
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """The arguments of `hubbub.plan`, checked.
-
-    Example:
-        >>> PlanRequest(domain=4, n=100, epsilon=1.0).unknown
-        'stderr'
-        >>> PlanRequest(domain=4, n=100)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: n, epsilon, stderr: got ['n']; allowed: two of the three; the third is solved
-    """
+    """The arguments of `hubbub.plan`, checked."""
 
     domain: DomainLike
     n: int | None = None
@@ -75,32 +66,15 @@ class PlanRequest:
         return "epsilon" if self.epsilon is None else "stderr"
 
     def fits(self, report_bytes: int | None) -> bool:
-        """Whether a report is small enough.
-
-        Example:
-            >>> PlanRequest(domain=4, n=100, epsilon=1.0, most_bytes=9).fits(10)
-            False
-        """
+        """Whether a report is small enough."""
         return self.most_bytes is None or (report_bytes is not None and report_bytes <= self.most_bytes)
 
     def shift(self, oracle: FrequencyOracle) -> float:
-        """How far forged reports, the part `forged` of all, can move `share` under an oracle.
-
-        Example:
-            >>> from hubbub import GRR
-            >>> request = PlanRequest(domain=128, n=100, epsilon=1.0)
-            >>> round(request.shift(GRR(epsilon=1.0, domain=128)), 3)
-            0.749
-        """
+        """How far forged reports, the part `forged` of all, can move `share` under an oracle."""
         return oracle.influence().shift(self.forged, self.share).largest
 
     def tolerates(self, shift: float | None) -> bool:
-        """Whether a shift by forged reports is within `most_shift`.
-
-        Example:
-            >>> PlanRequest(domain=4, n=100, epsilon=1.0, most_shift=0.05).tolerates(0.749)
-            False
-        """
+        """Whether a shift by forged reports is within `most_shift`."""
         return self.most_shift is None or (shift is not None and shift <= self.most_shift)
 
     def _number(self, name: str, above: float, below: float) -> None:

@@ -45,12 +45,7 @@ class SetRow:
     why: str
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON.
-
-        Example:
-            >>> SetRow("PrivSet", 0.01, 4, 1.0, 0.2, picked=True, why="picked").to_dict()["bytes"]
-            4
-        """
+        """The row as JSON."""
         return asdict(self)
 
 
@@ -164,14 +159,7 @@ def plan_sets(
 
 
 def mean_held(held: float | Sequence[float] | None, domain: Sets) -> float:
-    """How many items people hold on average.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> sets = Sets(Ordinal(9), most=3)
-        >>> mean_held(None, sets), mean_held(2, sets), mean_held([0.5, 0.0, 0.0, 0.5], sets)
-        (1.5, 2.0, 1.5)
-    """
+    """How many items people hold on average."""
     if held is None:
         return domain.most / 2
     numbers = np.asarray(held, dtype=np.float64)

@@ -22,13 +22,7 @@ _LEAST_EPSILON_SHOWN = 0.1
 
 
 def table(plan: Plan) -> Table:
-    """A rich table of the oracles; the picked one is bold.
-
-    Example:
-        >>> from hubbub import plan
-        >>> table(plan(domain=2, n=1000, epsilon=1.0)).row_count > 5
-        True
-    """
+    """A rich table of the oracles; the picked one is bold."""
     with needs("analytics"):
         from rich.table import Table
     title = f"{plan.request.size:,} values, {plan.n:,} reports, epsilon {plan.epsilon:.4g}"
@@ -45,13 +39,7 @@ def table(plan: Plan) -> Table:
 
 
 def plot(plan: Plan, against: Literal["epsilon", "n"], ax: Axes | None = None) -> Axes:
-    """Lines of standard error against epsilon or n; returns matplotlib's axes.
-
-    Example:
-        >>> from hubbub import plan
-        >>> plot(plan(domain=2, n=1000, epsilon=1.0), "epsilon").get_ylabel()
-        'standard error of a share'
-    """
+    """Lines of standard error against epsilon or n; returns matplotlib's axes."""
     with needs("analytics"):
         from matplotlib.figure import Figure
     if against not in ("epsilon", "n"):

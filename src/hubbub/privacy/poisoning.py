@@ -16,19 +16,10 @@ def warns(weight: float, beside: float) -> bool:
     More than needed is more than twice what a forged report counts for under the mechanism to compare with (`beside`).
     At d = 3 e^eps + 2 values, where direct encoding (GRR) stops being the most accurate, forged reports move it exactly
     twice as far as OUE.
-
-    Example:
-        >>> warns(74.9, beside=3.2), warns(21.0, beside=21.0), warns(6.3, beside=3.1)
-        (True, False, False)
     """
     return weight > _MANY and weight > _TWICE * beside
 
 
 def part_text(part: float) -> str:
-    """A part of all reports in percent.
-
-    Example:
-        >>> part_text(0.01), part_text(0.001), part_text(1 / 3)
-        ('1%', '0.1%', '33.3%')
-    """
+    """A part of all reports in percent."""
     return f"{100 * part:.3g}%"

@@ -62,33 +62,17 @@ class Prediction:
     why: str = ""
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON.
-
-        Example:
-            >>> Prediction("GRR", stderr=0.1).to_dict()["stderr"]
-            0.1
-        """
+        """The row as JSON."""
         return asdict(self)
 
 
 def oracles() -> list[type[FrequencyOracle]]:
-    """Every registered frequency oracle: the mechanisms whose errors have a formula.
-
-    Example:
-        >>> [kind.__name__ for kind in oracles()][:2]
-        ['GRR', 'SHE']
-    """
+    """Every registered frequency oracle: the mechanisms whose errors have a formula."""
     return [kind for kind in MECHANISMS.usable().values() if issubclass(kind, FrequencyOracle)]
 
 
 def predict(request: PlanRequest, n: int, epsilon: float) -> list[Prediction]:
-    """A row for every registered mechanism that estimates shares, the smallest error first.
-
-    Example:
-        >>> rows = predict(PlanRequest(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0)
-        >>> rows[0].mechanism, round(rows[0].stderr, 4), rows[0].bytes
-        ('GRR', 0.0096, 1)
-    """
+    """A row for every registered mechanism that estimates shares, the smallest error first."""
     rows = [_row(kind, request, n, epsilon) for kind in oracles()]
     rows.sort(key=lambda row: math.inf if row.stderr is None else row.stderr)
     broken = [Prediction(name, why=f"refused: {reason}") for name, reason in MECHANISMS.broken().items()]
@@ -100,12 +84,6 @@ def pick(rows: Sequence[Prediction], request: PlanRequest) -> Prediction | None:
 
     Among those within most_bytes and most_shift, the smallest standard error; ties within 1% go to the cheaper server,
     then to the fewer bytes, then to the smaller error.
-
-    Example:
-        >>> oue = Prediction("OUE", 0.1, bytes=128, server=128.0)
-        >>> rows = [oue, Prediction("Hadamard", 0.1009, bytes=3, server=1.0)]
-        >>> pick(rows, PlanRequest(domain=1024, n=10_000, epsilon=0.2)).mechanism
-        'Hadamard'
     """
     order = [kind.__name__ for kind in oracles()]
     eligible = [(row.stderr, row) for row in rows if row.stderr is not None and _may_be_picked(row, request)]

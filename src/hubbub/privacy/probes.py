@@ -11,37 +11,19 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 
 
 def domain_of(mechanism: ReportFormat) -> Domain | None:
-    """The domain of a mechanism's values, where it has one.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> domain_of(GRR(epsilon=1.0, domain=3))
-        Ordinal(size=3)
-    """
+    """The domain of a mechanism's values, where it has one."""
     domain = getattr(mechanism, "domain", None)
     return None if domain is None else as_domain("domain", domain)
 
 
 def required_fields(kind: type[ReportFormat]) -> list[str]:
-    """The fields besides epsilon that a mechanism cannot be built without.
-
-    Example:
-        >>> from hubbub import ExSub
-        >>> required_fields(ExSub)
-        ['dimension', 'sparsity']
-    """
+    """The fields besides epsilon that a mechanism cannot be built without."""
     missing = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
     return [name for name in missing if name != "epsilon"]
 
 
 def count_of(mechanism: ReportFormat) -> int | None:
-    """How many values there are; None where there is no end of them.
-
-    Example:
-        >>> from hubbub import GRR, Collision
-        >>> count_of(GRR(epsilon=1.0, domain=3)), count_of(Collision(epsilon=1.0, dimension=2, sparsity=1))
-        (3, 5)
-    """
+    """How many values there are; None where there is no end of them."""
     if isinstance(mechanism, TernaryMechanism):
         return mechanism.size
     domain = domain_of(mechanism)

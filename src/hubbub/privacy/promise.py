@@ -22,12 +22,7 @@ _FIELDS = {"limit", "steps", "interval", "origin"}
 
 
 def of_question(name: str) -> str:
-    """The scope of a promise about one question.
-
-    Example:
-        >>> of_question("popular")
-        'question:popular'
-    """
+    """The scope of a promise about one question."""
     return f"question:{name}"
 
 
@@ -62,12 +57,6 @@ class Promise:
         `WHOLE`, or `of_question(name)`.
     parts
         Where the scope is `WHOLE`: what each account may spend. An account that is missing may spend nothing.
-
-    Example:
-        >>> Promise(limit=10, steps=3, interval=60).implies(Promise(limit=10, steps=2, interval=60))
-        True
-        >>> Promise(limit=10, steps=3, interval=60, parts={"asks": 8}).limit_for("asks", "popular")
-        8
     """
 
     limit: int
@@ -107,10 +96,6 @@ class Promise:
         """Which debits count at a wall time `latest` and a trusted time; None where all count.
 
         A debit stops counting once the step has advanced by `steps` and trusted time by steps - 1 intervals.
-
-        Example:
-            >>> Promise(limit=10, steps=3, interval=60).since(latest=185, trusted=500)
-            Since(wall=60, trusted=380)
         """
         if self.steps == 0:
             return None
@@ -131,43 +116,24 @@ class Promise:
         return longer or (same_grid and self.steps >= other.steps)
 
     def replaces(self, other: Promise) -> bool:
-        """Whether this promise implies the other one for every account, so that the other can be forgotten.
-
-        Example:
-            >>> Promise(limit=5, steps=0, parts={"asks": 5}).replaces(Promise(limit=9, steps=0, parts={"asks": 4}))
-            False
-        """
+        """Whether this promise implies the other one for every account, so that the other can be forgotten."""
         fits = all(units <= other.parts.get(account, 0) for account, units in self.parts.items())
         return self.implies(other) and fits
 
     def scaled(self, ticks: int) -> Promise:
-        """The same promise on a clock whose ticks are `ticks` times as short.
-
-        Example:
-            >>> Promise(limit=10, steps=3, interval=60).scaled(1000).interval
-            60000
-        """
+        """The same promise on a clock whose ticks are `ticks` times as short."""
         return replace(self, interval=self.interval * ticks, origin=self.origin * ticks)
 
     def spec(self) -> dict[str, Json]:
         """The promise as JSON. The scope is not in it: the place in the document gives it. `parts` is there for `WHOLE`
         only.
-
-        Example:
-            >>> Promise(limit=10, steps=0, scope="question:page").spec()
-            {'limit': 10, 'steps': 0, 'interval': 0, 'origin': 0}
         """
         grid: dict[str, Json] = {name: getattr(self, name) for name in ("limit", "steps", "interval", "origin")}
         return {**grid, "parts": dict(self.parts)} if self.scope == WHOLE else grid
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any], scope: str = WHOLE) -> Promise:
-        """Read a promise back; every field must be there, and no other.
-
-        Example:
-            >>> Promise.from_spec({"limit": "10", "steps": 0, "interval": 0, "origin": 0, "parts": {}}).limit
-            10
-        """
+        """Read a promise back; every field must be there, and no other."""
         expected = _FIELDS | ({"parts"} if scope == WHOLE else set())
         if not isinstance(spec, Mapping) or spec.keys() != expected or not isinstance(spec.get("parts", {}), Mapping):
             raise InvalidValue("promise", spec, f"exactly the fields {', '.join(sorted(expected))}")

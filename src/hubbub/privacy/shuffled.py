@@ -18,13 +18,7 @@ from hubbub.mechanisms.base import Mechanism
 def report_table(
     mechanism: Mechanism, *, publics: Mapping[str, NDArray[Any]] | None = None, values: int = 4
 ) -> NDArray[np.float64]:
-    """The probability of every report (column) under every value (row); public parts are equally likely.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> report_table(GRR(epsilon=1.0, domain=3)).shape
-        (3, 3)
-    """
+    """The probability of every report (column) under every value (row); public parts are equally likely."""
     examples = mechanism.example_values(values)
     parts = max((len(column) for column in (publics or {}).values()), default=1)
     tables = []
@@ -37,13 +31,7 @@ def report_table(
 
 
 def shuffled_delta(table: NDArray[np.float64], n: int, epsilon: float) -> float:
-    """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> round(shuffled_delta(report_table(GRR(epsilon=0.5, domain=3)), 2, 0.4), 5)
-        0.01943
-    """
+    """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone."""
     kinds = math.comb(table.shape[1] + n - 1, n)
     if kinds > 10**5:
         raise InvalidValue("n", n, f"less: {kinds:,} multisets of reports are too many to look at")

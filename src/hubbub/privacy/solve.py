@@ -20,13 +20,7 @@ _PRECISION = 1e-13
 
 
 def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, epsilon: float) -> float:
-    """The predicted standard error of a share; infinite where the oracle refuses the setting or fails.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> round(standard_error(GRR, PlanRequest(domain=2, n=10_000, epsilon=1.0), 10_000, 1.0), 4)
-        0.0096
-    """
+    """The predicted standard error of a share; infinite where the oracle refuses the setting or fails."""
     try:
         return math.sqrt(kind(epsilon=epsilon, domain=request.domain).variance(n, request.share))
     except (InvalidValue, PluginFailed):
@@ -34,13 +28,7 @@ def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, ep
 
 
 def needed_n(kind: type[FrequencyOracle], request: PlanRequest, epsilon: float, stderr: float) -> int:
-    """The fewest reports that bring the standard error down to `stderr`: the variance is exactly one report's over n.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> needed_n(GRR, PlanRequest(domain=2, epsilon=1.0, stderr=0.01), 1.0, 0.01)
-        9207
-    """
+    """The fewest reports that bring the standard error down to `stderr`: the variance is exactly one report's over n."""
     oracle = kind(epsilon=epsilon, domain=request.domain)
     single = oracle.variance(1, request.share)
     if single > stderr**2 * _MOST_REPORTS:
@@ -61,11 +49,6 @@ def needed_epsilon(
     With a limit on how far forged reports may move a share, the smallest epsilon that keeps this limit too. The error
     is computed from the oracle's integers and is a step function of epsilon: the result is the beginning of a step, and
     its error is at or just below `stderr`.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> round(needed_epsilon(GRR, PlanRequest(domain=2, n=9207, stderr=0.01), 9207, 0.01), 4)
-        1.0
     """
 
     def reached(epsilon: float) -> bool:

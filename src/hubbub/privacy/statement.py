@@ -13,14 +13,7 @@ _WEAK = math.log(99)  # from even odds, beyond this one report can make an obser
 
 
 def statement(audit: Audit) -> str:
-    """What is guaranteed, to whom, over which reports, what is not covered, and how it was checked.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.privacy.audit import audit
-        >>> print(statement(audit(GRR(epsilon=1.0, domain=2))).splitlines()[0])
-        GRR (spec ...): one report spends epsilon 1, as declared (1).
-    """
+    """What is guaranteed, to whom, over which reports, what is not covered, and how it was checked."""
     checked = f"How it was checked. {' '.join(_checks(audit))}"
     if not audit.ok:
         return f"{_verdict(audit)}\n\nWhat it claims, and does not keep. {_guarantee(audit.epsilon)}\n\n{checked}"

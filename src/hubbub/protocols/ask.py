@@ -39,12 +39,6 @@ class Ask:
         server uses it to ask on time while it still waits for late answers.
     kept
         Whether the single reports are kept beside their sketch, so that a `Count` can read them later.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3, cohort=Arc(0, 100))
-        >>> Ask.from_spec(ask.spec()) == ask
-        True
     """
 
     mechanism: ReportFormat
@@ -64,13 +58,7 @@ class Ask:
         return spec_id({**self.spec(), "mechanism": self.mechanism.spec_id})
 
     def event(self) -> Event:
-        """What an answer spends, and at which step.
-
-        Example:
-            >>> from hubbub import GRR
-            >>> Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3).event().step
-            3
-        """
+        """What an answer spends, and at which step."""
         event = self.mechanism.event()
         return Event(event.mechanism, event.spec_id, event.spent, self.step)
 

@@ -23,25 +23,14 @@ _ITERATIONS = 6  # the shares are then within 0.4% of the least error
 
 
 def best_levels(stream: ChangeStream) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Choose, for the least error, the size m of each level's ExSub, and how many of 2^32 devices report on each level.
-
-    Example:
-        >>> sizes, lengths = best_levels(ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2))
-        >>> sizes, [round(length / CIRCLE, 2) for length in lengths]
-        ((3, 2, 1), [0.59, 0.31, 0.09])
-    """
+    """Choose, for the least error, the size m of each level's ExSub, and how many of 2^32 devices report on each level."""
     plan = Sao2(**_shape(stream), mechanism="ExSub", choice="uniform")
     sizes = tuple(mechanism.m for mechanism in plan.mechanisms if isinstance(mechanism, ExSub))
     return sizes, tuple(arc_lengths(_portions(plan)))
 
 
 def plan_of(stream: ChangeStream) -> Sao2:
-    """The plan with the levels, mechanisms and shares that a stream has.
-
-    Example:
-        >>> plan_of(ChangeStream(epsilon=1.0, dimension=2, steps=4, changes=2)).tree.nodes
-        (4, 2, 1)
-    """
+    """The plan with the levels, mechanisms and shares that a stream has."""
     return _StreamPlan(**_shape(stream), mechanism="ExSub", stream=stream)
 
 

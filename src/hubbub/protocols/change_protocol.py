@@ -57,20 +57,6 @@ def change_protocol(
         Where counts are kept from step to step.
     answers
         The object that gathers the counts. A caller who passes one can ask it for other sums, at any time.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> n, rng, stream = 1000, Random(seed=1), ChangeStream(epsilon=4.0, dimension=1, steps=4, changes=1)
-        >>> devices = {"states": stream.enroll(n, rng)}
-        >>> def answer(ask):  # a thousand devices, all on from the start
-        ...     new = stream.price(devices["states"], ask.step - 1, np.ones(n)) > 0
-        ...     states, reports, speaks = stream.step(devices["states"], ask.step - 1, np.ones(n), rng, paid=new)
-        ...     devices["states"] = states
-        ...     return stream.accumulate(stream.with_enrolment(states, reports, speaks, new)[0])
-        >>> releases = list(converse(change_protocol(stream), answer, steps=4))
-        >>> [round(float(release.estimate.value[0])) for release in releases], releases[-1].lost[:2]
-        ([1, 1, 1, 1], (1000, 1000))
     """
     plan, memory = stream.plan, memory or Memory()
     answers = memory.keep("answers", answers or Answers(plan))

@@ -328,12 +328,7 @@ def _integers(name: str, numbers: Any) -> tuple[int, ...]:
 
 
 def sign_codes(signs: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """The codes of signs in a report, 2 for -1: the same as `signs % 3`, without a division.
-
-    Example:
-        >>> sign_codes(np.int8([0, 1, -1])).tolist()
-        [0, 1, 2]
-    """
+    """The codes of signs in a report, 2 for -1: the same as `signs % 3`, without a division."""
     low = signs.view(np.uint8) & 3
     return low - (low >> 1)
 

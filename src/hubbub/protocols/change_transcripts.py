@@ -21,12 +21,6 @@ def change_transcripts(stream: ChangeStream, level: int, values: Sequence[Any]) 
 
     A transcript is a report of the level's ExSub without its stubs, cut into nodes, as far as the nodes have ended.
     Returns None if there are too many reports to list, or more values than steps in a horizon.
-
-    Example:
-        >>> stream = ChangeStream(epsilon=1.0, dimension=1, steps=2, changes=1)
-        >>> chances = change_transcripts(stream, 0, [[0], [1]])
-        >>> len(chances), sum(chances.values())
-        (8, Fraction(1, 1))
     """
     view, mechanism = stream.views[level], stream.mechanisms[level]
     outputs = _all_reports(mechanism)

@@ -38,13 +38,6 @@ class Changes(View):
     one
         Whether the value is one of `dimension` categories, given by its number: one entry is 1, and none before the
         first. A number out of range means that nothing was recorded, and the last category stays.
-
-    Example:
-        >>> view = Changes(span=2, steps=5, dimension=1, changes=1)
-        >>> view([[0, 1, 1, 0, 1]]).means().tolist()  # nodes end at steps 2 and 4; one change may be reported
-        [1.0, 0.0]
-        >>> Changes(span=1, steps=3, dimension=2, changes=8, one=True)([[0, -1, 1]]).means().tolist()
-        [1.0, 0.0, 0.0, 0.0, -1.0, 1.0]
     """
 
     span: int
@@ -64,33 +57,17 @@ class Changes(View):
 
     @property
     def nodes(self) -> int:
-        """How many nodes the level has.
-
-        Example:
-            >>> Changes(span=2, steps=5, dimension=3, changes=1).nodes
-            2
-        """
+        """How many nodes the level has."""
         return self.steps // self.span
 
     @property
     def entries(self) -> int:
-        """How many residues there are: d T_h.
-
-        Example:
-            >>> Changes(span=2, steps=5, dimension=3, changes=1).entries
-            6
-        """
+        """How many residues there are: d T_h."""
         return self.dimension * self.nodes
 
     @property
     def sparsity(self) -> int:
-        """How many residues can differ from 0. Of a category it is odd: one residue at first, then two at a time.
-
-        Example:
-            >>> bits, one = (Changes(span=4, steps=9, dimension=16, changes=8, one=one) for one in (False, True))
-            >>> bits.sparsity, one.sparsity
-            (8, 3)
-        """
+        """How many residues can differ from 0. Of a category it is odd: one residue at first, then two at a time."""
         if self.one:
             return min(self.changes - (self.changes + 1) % 2, 2 * self.nodes - 1, self.entries)
         return min(self.changes, self.entries)
@@ -99,10 +76,6 @@ class Changes(View):
         """The 0/1 vectors of a batch of values at one step, a row for each device.
 
         Values are codes if `one`, and vectors otherwise.
-
-        Example:
-            >>> Changes(span=1, steps=1, dimension=3, changes=1, one=True).bits([2, 7]).tolist()
-            [[0, 0, 1], [0, 0, 0]]
         """
         array = np.asarray(values)
         if self.one:
@@ -122,13 +95,6 @@ class Changes(View):
         """Change the reported vectors to the present values, as far as the allowed number of changes permits.
 
         Takes the vectors as reported so far and how many changes that took; returns both after the node.
-
-        Example:
-            >>> view = Changes(span=1, steps=9, dimension=3, changes=2)
-            >>> reported, used = np.zeros((1, 3), np.int8), np.zeros(1, np.int32)
-            >>> reported, used = view.follow(reported, used, np.ones((1, 3), np.int8))
-            >>> reported.tolist(), used.tolist()
-            ([[1, 1, 0]], [2])
         """
         differs = values != reported
         if self.one:
@@ -149,12 +115,7 @@ class Changes(View):
         return Ternary.dense(self.residues(histories[:, self.span - 1 :: self.span]))
 
     def residues(self, at_nodes: NDArray[Any]) -> Bits:
-        """The residues of devices whose values at the ends of the nodes are given, a column for each node.
-
-        Example:
-            >>> Changes(span=2, steps=5, dimension=1, changes=9).residues(np.array([[1, 0]])).tolist()
-            [[1, -1]]
-        """
+        """The residues of devices whose values at the ends of the nodes are given, a column for each node."""
         n = len(at_nodes)
         before, used = np.zeros((n, self.dimension), dtype=np.int8), np.zeros(n, dtype=np.int32)
         residues = np.empty((n, self.nodes, self.dimension), dtype=np.int8)
@@ -165,12 +126,7 @@ class Changes(View):
 
 
 def members(sets: Iterable[Sequence[int]], dimension: int) -> Bits:
-    """Sets of items, numbered from 0, as 0/1 vectors: a row for each set.
-
-    Example:
-        >>> members([[0, 2], []], 3).tolist()
-        [[1, 0, 1], [0, 0, 0]]
-    """
+    """Sets of items, numbered from 0, as 0/1 vectors: a row for each set."""
     batch = list(sets)
     rows = np.zeros((len(batch), dimension), dtype=np.int8)
     for row, items in zip(rows, batch, strict=True):

@@ -28,12 +28,7 @@ CIRCLE = 1 << 32
 
 @dataclass(frozen=True)
 class Arc:
-    """The places start, start + 1, ..., start + length - 1, modulo 2^32.
-
-    Example:
-        >>> Arc(CIRCLE - 2, 4).holds(np.array([CIRCLE - 3, CIRCLE - 1, 0, 1, 2])).tolist()
-        [False, True, True, True, False]
-    """
+    """The places start, start + 1, ..., start + length - 1, modulo 2^32."""
 
     start: int
     length: int
@@ -45,42 +40,22 @@ class Arc:
 
     @property
     def share(self) -> float:
-        """The part of the population that is asked.
-
-        Example:
-            >>> Arc(0, CIRCLE // 4).share
-            0.25
-        """
+        """The part of the population that is asked."""
         return self.length / CIRCLE
 
     def holds(self, places: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether each of some places is on the arc.
-
-        Example:
-            >>> EVERYONE.holds(np.array([0, 7])).tolist()
-            [True, True]
-        """
+        """Whether each of some places is on the arc."""
         return (places.astype(np.int64) - self.start) % CIRCLE < self.length
 
     def pieces(self) -> list[tuple[int, int]]:
-        """The arc as half-open intervals of places: two where it passes 0, none where it is empty.
-
-        Example:
-            >>> Arc(CIRCLE - 2, 4).pieces() == [(CIRCLE - 2, CIRCLE), (0, 2)]
-            True
-        """
+        """The arc as half-open intervals of places: two where it passes 0, none where it is empty."""
         end = self.start + self.length
         if end <= CIRCLE:
             return [(self.start, end)] if self.length else []
         return [(self.start, CIRCLE), (0, end - CIRCLE)]
 
     def spec(self) -> dict[str, Json]:
-        """The arc as JSON.
-
-        Example:
-            >>> Arc(1, 2).spec()
-            {'start': 1, 'length': 2}
-        """
+        """The arc as JSON."""
         return {"start": self.start, "length": self.length}
 
 
@@ -88,35 +63,19 @@ EVERYONE = Arc(0, CIRCLE)
 
 
 def equal_arcs(number: int) -> list[Arc]:
-    """The circle cut into so many arcs, whose lengths differ by at most 1.
-
-    Example:
-        >>> [arc.share for arc in equal_arcs(4)]
-        [0.25, 0.25, 0.25, 0.25]
-    """
+    """The circle cut into so many arcs, whose lengths differ by at most 1."""
     borders = [CIRCLE * part // number for part in range(number + 1)]
     return [Arc(low, high - low) for low, high in pairwise(borders)]
 
 
 def disjoint(arcs: Iterable[Arc]) -> bool:
-    """Whether no place is on two of the arcs.
-
-    Example:
-        >>> disjoint([Arc(CIRCLE - 2, 4), Arc(2, 5)]), disjoint([Arc(CIRCLE - 2, 4), Arc(1, 5)])
-        (True, False)
-    """
+    """Whether no place is on two of the arcs."""
     pieces = sorted(piece for arc in arcs for piece in arc.pieces())
     return all(end <= start for (_, end), (start, _) in pairwise(pieces))
 
 
 class Pointer:
-    """Hands out arcs one after another, round and round.
-
-    Example:
-        >>> pointer = Pointer()
-        >>> pointer.take(10), pointer.take(5)
-        (Arc(start=0, length=10), Arc(start=10, length=5))
-    """
+    """Hands out arcs one after another, round and round."""
 
     remembered = ("at",)
 
@@ -124,24 +83,14 @@ class Pointer:
         self.at = at % CIRCLE
 
     def take(self, length: int) -> Arc:
-        """The next arc of this length.
-
-        Example:
-            >>> Pointer(at=CIRCLE - 1).take(3).start == CIRCLE - 1
-            True
-        """
+        """The next arc of this length."""
         arc = Arc(self.at, length)
         self.at = (self.at + length) % CIRCLE
         return arc
 
 
 def place_on_circle(device_key: bytes, collection: str) -> int:
-    """A device's place in a collection: 32 bits of HMAC-SHA-256, never sent.
-
-    Example:
-        >>> place_on_circle(b"k" * 32, "weather") == place_on_circle(b"k" * 32, "traffic")
-        False
-    """
+    """A device's place in a collection: 32 bits of HMAC-SHA-256, never sent."""
     if len(device_key) < 16:
         raise InvalidValue("device_key", f"{len(device_key)} bytes", "at least 16 random bytes")
     return int.from_bytes(hmac.new(device_key, collection.encode(), hashlib.sha256).digest()[:4], "little")

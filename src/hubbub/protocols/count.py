@@ -31,15 +31,6 @@ class Count:
         The earlier ask, of a frequency oracle and with `kept`. If it was asked several times, the last time counts.
     candidates
         Different values of the oracle's domain.
-
-    Example:
-        >>> from hubbub import OLH, Random
-        >>> ask = Ask(mechanism=OLH(epsilon=3.0, domain=1000), step=1, kept=True)
-        >>> reports = ask.mechanism.randomize([7] * 600 + [8] * 400, Random(seed=1))
-        >>> count = Count(ask, (7, 8))
-        >>> result = CountResult(len(reports), ask.mechanism.support(reports, count.candidates).counts)
-        >>> [round(float(share), 1) for share in count.estimate(result).value]
-        [0.6, 0.4]
     """
 
     ask: Ask
@@ -72,13 +63,7 @@ class Count:
         return CountResult(sketch.n, sketch.counts)
 
     def work(self, n: int) -> int:
-        """How many times a report is tested against a candidate, if there are n reports.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> Count(Ask(mechanism=OLH(epsilon=3.0, domain=1000), step=1, kept=True), (7, 8)).work(10)
-            20
-        """
+        """How many times a report is tested against a candidate, if there are n reports."""
         return n * len(self.candidates)
 
     def candidates_json(self) -> Json:
@@ -102,10 +87,6 @@ class CountResult(NamedTuple):
 
     A search has many candidates and returns only the best. It adds their `places` in the list of all candidates, and
     how many candidates were `tested`.
-
-    Example:
-        >>> CountResult(10, np.int64([3, 7])).n
-        10
     """
 
     n: int

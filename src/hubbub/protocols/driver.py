@@ -21,43 +21,21 @@ Protocol: TypeAlias = Generator[Message, Reply, None]
 
 
 def ask_once(ask: Ask) -> Generator[Message, Reply, Sketch]:
-    """Yield an ask and return its sketch: `sketch = yield from ask_once(ask)`.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> next(ask_once(Ask(mechanism=GRR(epsilon=1.0, domain=2), step=1))).step
-        1
-    """
+    """Yield an ask and return its sketch: `sketch = yield from ask_once(ask)`."""
     sketch = yield ask
     assert isinstance(sketch, Sketch)
     return sketch
 
 
 def ask_all(asks: Sequence[Ask]) -> Generator[Message, Reply, list[Sketch]]:
-    """Yield several asks of disjoint arcs at once and return their sketches: `sketches = yield from ask_all(asks)`.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.protocols.cohort import Arc
-        >>> grr = GRR(epsilon=1.0, domain=2)
-        >>> parts = [Ask(mechanism=grr, step=1, cohort=Arc(start, 100)) for start in (0, 100)]
-        >>> [ask.cohort.start for ask in next(ask_all(parts))]
-        [0, 100]
-    """
+    """Yield several asks of disjoint arcs at once and return their sketches: `sketches = yield from ask_all(asks)`."""
     sketches = yield list(asks)
     assert isinstance(sketches, list)
     return sketches
 
 
 def ask_count(count: Count) -> Generator[Message, Reply, CountResult]:
-    """Yield a count and return its result: `result = yield from ask_count(count)`.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> ask = Ask(mechanism=OLH(epsilon=1.0, domain=1000), step=1, kept=True)
-        >>> next(ask_count(Count(ask, (7, 12)))).candidates
-        (7, 12)
-    """
+    """Yield a count and return its result: `result = yield from ask_count(count)`."""
     result = yield count
     assert isinstance(result, CountResult)
     return result
@@ -79,16 +57,6 @@ class Conversation:
         The generator that is run.
     rounds, parts
         The most rounds that a step (or a whole study) may have, and the most asks in a round; no limit unless given.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> conversation = Conversation(window_stream("LBU", Frequencies(2), epsilon=1.0, w=2))
-        >>> ask = conversation.listen()
-        >>> sketch = ask.mechanism.accumulate(ask.mechanism.randomize([0, 1, 1], Random(seed=1)))
-        >>> conversation.reply(ask.ask_id, sketch)
-        >>> conversation.listen().published
-        True
     """
 
     def __init__(self, protocol: Protocol, *, rounds: int | None = None, parts: int | None = None) -> None:
@@ -197,15 +165,6 @@ def converse(
         Returns the result of a count among the reports that `answer` kept; needed only by protocols that count.
     steps
         How many releases; all of them unless given.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> def answer(ask):
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize([0] * 500 + [1] * 500, Random(seed=ask.step)))
-        >>> stream = window_stream("LBU", Frequencies(2), epsilon=4.0, w=2)
-        >>> [round(float(release.estimate.value[1]), 1) for release in converse(stream, answer, steps=3)]
-        [0.5, 0.5, 0.5]
     """
     if steps is not None and steps < 1:
         raise InvalidValue("steps", steps, "at least 1")

@@ -28,21 +28,6 @@ class Memory:
     ----------
     state
         The `state` of an earlier memory, to resume from; None to begin anew.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> def answer(ask):
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize([0, 1, 1] * 200, Random(seed=ask.step)))
-        >>> def stream(memory):
-        ...     return window_stream("LBA", Frequencies(2), epsilon=4.0, w=3, memory=memory)
-        >>> memory = Memory()
-        >>> whole = converse(stream(memory), answer, steps=9)
-        >>> release = [next(whole) for _ in range(5)][-1]
-        >>> rest = converse(stream(Memory(memory.state())), answer, steps=4)
-        >>> all(np.array_equal(a.estimate.value, b.estimate.value) for a, b in zip(whole, rest, strict=True))
-        True
     """
 
     def __init__(self, state: Mapping[str, Json] | None = None) -> None:
@@ -53,11 +38,6 @@ class Memory:
         """Register a part under a name, and restore it if this memory was made from a state; return the part.
 
         The stored attributes are those that its class names in `remembered`; of a dataclass, its fields.
-
-        Example:
-            >>> from hubbub.protocols.cohort import Pointer
-            >>> Memory({"pointer": {"at": 7}}).keep("pointer", Pointer()).at
-            7
         """
         if name in self._parts:
             raise InvalidValue("part", name, "a name that is not taken")

@@ -21,13 +21,6 @@ class Prefix(View):
 
     The value is a text of at most of/8 bytes, or an integer below 2^of where `of` is at most 64. Any other value counts
     as the string of ones.
-
-    Example:
-        >>> view = Prefix(bits=16, of=64)
-        >>> [hex(int(code)) for code in view(["hubbub", "hub", "a rather long text", ""])]
-        ['0x6875', '0x6875', '0xffff', '0x0']
-        >>> Prefix(bits=2, of=8)(np.array([255, 64])).tolist()
-        [3, 1]
     """
 
     bits: int

@@ -53,13 +53,6 @@ class Release:
         The reports that did not come, in a stream in which devices enrol and are then awaited.
     stopped
         Why a study ended before its last round.
-
-    Example:
-        >>> from hubbub.core.estimate import Estimate
-        >>> shares, top = Estimate([0.5, 0.5], [0.01, 0.01], 10), Estimate([0.5], [0.01], 10)
-        >>> release = Release(step=1, estimates={"shares": shares, "top": top}, published=True, spent=0.05, n=100.0)
-        >>> release.main, release.estimate is shares
-        ('shares', True)
     """
 
     step: int

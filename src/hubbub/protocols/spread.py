@@ -40,11 +40,6 @@ class Spread(Statistic):
         How many cells of equal width the histogram has.
     quantiles
         The shares whose quantiles are released.
-
-    Example:
-        >>> spread = Spread(0.0, 10.0, cells=5)
-        >>> type(spread.mechanism(10**12)).__name__, spread.size
-        ('SquareWave', 5)
     """
 
     low: float

@@ -67,12 +67,7 @@ class Statistic(ABC):
 
 @dataclass(frozen=True)
 class Frequencies(Statistic):
-    """The share of each value, by GRR or OUE, whichever is better (the paper's Ada).
-
-    Example:
-        >>> Frequencies(2).mechanism(10**12).epsilon, Frequencies(["a", "b", "c"]).size
-        (1.0, 3)
-    """
+    """The share of each value, by GRR or OUE, whichever is better (the paper's Ada)."""
 
     domain: DomainLike
     view: View = Whole()  # noqa: RUF009 - frozen
@@ -106,12 +101,7 @@ class Frequencies(Statistic):
 
 @dataclass(frozen=True)
 class Means(Statistic):
-    """The mean of a number between low and high, by the hybrid mechanism; the device clips other values.
-
-    Example:
-        >>> Means(0.0, 10.0).mechanism(10**12).high
-        10.0
-    """
+    """The mean of a number between low and high, by the hybrid mechanism; the device clips other values."""
 
     low: float
     high: float

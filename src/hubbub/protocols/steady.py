@@ -43,16 +43,6 @@ def steady(
         For open domains, the values whose shares are estimated.
     memory
         Where the step is kept.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> from hubbub.protocols.window import Frequencies
-        >>> def answer(ask):
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize([0] * 500 + [1] * 500, Random(seed=ask.step)))
-        >>> stream = steady(Frequencies(2), epsilon=4.0)
-        >>> [round(float(release.estimate.value[1]), 1) for release in converse(stream, answer, steps=3)]
-        [0.5, 0.5, 0.5]
     """
     mechanism = question.mechanism(units_of(epsilon))
     place = (memory or Memory()).keep("place", _Place())
@@ -78,12 +68,6 @@ def steady_parts(parts: Sequence[Statistic], *, epsilon: float, memory: Memory |
         What one report may spend.
     memory
         Where the step is kept.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies
-        >>> asks = next(steady_parts([Frequencies(2), Frequencies(9)], epsilon=1.0))
-        >>> [(ask.mechanism.size, ask.cohort.share) for ask in asks]
-        [(2, 0.5), (9, 0.5)]
     """
     mechanisms = [part.mechanism(units_of(epsilon)) for part in parts]
     place = (memory or Memory()).keep("place", _Place())

@@ -59,12 +59,7 @@ class _Candidates:
             yield values[start : start + size]
 
     def contained(self, values: Any) -> NDArray[np.bool_]:
-        """Whether each set (column) contains each candidate (row).
-
-        Example:
-            >>> Subsets(((3,), (3, 8))).contained([(3, 8, 9), (3,), ()]).astype(int).tolist()
-            [[1, 1, 0], [1, 0, 0]]
-        """
+        """Whether each set (column) contains each candidate (row)."""
         n, owners, codes = _flat(values)
         places = np.minimum(np.searchsorted(self._items, codes), self._items.size - 1)
         known = self._items[places] == codes
@@ -80,11 +75,6 @@ class Subsets(_Candidates, View):
     ----------
     sets
         The candidates, each as the ascending codes of its items, in ascending order.
-
-    Example:
-        >>> view = Subsets(((3,), (3, 8), (5,)))
-        >>> view([(3, 8), (5, 7), ()]).padded().tolist(), view.size, View.from_spec(view.spec()) == view
-        ([[0, 1], [2, -1], [-1, -1]], 3, True)
     """
 
     sees_sets = True
@@ -110,11 +100,6 @@ class SubsetCount(_Candidates, View):
     ----------
     sets
         As of `Subsets`.
-
-    Example:
-        >>> view = SubsetCount(((3,), (3, 8), (5,)))
-        >>> view([(3, 8), (5, 7), ()]).tolist(), view.size
-        ([2, 1, 0], 4)
     """
 
     @property

@@ -60,14 +60,6 @@ def table_stream(
         The columns whose shares are released; the first is the main estimate.
     memory
         Where the step is kept.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> from hubbub.protocols.view import Whole
-        >>> part = LevelPart(Whole(), GRR(epsilon=1.0, domain=2))
-        >>> asks = next(table_stream([part, part], [ColumnShares("os", 0, ("a", "b"))]))
-        >>> [(ask.cohort.share, ask.kept) for ask in asks]
-        [(0.5, True), (0.5, True)]
     """
     place = (memory or Memory()).keep("place", _Place())
     arcs = equal_arcs(len(parts))

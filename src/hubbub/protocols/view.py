@@ -71,22 +71,12 @@ class View:
         return 0
 
     def spec(self) -> dict[str, Json]:
-        """The view as JSON.
-
-        Example:
-            >>> Clipped(0.0, 5.0).spec()
-            {'kind': 'clipped', 'low': 0.0, 'high': 5.0}
-        """
+        """The view as JSON."""
         return {"kind": type(self).__name__.lower(), **asdict(self)}  # type: ignore[call-overload]
 
     @staticmethod
     def from_spec(spec: object) -> View:
-        """Read a view from JSON.
-
-        Example:
-            >>> View.from_spec({"kind": "whole"})
-            Whole()
-        """
+        """Read a view from JSON."""
         name = spec.get("kind") if isinstance(spec, Mapping) else None
         if isinstance(name, str) and name in _HOMES and name not in View.kinds:
             import_module(_HOMES[name])
@@ -102,12 +92,7 @@ class View:
 
 @dataclass(frozen=True)
 class Whole(View):
-    """The value itself, which is already a code.
-
-    Example:
-        >>> Whole()(np.array([3, 1])).tolist()
-        [3, 1]
-    """
+    """The value itself, which is already a code."""
 
     def __call__(self, values: Any) -> Any:
         return values
@@ -134,12 +119,7 @@ class Field(View):
 
 @dataclass(frozen=True)
 class Clipped(View):
-    """A number clipped to a range; NaN counts as the lower end.
-
-    Example:
-        >>> Clipped(0.0, 5.0)([7.0, -1.0, float("nan"), 2.5]).tolist()
-        [5.0, 0.0, 0.0, 2.5]
-    """
+    """A number clipped to a range; NaN counts as the lower end."""
 
     low: float
     high: float
@@ -163,10 +143,6 @@ class Binned(View):
     """The index of the cell that a number falls in; the borders of the cells grow by a constant factor from `first`.
 
     Cell 0 holds everything below `first`, the last cell everything from its lower border on.
-
-    Example:
-        >>> Binned(first=1.0, factor=2.0, cells=4)([0.5, 1.0, 3.0, 1e9]).tolist()
-        [0, 1, 2, 3]
     """
 
     first: float
@@ -183,12 +159,7 @@ class Binned(View):
 
     @property
     def borders(self) -> NDArray[np.float64]:
-        """The lower borders of all cells but the first.
-
-        Example:
-            >>> Binned(first=1.0, factor=2.0, cells=4).borders.tolist()
-            [1.0, 2.0, 4.0]
-        """
+        """The lower borders of all cells but the first."""
         return self.first * np.power(self.factor, np.arange(self.cells - 1, dtype=np.float64))
 
     @property
@@ -208,13 +179,7 @@ class Binned(View):
 
 @dataclass(frozen=True)
 class Among(View):
-    """The place of a code in a list of candidate codes; the length of the list for any other code.
-
-    Example:
-        >>> view = Among((3, 8))
-        >>> view([8, 3, 5]).tolist(), view.size, View.from_spec(view.spec()) == view
-        ([1, 0, 2], 3, True)
-    """
+    """The place of a code in a list of candidate codes; the length of the list for any other code."""
 
     codes: tuple[int, ...]
 

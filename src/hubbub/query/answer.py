@@ -46,15 +46,6 @@ class QueryAnswer:
         Remarks on how the query was read and answered.
     plan
         How it was answered, as EXPLAIN says it; EXPLAIN alone has no rows.
-
-    Example:
-        >>> columns = AnswerColumn("os", False), AnswerColumn("n", True)
-        >>> answer = QueryAnswer(columns, (("ios", AnswerInterval(5, 3, 7, 1)),), 0.95, 10)
-        >>> answer.to_arrow().to_pylist()
-        [{'os': 'ios', 'n': 5.0, 'n_low': 3.0, 'n_high': 7.0}]
-        >>> print(answer)
-        os  n  95% interval
-        ios  5  3 to 7
     """
 
     columns: tuple[AnswerColumn, ...]

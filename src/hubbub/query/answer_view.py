@@ -19,14 +19,7 @@ MOST_BARS = 40
 
 
 def rich_table(answer: QueryAnswer, most: int) -> Table:
-    """An answer as a rich table; what cannot be told from 0 is dim.
-
-    Example:
-        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
-        >>> rich_table(answer, 5).row_count
-        1
-    """
+    """An answer as a rich table; what cannot be told from 0 is dim."""
     with needs("sql"):
         from rich.markup import escape
         from rich.table import Table
@@ -46,16 +39,7 @@ def rich_table(answer: QueryAnswer, most: int) -> Table:
 
 
 def bars(answer: QueryAnswer, name: str | None, ax: Axes | None) -> Axes:
-    """Bars of an estimate, a group each, with intervals.
-
-    Example:
-        >>> import matplotlib
-        >>> matplotlib.use("agg")
-        >>> from hubbub.query.answer import AnswerColumn, QueryAnswer
-        >>> answer = QueryAnswer((AnswerColumn("n", True),), ((AnswerInterval(5.0, 3.0, 7.0, 1.0),),), 0.95, 10)
-        >>> bars(answer, None, None).get_xlabel()
-        'n'
-    """
+    """Bars of an estimate, a group each, with intervals."""
     with needs("sql"):
         from matplotlib.figure import Figure
     estimates = [column.name for column in answer.columns if column.estimate]

@@ -51,16 +51,6 @@ def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, con
         The number of people.
     consistent
         Whether all levels are combined by least squares, if that is not too much work.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.hierarchy import HIO
-        >>> from hubbub.query.formula import AnyOf, PrivateAtom
-        >>> hio = HIO(1.0, (Dimension.ordinal(25), Dimension.ordinal(25)))
-        >>> either = AnyOf((PrivateAtom(0, ((0, 9),)), PrivateAtom(1, ((0, 9),))))
-        >>> chosen = formula_terms(hio, either, 10_000, consistent=False)
-        >>> chosen.way, chosen.terms.cells
-        ('inclusion and exclusion', 8)
     """
     sizes = [dimension.size for dimension in mechanism.dimensions]
     ways = ways_to_add(formula, sizes)
@@ -90,15 +80,6 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
         The number of reports on each level.
     formulas
         The number of conditions, each of which has weights of all cells.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.hierarchy import HIO
-        >>> hio = HIO(1.0, (Dimension.ordinal(100),))
-        >>> may_be_consistent(hio, 1, {(3,): 10**6}), may_be_consistent(hio, 1, {(3,): 10**9})
-        (True, False)
-        >>> may_be_consistent(hio, 1, {(3,): 10**6}, formulas=10**6)
-        False
     """
     if isinstance(mechanism, MG):
         return False
@@ -128,15 +109,7 @@ def _box_terms(
 
 
 def add_cell_sums(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
-    """Merge weighted sums of cells into one, without holding all of them in memory. Weights that cancel are left out.
-
-    Example:
-        >>> first = CellSum([LevelCells((1,), np.array([0, 2]), np.ones(2))], 0.0)
-        >>> second = CellSum([LevelCells((1,), np.array([2, 3]), np.ones(2))], 1.0)
-        >>> both = add_cell_sums([(1, first), (-1, second)])
-        >>> both.terms[0].cells.tolist(), both.terms[0].weights.tolist(), both.known
-        ([0, 3], [1.0, -1.0], -1.0)
-    """
+    """Merge weighted sums of cells into one, without holding all of them in memory. Weights that cancel are left out."""
     levels: dict[Level, list[LevelCells]] = {}
     known = 0.0
     for factor, part in sums:

@@ -21,12 +21,7 @@ MOST_OVERLAPPING = 6
 
 
 def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
-    """Boxes, which may overlap, whose union is the set of records for which a formula holds.
-
-    Example:
-        >>> boxes_of(AnyOf((PrivateAtom(0, ((0, 3),)), PrivateAtom(0, ((7, 8),)))), [9, 5])
-        [(((0, 3), (7, 8)), ((0, 4),))]
-    """
+    """Boxes, which may overlap, whose union is the set of records for which a formula holds."""
     whole: Box = tuple(((0, size - 1),) for size in sizes)
     if isinstance(formula, PrivateAtom):
         boxes = [tuple(formula.runs if k == formula.column else runs for k, runs in enumerate(whole))]
@@ -45,23 +40,13 @@ def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
 
 
 def overlap(left: Box, right: Box) -> Box | None:
-    """The intersection of two boxes; None if it is empty.
-
-    Example:
-        >>> overlap((((0, 5),), ((1, 1),)), (((3, 9),), ((0, 4),)))
-        (((3, 5),), ((1, 1),))
-    """
+    """The intersection of two boxes; None if it is empty."""
     shared = tuple(both(a, b) for a, b in zip(left, right, strict=True))
     return shared if all(shared) else None
 
 
 def merged(boxes: list[Box]) -> list[Box]:
-    """Fewer boxes with the same union: boxes inside others are dropped, boxes that differ in one column are merged.
-
-    Example:
-        >>> merged([(((0, 1),), ((0, 4),)), (((2, 3),), ((0, 4),)), (((0, 0),), ((2, 2),))])
-        [(((0, 3),), ((0, 4),))]
-    """
+    """Fewer boxes with the same union: boxes inside others are dropped, boxes that differ in one column are merged."""
     left = list(dict.fromkeys(boxes))
     before = 0
     while len(left) != before:
@@ -94,12 +79,7 @@ def _outermost(boxes: list[Box]) -> list[Box]:
 
 
 def minus(box: Box, taken: Box) -> list[Box]:
-    """Disjoint boxes whose union is one box without another.
-
-    Example:
-        >>> minus((((0, 9),), ((0, 9),)), (((0, 4),), ((0, 4),)))
-        [(((5, 9),), ((0, 9),)), (((0, 4),), ((5, 9),))]
-    """
+    """Disjoint boxes whose union is one box without another."""
     if overlap(box, taken) is None:
         return [box]
     pieces = []
@@ -113,12 +93,7 @@ def minus(box: Box, taken: Box) -> list[Box]:
 
 
 def disjoint(boxes: Sequence[Box]) -> list[Box]:
-    """Disjoint boxes with the same union.
-
-    Example:
-        >>> disjoint([(((0, 4),), ((0, 9),)), (((0, 9),), ((0, 4),))])
-        [(((0, 4),), ((0, 9),)), (((5, 9),), ((0, 4),))]
-    """
+    """Disjoint boxes with the same union."""
     apart: list[Box] = []
     for box in boxes:
         pieces = [box]
@@ -132,13 +107,7 @@ def disjoint(boxes: Sequence[Box]) -> list[Box]:
 
 
 def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, SignedBoxes]]:
-    """The decompositions of a formula: disjoint boxes, inclusion and exclusion, or everything minus the complement.
-
-    Example:
-        >>> formula = AnyOf((PrivateAtom(0, ((0, 4),)), PrivateAtom(1, ((0, 4),))))
-        >>> [(name, len(boxes)) for name, boxes in ways_to_add(formula, [10, 10])]
-        [('disjoint', 2), ('inclusion and exclusion', 3), ('all but the rest', 2)]
-    """
+    """The decompositions of a formula: disjoint boxes, inclusion and exclusion, or everything minus the complement."""
     boxes = boxes_of(formula, sizes)
     ways: list[tuple[str, SignedBoxes]] = [("disjoint", tuple((1, box) for box in disjoint(boxes)))]
     if 1 < len(boxes) <= MOST_OVERLAPPING:

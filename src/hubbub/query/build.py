@@ -45,18 +45,6 @@ def build_table(
         The randomness of the devices.
     progress
         Called after each block.
-
-    Example:
-        >>> import tempfile, hubbub as hb
-        >>> from hubbub.query.connect import connect
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(90)),), (PublicColumn("os", "VARCHAR"),))
-        >>> path = Path(tempfile.mkdtemp()) / "store.duckdb"
-        >>> people = {"age": np.arange(9_000) % 90, "os": ["ios", "web", "web"] * 3_000}
-        >>> build_table(path, schema, [people], rng=hb.Random(seed=1))
-        9000
-        >>> connect(path).sql("SELECT COUNT(*) FROM people WHERE os = 'ios'").value().value
-        3000.0
     """
     where = Path(path)
     if where.exists():

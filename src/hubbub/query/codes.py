@@ -27,14 +27,6 @@ def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> R
         The column it is on.
     notes
         Remarks for the user on how the condition was read are added here.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> age = PrivateColumn("age", Ordinal(100), missing=True)
-        >>> matching_codes(parse_one("age > 29.5"), age, set()), matching_codes(parse_one("age IS NULL"), age, set())
-        (((30, 99),), ((100, 100),))
-        >>> matching_codes(parse_one("NOT age IN (0, 2)"), age, set())
-        ((1, 1), (3, 99))
     """
     from sqlglot import exp
 

@@ -11,16 +11,7 @@ if TYPE_CHECKING:
 
 
 def private_names(node: Tree, schema: TableSchema) -> list[str]:
-    """The private columns in an expression, in the order of the table.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.schema import PrivateColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)), PrivateColumn("car", Ordinal(3))))
-        >>> private_names(parse_one("price + car > age"), schema)
-        ['age', 'car']
-    """
+    """The private columns in an expression, in the order of the table."""
     from sqlglot import exp
 
     present = {column.name for column in node.find_all(exp.Column)}

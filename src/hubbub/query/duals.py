@@ -12,15 +12,7 @@ from hubbub.query.monomials import Floats
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """A number and its gradient.
-
-    Example:
-        >>> x, y = Dual(6.0, np.array([1.0, 0.0])), Dual(2.0, np.array([0.0, 1.0]))
-        >>> (x / y).value, (x / y).gradient.tolist(), (x * y - x).gradient.tolist()
-        (3.0, [0.5, -1.5], [1.0, 6.0])
-        >>> (x / Dual(0.0, y.gradient)).value
-        nan
-    """
+    """A number and its gradient."""
 
     value: float
     gradient: Floats
@@ -41,13 +33,7 @@ class Dual:
         return Dual(quotient, (self.gradient - quotient * other.gradient) / other.value)
 
     def root(self) -> Dual:
-        """The square root; of what is not above 0, nothing is known.
-
-        Example:
-            >>> root = Dual(9.0, np.array([1.0])).root()
-            >>> root.value, round(float(root.gradient[0]), 3)
-            (3.0, 0.167)
-        """
+        """The square root; of what is not above 0, nothing is known."""
         if not self.value > 0:
             return Dual(math.nan, np.full_like(self.gradient, np.nan))
         root = math.sqrt(self.value)

@@ -46,22 +46,6 @@ class QueryEngine:
         For HIO and HI: whether all levels are combined by least squares. None: where they have few enough cells.
     minimum_people
         A group is answered only if its numbers depend on at least this many people.
-
-    Example:
-        >>> import numpy as np, hubbub as hb
-        >>> from hubbub.query.memory_table import MemoryTable
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(64)),), (PublicColumn("price", "DOUBLE"),),
-        ...                      epsilon=4.0)
-        >>> ages = np.arange(20_000) % 64
-        >>> reports = schema.mechanism.randomize(ages[:, None], hb.Random(seed=1))
-        >>> engine = QueryEngine(MemoryTable(schema, reports, {"price": 2.0 + ages % 2}))
-        >>> count = engine.sql("SELECT COUNT(*) FROM people WHERE age < 16").value()
-        >>> count.low < 5_000 < count.high
-        True
-        >>> print(engine.sql("SELECT AVG(price) AS mean FROM people WHERE age BETWEEN 16 AND 47"))
-        mean  95% interval
-        2.487  2.474 to 2.5
     """
 
     def __init__(self, table: PrivateTable, *, consistent: bool | None = None, minimum_people: int = 0) -> None:

@@ -20,12 +20,6 @@ class QueryError(HubbubError, ValueError):
         What could be asked.
     line, column
         Where, both counted from 1; None where the query as a whole is meant.
-
-    Example:
-        >>> raise QueryError("unknown column agee", "did you mean age?", line=1, column=8)
-        Traceback (most recent call last):
-            ...
-        hubbub.query.errors.QueryError: line 1, column 8: unknown column agee; did you mean age?
     """
 
     def __init__(
@@ -44,12 +38,7 @@ class QueryError(HubbubError, ValueError):
         return _again, (self.problem, self.instead, self.line, self.column)
 
     def located(self, text: str) -> QueryError:
-        """The same error with line and column in a query's text.
-
-        Example:
-            >>> str(QueryError("no such table", start=14).located("SELECT 1\\nFROM shop"))
-            'line 2, column 6: no such table'
-        """
+        """The same error with line and column in a query's text."""
         if self.line is not None or not 0 <= self.start <= len(text):
             return self
         before = text[: self.start]
@@ -62,13 +51,7 @@ def _again(problem: str, instead: str, line: int | None, column: int | None) -> 
 
 
 def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
-    """An error at a part of a query.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> refused(parse_one("SELECT foo(x) FROM t").selects[0], "unknown function foo").start
-        7
-    """
+    """An error at a part of a query."""
     around: Tree | None = node
     starts: list[int] = []
     while around is not None and not starts:  # not every part knows its place
@@ -78,12 +61,7 @@ def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The nearest of some names as a question, or all of them.
-
-    Example:
-        >>> did_you_mean("agee", ["age", "os"]), did_you_mean("xyz", ["age", "os"])
-        ('did you mean age?', 'there are age, os')
-    """
+    """The nearest of some names as a question, or all of them."""
     names = list(known)
     folded = {candidate.casefold(): candidate for candidate in names}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)

@@ -26,23 +26,7 @@ AnyOutput = Output | QuantileOutput
 def interval_of(
     method: SumsMethod, output: Output, strata: Strata, group: PeopleGroup, parts: Sequence[object], level: float
 ) -> AnswerInterval:
-    """An aggregate of a group, with its interval, from the measured or predicted sums of its parts.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.example_table import example_table
-        >>> from hubbub.query.formula import PrivateAtom
-        >>> from hubbub.query.interval_method import IntervalMethod
-        >>> from hubbub.query.monomials import EVERYBODY
-        >>> table = example_table()
-        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
-        >>> young = PeopleGroup((), ((0, PrivateAtom(0, ((0, 9),))),))
-        >>> method = IntervalMethod(table, table.schema.mechanism)
-        >>> count = Output(parse_one("COUNT(*)"), lambda tree: None)
-        >>> interval = interval_of(method, count, strata, young, method.measure(strata, young.parts), 0.95)
-        >>> interval.low < 1000 < interval.high, interval.most
-        (True, 2000.0)
-    """
+    """An aggregate of a group, with its interval, from the measured or predicted sums of its parts."""
     check_time()
     size = len(strata.weights)
     nothing = JointEstimate(np.zeros(size), (np.zeros((size, size)),))
@@ -81,13 +65,7 @@ def _one_report(
 
 
 def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
-    """The aggregate that computes an expression.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> output_of(parse_one("COUNT(*) / 2"), lambda tree: None).how
-        'a function of sums, ratios and spreads: its interval has all values that theirs allow together'
-    """
+    """The aggregate that computes an expression."""
     from sqlglot import exp
 
     if isinstance(tree, exp.PercentileDisc):
@@ -96,15 +74,7 @@ def output_of(tree: Tree, profiles: Profiles) -> AnyOutput:
 
 
 def bundles_of(outputs: Sequence[AnyOutput]) -> list[tuple[Monomial, ...]]:
-    """Bundles of weights that are counted together: those of one measure, and counts with those of any measure.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> price = MeasureProfile("price", 0, 1.0, 9.0, 4.0)
-        >>> outputs = [output_of(parse_one(text), lambda tree: price) for text in ("COUNT(*)", "SUM(price)")]
-        >>> [[weight.power for weight in bundle] for bundle in bundles_of(outputs)]
-        [[0, 1]]
-    """
+    """Bundles of weights that are counted together: those of one measure, and counts with those of any measure."""
     bundles: dict[frozenset[str], dict[Monomial, None]] = {}
     counts: dict[Monomial, None] = {}
     for output in outputs:

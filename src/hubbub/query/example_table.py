@@ -14,11 +14,6 @@ def example_table(n: int = 2000, *, method: str = "HIO", epsilon: float = 4.0, s
     """People of ages 0 to 19 and three towns, whose system and price are public.
 
     Person k is k mod 20 years old, lives in town k mod 3, and has the system k mod 2 and the price k mod 7.
-
-    Example:
-        >>> table = example_table()
-        >>> table.n, [column.name for column in table.schema.private], [column.name for column in table.schema.public]
-        (2000, ['age', 'town'], ['os', 'price'])
     """
     schema = TableSchema(
         "people",

@@ -29,21 +29,7 @@ def explain_plan(
     bundles: Sequence[Strata],
     level: float,
 ) -> str:
-    """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected.
-
-    Example:
-        >>> from hubbub.query.engine import QueryEngine
-        >>> from hubbub.query.example_table import example_table
-        >>> query = "EXPLAIN SELECT AVG(price) FROM people WHERE os = 'ios' AND (age < 5 OR town = 'Rye')"
-        >>> print(QueryEngine(example_table(), consistent=False).sql(query).plan)
-        HIO, epsilon 4: 2,000 people, age (0 to 19), town (one of 3 names)
-        public: "os" = 'ios': 1,000 people, looked up exactly
-        private: age 0 to 4 or age 5 to 19 and town Rye
-          6 cells of 1 level, and 1 times everybody
-            level 1.1: 6 of 12 cells, GRR, 395 reports
-        expected standard errors, as if people were spread evenly over all values:
-          SUM("price") / COUNT("price"): 0.2064
-    """
+    """The plan in words: mechanism, public part, boxes, levels and cells, and the standard errors to be expected."""
     schema, strata = table.schema, bundles[0]
     lines = [f"{schema.method}, epsilon {schema.epsilon:g}: {table.n:,} people, {_columns(schema)}"]
     public = " AND ".join(part.sql("duckdb") for part in plan.condition.public)
@@ -84,14 +70,7 @@ def _columns(schema: TableSchema) -> str:
 
 
 def box_text(box: Box, schema: TableSchema) -> str:
-    """A box in the words of the table.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)), PrivateColumn("kids", Ordinal(9))))
-        >>> box_text((((30, 39), (50, 50)), ((0, 8),)), schema)
-        'age 30 to 39, 50'
-    """
+    """A box in the words of the table."""
     parts = []
     for runs, column in zip(box, schema.private, strict=True):
         if runs == ((0, column.size - 1),):

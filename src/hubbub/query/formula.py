@@ -76,16 +76,7 @@ class Condition:
 
 
 def condition_of(where: Tree | None, schema: TableSchema) -> Condition:
-    """Divide a normalised WHERE into public conditions and a formula over private columns.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("os", "VARCHAR"),))
-        >>> condition_of(parse_one("os <> 'a' AND (os = 'b' OR age < 9)"), schema).formula
-        AnyOf(parts=(PublicAtom(place=0), PrivateAtom(column=0, runs=((0, 8),))))
-    """
+    """Divide a normalised WHERE into public conditions and a formula over private columns."""
     if where is None:
         return Condition((), (), ALWAYS, ())
     parts = conjuncts(where)
@@ -138,14 +129,7 @@ def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
 
 
 def resolve_public(formula: Formula, truths: tuple[bool, ...]) -> Formula:
-    """The formula over private columns that remains when the truth of each public condition is known.
-
-    Example:
-        >>> resolve_public(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (False,))
-        PrivateAtom(column=0, runs=((0, 8),))
-        >>> resolve_public(AnyOf((PublicAtom(0), PrivateAtom(0, ((0, 8),)))), (True,)) == ALWAYS
-        True
-    """
+    """The formula over private columns that remains when the truth of each public condition is known."""
     if isinstance(formula, PublicAtom):
         return ALWAYS if truths[formula.place] else NEVER
     if isinstance(formula, PrivateAtom):

@@ -60,13 +60,6 @@ class GridMethod(SumsMethod):
     ----------
     table, mechanism
         Whose reports are asked, and how they were made.
-
-    Example:
-        >>> from hubbub.query.engine import QueryEngine
-        >>> from hubbub.query.example_table import example_table
-        >>> answer = QueryEngine(example_table(method="HDG")).sql("SELECT COUNT(*) FROM people WHERE age < 10")
-        >>> answer.bias, abs(answer.value().value - 1000) < 200
-        ('heuristic', True)
     """
 
     def __init__(self, table: PrivateTable, mechanism: HDG) -> None:

@@ -33,21 +33,6 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
     """All groups that may have members.
 
     Public keys take the values that occur. Private keys take all values, as it is not known which ones occur.
-
-    Example:
-        >>> import hubbub as hb
-        >>> from hubbub.query.memory_table import MemoryTable
-        >>> from hubbub.query.monomials import EVERYBODY
-        >>> from hubbub.query.parse import parse
-        >>> from hubbub.query.plan import plan_query
-        >>> from hubbub.query.rules import normalise
-        >>> from hubbub.query.schema import PrivateColumn
-        >>> schema = TableSchema("people", (PrivateColumn("car", hb.Categorical(["yes", "no"])),))
-        >>> table = MemoryTable(schema, schema.mechanism.randomize([[0], [1]], hb.Random(seed=1)), {})
-        >>> plan = plan_query(normalise(parse("SELECT car, COUNT(*) FROM people GROUP BY car").select, schema), schema)
-        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
-        >>> [group.keys for group in groups_of(plan, schema, strata)]
-        [('yes',), ('no',)]
     """
     shared: dict[tuple[Any, ...], list[GroupPart]] = {}
     for place, stratum in enumerate(strata.strata):
@@ -85,19 +70,7 @@ def groups_of(plan: QueryPlan, schema: TableSchema, strata: Strata) -> list[Peop
 
 
 def comparable(plan: QueryPlan, schema: TableSchema, keys: Sequence[Any]) -> tuple[Any, ...]:
-    """The keys of a group as HAVING and ORDER BY compare them: a cell of numbers counts as its middle.
-
-    Example:
-        >>> from hubbub import Numeric
-        >>> from hubbub.query.parse import parse
-        >>> from hubbub.query.plan import plan_query
-        >>> from hubbub.query.rules import normalise
-        >>> from hubbub.query.schema import PrivateColumn
-        >>> schema = TableSchema("people", (PrivateColumn("load", Numeric(0, 100, cells=10)),))
-        >>> text = "SELECT load, COUNT(*) FROM people GROUP BY load"
-        >>> comparable(plan_query(normalise(parse(text).select, schema), schema), schema, ["20 to 30"])
-        (25.0,)
-    """
+    """The keys of a group as HAVING and ORDER BY compare them: a cell of numbers counts as its middle."""
     values = []
     for key, value in zip(plan.keys, keys, strict=True):
         domain = None if key.private is None else schema.private[key.private].domain

@@ -49,18 +49,6 @@ class IntervalMethod(SumsMethod):
         The mechanism that made them.
     consistent
         Whether all levels are combined by least squares. None: where they have few enough cells.
-
-    Example:
-        >>> from hubbub.query.example_table import example_table
-        >>> from hubbub.query.formula import PrivateAtom
-        >>> from hubbub.query.monomials import EVERYBODY
-        >>> table = example_table()
-        >>> method = IntervalMethod(table, table.schema.mechanism)
-        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
-        >>> sums = method.measure(strata, [(0, PrivateAtom(0, ((0, 9),)))])
-        >>> joint = method.joint([(sums[0], np.eye(1))])
-        >>> bool(abs(joint.value[0] - 1000) < 4 * joint.variance(np.ones(1)) ** 0.5)
-        True
     """
 
     def __init__(self, table: PrivateTable, mechanism: IntervalMechanism, *, consistent: bool | None = None) -> None:

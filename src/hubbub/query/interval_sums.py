@@ -56,13 +56,6 @@ def joint_intervals(n: int, divided: bool, parts: Sequence[tuple[StratumSums, Fl
         Whether a person reports on one level only.
     parts
         The sums of each stratum, and the matrix that makes the wanted sums (rows) of its weights (columns).
-
-    Example:
-        >>> level = LevelSums(2.0, (1.0, 0.0, 0.5), np.array([40.0]), np.array([[40.0]]), np.array([[40.0]]))
-        >>> stratum = StratumSums(2.5, 0.0, np.array([100.0]), np.array([[100.0]]), {(1,): level})
-        >>> both = joint_intervals(100, True, [(stratum, np.eye(1))])
-        >>> both.value.tolist(), round(both.variance(np.ones(1)), 1)
-        ([40.0], 264.2)
     """
     size = parts[0][1].shape[0] if parts else 0
     value, noise, sampling = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
@@ -108,10 +101,6 @@ def typical_step(levels: Sequence[tuple[float, int, Floats]]) -> float:
     levels
         For each level: how many people one report stands for, how many cells the level has, and what a report adds that
         supports each cell of a query.
-
-    Example:
-        >>> typical_step([(6.0, 24, np.array([1.0, 1.0])), (6.0, 3, np.array([-0.5]))])
-        6.0
     """
     moments = np.zeros((2, 2))
     for scale, cells, added in levels:

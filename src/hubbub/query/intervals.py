@@ -18,12 +18,7 @@ ANGLES = 1025
 
 @dataclass(frozen=True)
 class AnswerInterval:
-    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite.
-
-    Example:
-        >>> AnswerInterval(16.0, 9.0, 25.0, 4.0).root().high
-        5.0
-    """
+    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite."""
 
     value: float
     low: float
@@ -46,23 +41,13 @@ Ends = tuple[float, float]
 
 
 def times(left: Ends, right: Ends) -> Ends:
-    """The least and the largest product of two numbers that are within given ends.
-
-    Example:
-        >>> times((-1.0, 2.0), (3.0, math.inf)), times((0.0, 0.0), (-math.inf, math.inf))
-        ((-inf, inf), (0.0, 0.0))
-    """
+    """The least and the largest product of two numbers that are within given ends."""
     products = [0.0 if 0.0 in (a, b) else a * b for a in left for b in right]
     return min(products), max(products)
 
 
 def inverse(ends: Ends) -> Ends:
-    """The ends of 1 / x; without a bound if x can be 0.
-
-    Example:
-        >>> inverse((2.0, 4.0)), inverse((-1.0, 4.0))
-        ((0.25, 0.5), (-inf, inf))
-    """
+    """The ends of 1 / x; without a bound if x can be 0."""
     return (1 / ends[1], 1 / ends[0]) if ends[0] > 0 or ends[1] < 0 else (-math.inf, math.inf)
 
 
@@ -119,14 +104,6 @@ def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: 
         The range of the measure.
     sample
         Whether sums of squares are divided by N - 1 rather than by N.
-
-    Example:
-        >>> sums = np.array([100.0, 0.0, 400.0])
-        >>> interval = variance_interval(sums, np.diag([4.0, 16.0, 100.0]), 0.95, width=9.0, sample=False)
-        >>> round(interval.low, 2), interval.value, round(interval.high, 2)
-        (3.7, 4.0, 4.32)
-        >>> variance_interval(sums, np.diag([2500.0, 16.0, 100.0]), 0.95, width=9.0, sample=False).high
-        inf
     """
     count = float(sums[0])
     fewer = count - sample

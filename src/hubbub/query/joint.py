@@ -37,11 +37,6 @@ class JointEstimate:
         The products of what one report of a person with much weight adds to each sum; None: nothing is added.
     bounds
         Unbiased estimates of a lower and an upper bound of each sum, where the sums themselves are not unbiased.
-
-    Example:
-        >>> both = JointEstimate(np.array([3.0, 5.0]), (np.array([[4.0, 2.0], [2.0, 9.0]]),))
-        >>> both.variance(np.array([1.0, -1.0]))
-        9.0
     """
 
     value: Floats
@@ -88,14 +83,7 @@ def _without_negative(matrix: Floats) -> Floats:
 
 
 def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:
-    """Add up the sums of several strata. Each comes with the matrix that maps its weights (columns) to the sums (rows).
-
-    Example:
-        >>> part = SumsWithError(np.array([3.0]), np.array([[4.0]]))
-        >>> both = independent([(part, np.eye(1)), (part, 2 * np.eye(1))])
-        >>> both.value.tolist(), both.variance(np.ones(1))
-        ([9.0], 20.0)
-    """
+    """Add up the sums of several strata. Each comes with the matrix that maps its weights (columns) to the sums (rows)."""
     value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
     covariance = np.sum([matrix @ part.covariance @ matrix.T for part, matrix in parts], axis=0)
     return JointEstimate(value, (covariance,), bias)

@@ -34,20 +34,7 @@ class MeasureProfile:
 
 
 def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
-    """The profile of a public expression; an error if a value is not finite.
-
-    Example:
-        >>> import hubbub as hb
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.memory_table import MemoryTable
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
-        >>> reports = schema.mechanism.randomize([[3], [8], [1]], hb.Random(seed=1))
-        >>> table = MemoryTable(schema, reports, {"price": [2.5, 4.0, None]})
-        >>> measure = profile(table, parse_one("price * 2"), [])
-        >>> measure.missing, measure.least, measure.most, measure.centre
-        (1, 5.0, 8.0, 6.5)
-    """
+    """The profile of a public expression; an error if a value is not finite."""
     text = tree.sql("duckdb")
     kind = expression_type(table, tree)
     where = " AND ".join(f"({part})" for part in public) or "TRUE"
@@ -69,47 +56,19 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
 
 
 def check_number(tree: Tree, measure: MeasureProfile) -> None:
-    """Refuse to sum or to order an expression that is not a number.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> check_number(parse_one("os"), MeasureProfile("...", 0, math.nan, math.nan, 0.0, "VARCHAR"))
-        Traceback (most recent call last):
-            ...
-        hubbub.query.errors.QueryError: os is VARCHAR, no number; sum, average and order numbers
-    """
+    """Refuse to sum or to order an expression that is not a number."""
     if measure.kind:
         raise refused(tree, f"{tree.sql('duckdb')} is {measure.kind}, no number", "sum, average and order numbers")
 
 
 def expression_type(table: PrivateTable, tree: Tree) -> str:
-    """The DuckDB type of a public expression; an error if types do not fit.
-
-    Example:
-        >>> import hubbub as hb
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.memory_table import MemoryTable
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("os", "VARCHAR"),))
-        >>> table = MemoryTable(schema, schema.mechanism.randomize([[3]], hb.Random(seed=1)), {"os": ["a"]})
-        >>> expression_type(table, parse_one("length(os) > 3"))
-        'BOOLEAN'
-    """
+    """The DuckDB type of a public expression; an error if types do not fit."""
     text = f"DESCRIBE SELECT {tree.sql('duckdb')} FROM {table.relation}"  # noqa: S608
     return str(evaluate(table, text, tree)[0][1])
 
 
 def evaluate(table: PrivateTable, text: str, tree: Tree) -> list[tuple[Any, ...]]:
-    """Run a statement of the database. If it fails, the error names the place of an expression in the query.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.example_table import example_table
-        >>> evaluate(example_table(), "SELECT SUM(os) FROM people", parse_one("os"))
-        Traceback (most recent call last):
-            ...
-        hubbub.query.errors.QueryError: types do not fit: ...
-    """
+    """Run a statement of the database. If it fails, the error names the place of an expression in the query."""
     import duckdb
 
     check_time()

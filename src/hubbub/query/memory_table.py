@@ -34,15 +34,6 @@ class MemoryTable(PrivateTable):
         The reports, as `schema.mechanism.randomize` returns them.
     public
         The values of each public column, one for each person; None is NULL.
-
-    Example:
-        >>> import hubbub as hb
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
-        >>> reports = schema.mechanism.randomize([[3], [8]], hb.Random(seed=1))
-        >>> table = MemoryTable(schema, reports, {"price": [2.5, 4.0]})
-        >>> table.n, table.connection().execute('SELECT "#row", price FROM people').fetchall()
-        (2, [(0, 2.5), (1, 4.0)])
     """
 
     def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Any]) -> None:
@@ -80,16 +71,7 @@ class MemoryTable(PrivateTable):
 
 
 def levels_of(reports: TableReports) -> Mapping[Level, LevelReports]:
-    """Reports by level, whichever mechanism they are of.
-
-    Example:
-        >>> import hubbub as hb
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.split import SC
-        >>> sc = SC(1.0, (Dimension.categorical(3), Dimension.categorical(4)))
-        >>> sorted(levels_of(sc.randomize([[0, 1]], hb.Random(seed=1))))
-        [(0, 1), (1, 1)]
-    """
+    """Reports by level, whichever mechanism they are of."""
     if isinstance(reports, GridReports):
         return reports.grids
     if isinstance(reports, SplitReports):

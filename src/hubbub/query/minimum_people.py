@@ -14,12 +14,7 @@ from hubbub.query.time_limit import check_time
 
 
 def magnitudes(weights: Iterable[Monomial]) -> list[Monomial]:
-    """The absolute values of weights, as `fewest_people` needs them.
-
-    Example:
-        >>> magnitudes([Monomial("price - 2")])[0].base
-        'ABS(COALESCE(CAST((price - 2) AS DOUBLE), 0.0))'
-    """
+    """The absolute values of weights, as `fewest_people` needs them."""
     return [Monomial(f"ABS({weight.sql()})") for weight in weights]
 
 
@@ -39,14 +34,6 @@ def fewest_people(groups: Sequence[PeopleGroup], strata: Sequence[Strata], sizes
         Its strata, once for each bundle of weights, with the `magnitudes` of these weights.
     sizes
         The number of values of each private column.
-
-    Example:
-        >>> from hubbub.query.example_table import example_table
-        >>> from hubbub.query.formula import ALWAYS
-        >>> weights = magnitudes([Monomial("CASE WHEN price = 6 THEN 1 ELSE 0 END")])
-        >>> strata = Strata(example_table(), public=[], keys=[], atoms=[], weights=weights)
-        >>> fewest_people([PeopleGroup((), ((0, ALWAYS),))], [strata], [20, 3])
-        [285.0]
     """
     whole = [tuple(((0, size - 1),) for size in sizes)]
 

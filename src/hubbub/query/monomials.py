@@ -21,11 +21,6 @@ class Monomial:
         The expression as SQL; the empty text is 1 for everybody.
     power
         From 0 on.
-
-    Example:
-        >>> price = Monomial('"price"')
-        >>> (price * price).power, Monomial("", 0) * price == price, (price * Monomial("qty")).base
-        (2, True, 'CAST(("price") AS DOUBLE) * CAST((qty) AS DOUBLE)')
     """
 
     base: str
@@ -53,12 +48,7 @@ class Monomial:
         return f"COALESCE({' * '.join([f'CAST(({self.base}) AS DOUBLE)'] * self.power)}, 0.0)"
 
     def of(self, values: Floats) -> Floats:
-        """The monomial of the values of its base, NaN being NULL.
-
-        Example:
-            >>> Monomial("x", 2).of(np.array([3.0, np.nan])).tolist()
-            [9.0, 0.0]
-        """
+        """The monomial of the values of its base, NaN being NULL."""
         present = ~np.isnan(values)
         return np.where(present, np.where(present, values, 1.0) ** self.power, 0.0)
 
@@ -67,23 +57,13 @@ EVERYBODY = Monomial("", 0)
 
 
 def with_products(weights: Iterable[Monomial]) -> list[Monomial]:
-    """The weights and all products of two weights: the sums, and what their covariances are computed from.
-
-    Example:
-        >>> [monomial.power for monomial in with_products([Monomial("x", 0), Monomial("x")])]
-        [0, 1, 2]
-    """
+    """The weights and all products of two weights: the sums, and what their covariances are computed from."""
     factors = list(weights)
     return sorted({*factors, *(a * b for a in factors for b in factors)})
 
 
 def monomials_to_count(monomials: Iterable[Monomial]) -> list[Monomial]:
-    """The monomials that must be counted: the count of a monomial also gives the count of its square.
-
-    Example:
-        >>> [monomial.power for monomial in monomials_to_count([Monomial("x", power) for power in range(5)])]
-        [0, 1, 2, 3]
-    """
+    """The monomials that must be counted: the count of a monomial also gives the count of its square."""
     every = sorted(set(monomials))
     chosen: list[Monomial] = []
     for monomial in every:

@@ -32,18 +32,6 @@ class Output:
         The normalised expression.
     profiles
         Gives the profile of a measure.
-
-    Example:
-        >>> import numpy as np
-        >>> from sqlglot import parse_one
-        >>> price = MeasureProfile("price", 0, 1.0, 9.0, 4.0)
-        >>> mean = Output(parse_one("SUM(price) / COUNT(price)"), lambda tree: price)
-        >>> [weight.power for weight in mean.weights], mean.how
-        ([1, 0], "a ratio of sums: its interval is Fieller's")
-        >>> sums = JointEstimate(np.array([400.0, 100.0]), (np.array([[90.0, 20.0], [20.0, 9.0]]),))
-        >>> interval = mean.interval(sums, mean.weights, {}, 0.95)
-        >>> round(interval.low, 2), interval.value, round(interval.high, 2)
-        (3.84, 4.0, 4.18)
     """
 
     def __init__(self, tree: Tree, profiles: Profiles) -> None:

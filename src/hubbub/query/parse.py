@@ -24,16 +24,7 @@ class Statement:
 
 
 def parse(text: str) -> Statement:
-    """The one SELECT, or EXPLAIN SELECT, of a text.
-
-    Example:
-        >>> parse("EXPLAIN SELECT COUNT(*) FROM people").explain
-        True
-        >>> parse("DROP TABLE people")
-        Traceback (most recent call last):
-            ...
-        hubbub.query.errors.QueryError: DROP is no query; ask SELECT ... FROM ..., or EXPLAIN SELECT ...
-    """
+    """The one SELECT, or EXPLAIN SELECT, of a text."""
     with needs("sql"):
         from sqlglot import exp
         from sqlglot import parse as read
@@ -73,11 +64,5 @@ def _plain(message: object) -> str:
 
 
 def sql(node: Tree) -> str:
-    """A tree as SQL again.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> sql(parse_one("select a+1"))
-        'SELECT a + 1'
-    """
+    """A tree as SQL again."""
     return str(node.sql(dialect=DIALECT))

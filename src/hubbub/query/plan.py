@@ -81,21 +81,7 @@ class QueryPlan:
 
 
 def plan_query(select: Tree, schema: TableSchema) -> QueryPlan:
-    """Split a normalised query into its parts.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.parse import parse
-        >>> from hubbub.query.rules import normalise
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("os", "VARCHAR"),))
-        >>> text = "SELECT os, COUNT(*) AS n FROM people WHERE age > 9 GROUP BY os HAVING n > 5 ORDER BY n DESC LIMIT 3"
-        >>> plan = plan_query(normalise(parse(text).select, schema), schema)
-        >>> [column.name for column in plan.columns], plan.having, plan.order, plan.limit
-        (['os', 'n'], 'v0 > 5', ('v0 DESC',), 3)
-        >>> plan.chooses
-        True
-    """
+    """Split a normalised query into its parts."""
     from sqlglot import exp
 
     group = select.args.get("group")

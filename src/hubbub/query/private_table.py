@@ -59,14 +59,7 @@ class PrivateTable(ABC):
 
 
 def rows_within(group: LevelReports, rows: range) -> LevelReports | None:
-    """The reports by people of a block, of reports whose rows rise.
-
-    Example:
-        >>> from hubbub.core.reports import Reports
-        >>> group = LevelReports(np.array([2, 5, 9]), Reports("0" * 32, private={"value": np.uint8([1, 0, 1])}))
-        >>> rows_within(group, range(4, 9)).rows.tolist()
-        [5]
-    """
+    """The reports by people of a block, of reports whose rows rise."""
     first, last = np.searchsorted(group.rows, [rows.start, rows.stop])
     if first == last:
         return None

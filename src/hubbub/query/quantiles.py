@@ -43,13 +43,6 @@ class QuantileOutput:
         QUANTILE_DISC of a public expression and a share.
     profiles
         Gives the profile of a measure.
-
-    Example:
-        >>> from hubbub.query.engine import QueryEngine
-        >>> from hubbub.query.example_table import example_table
-        >>> median = QueryEngine(example_table()).sql("SELECT MEDIAN(price) FROM people WHERE age < 10").value()
-        >>> median.low <= 3.0 <= median.high
-        True
     """
 
     how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"

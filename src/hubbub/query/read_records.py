@@ -38,16 +38,6 @@ class RecordSource:
         A file's path, or a data set's name.
     columns
         Those that will be read.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
-        >>> _ = path.write_text("age,os\\n31,ios\\n7,web\\n")
-        >>> records = RecordSource(path, ["age", "os"])
-        >>> records.n, records.public(["age"]), records.names("os")
-        (2, (PublicColumn(name='age', type='BIGINT'),), ['ios', 'web'])
-        >>> [chunk.to_pydict() for chunk in records.chunks()]
-        [{'age': [31, 7], 'os': ['ios', 'web']}]
     """
 
     def __init__(self, source: str | Path, columns: Sequence[str]) -> None:

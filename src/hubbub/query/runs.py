@@ -15,12 +15,7 @@ MOST_LISTED = 1 << 20
 
 
 def runs_of(pairs: Iterable[tuple[int, int]]) -> Runs:
-    """Any first and last codes as runs; pairs whose first is above its last are empty.
-
-    Example:
-        >>> runs_of([(5, 6), (1, 3), (4, 4), (9, 8)])
-        ((1, 6),)
-    """
+    """Any first and last codes as runs; pairs whose first is above its last are empty."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(pair for pair in pairs if pair[0] <= pair[1]):
         if merged and low <= merged[-1][1] + 1:
@@ -31,22 +26,12 @@ def runs_of(pairs: Iterable[tuple[int, int]]) -> Runs:
 
 
 def both(left: Runs, right: Runs) -> Runs:
-    """The codes that are in both.
-
-    Example:
-        >>> both(((0, 5), (8, 9)), ((3, 8),))
-        ((3, 5), (8, 8))
-    """
+    """The codes that are in both."""
     return runs_of((max(a, c), min(b, d)) for a, b in left for c, d in right)
 
 
 def without(left: Runs, right: Runs) -> Runs:
-    """The codes of the first that are not in the second.
-
-    Example:
-        >>> without(((0, 9),), ((3, 4),))
-        ((0, 2), (5, 9))
-    """
+    """The codes of the first that are not in the second."""
     if not left:
         return ()
     ends = [(left[0][0] - 1, left[0][0] - 1), *right, (left[-1][1] + 1, left[-1][1] + 1)]
@@ -56,22 +41,12 @@ def without(left: Runs, right: Runs) -> Runs:
 
 
 def size_of(runs: Runs) -> int:
-    """How many codes there are.
-
-    Example:
-        >>> size_of(((0, 2), (5, 5)))
-        4
-    """
+    """How many codes there are."""
     return sum(high - low + 1 for low, high in runs)
 
 
 def as_selection(runs: Runs, size: int) -> Selection:
-    """What a box says of a dimension of that size.
-
-    Example:
-        >>> as_selection(((0, 8),), 9), as_selection(((2, 3),), 9), as_selection(((0, 0), (8, 8)), 9)
-        (None, (2, 3), frozenset({0, 8}))
-    """
+    """What a box says of a dimension of that size."""
     if runs == ((0, size - 1),):
         return None
     if len(runs) == 1:

@@ -40,12 +40,6 @@ class TableSchema:
         How many intervals of an ordered column make one of the next level.
     expected
         For HDG alone: how many people its grids were made for.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("price", "DOUBLE"),))
-        >>> schema.mechanism.dimensions[0].widths, TableSchema.from_spec(schema.spec()) == schema
-        ((100, 25, 5, 1), True)
     """
 
     name: str

@@ -27,13 +27,6 @@ def choose_groups(
         The parts of the query.
     keys, values
         The keys and the estimates of each group.
-
-    Example:
-        >>> from hubbub.query.formula import condition_of
-        >>> from hubbub.query.sandbox import lock, open_database
-        >>> plan = QueryPlan((), (), (), condition_of(None, None), "v0 > 2", ("v0 DESC",), 2, 0)
-        >>> choose_groups(lock(open_database()), plan, [(), (), (), ()], [[1.0], [5.0], [9.0], [3.0]])
-        [2, 1]
     """
     if plan.having is None and not plan.order:
         shown = range(len(keys))[plan.offset :]

@@ -34,14 +34,6 @@ class SplitMethod(SumsMethod):
     ----------
     table, mechanism
         Whose reports are asked, and how they were made.
-
-    Example:
-        >>> from hubbub.query.engine import QueryEngine
-        >>> from hubbub.query.example_table import example_table
-        >>> engine = QueryEngine(example_table(method="SC", epsilon=8.0))
-        >>> count = engine.sql("SELECT COUNT(*) FROM people WHERE age < 10").value()
-        >>> count.low < 1000 < count.high
-        True
     """
 
     def __init__(self, table: PrivateTable, mechanism: SC) -> None:

@@ -25,44 +25,22 @@ PEOPLE = "people.parquet"
 
 
 def reports_name(block: int) -> str:
-    """What the reports of a block stand in: a table, or a file with .parquet behind it.
-
-    Example:
-        >>> reports_name(12)
-        'reports_12'
-    """
+    """What the reports of a block stand in: a table, or a file with .parquet behind it."""
     return f"reports_{block}"
 
 
 def level_name(level: Level) -> str:
-    """A level as a word.
-
-    Example:
-        >>> level_name((3, 1)), read_level("3.1")
-        ('3.1', (3, 1))
-    """
+    """A level as a word."""
     return ".".join(map(str, level))
 
 
 def read_level(name: str) -> Level:
-    """The level that a word names.
-
-    Example:
-        >>> read_level("0.12")
-        (0, 12)
-    """
+    """The level that a word names."""
     return tuple(int(part) for part in name.split("."))
 
 
 def pack_reports(start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
-    """The reports of a block as rows, one a level: where they stand in the block, and the reports as bytes.
-
-    Example:
-        >>> from hubbub.core.reports import Reports
-        >>> group = LevelReports(np.array([7, 9]), Reports("0" * 32, private={"value": np.uint8([1, 0])}))
-        >>> [(row["level"], row["n"], row["places"].hex()) for row in pack_reports(5, {(1, 2): group})]
-        [('1.2', 2, '0200000004000000')]
-    """
+    """The reports of a block as rows, one a level: where they stand in the block, and the reports as bytes."""
     return [
         {
             "level": level_name(level),
@@ -96,15 +74,7 @@ class StoreWriter(ABC):
 
 
 class DuckWriter(StoreWriter):
-    """Writes a DuckDB file.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.query.example_table import example_table
-        >>> writer = DuckWriter(Path(tempfile.mkdtemp()) / "store.duckdb", example_table(n=9).schema)
-        >>> writer.describe("{}")
-        >>> writer.close()
-    """
+    """Writes a DuckDB file."""
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         self._connection = open_database(str(path))
@@ -136,15 +106,7 @@ class DuckWriter(StoreWriter):
 
 
 class ParquetWriter(StoreWriter):
-    """Writes a folder of Parquet files.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.query.example_table import example_table
-        >>> writer = ParquetWriter(Path(tempfile.mkdtemp()) / "store", example_table(n=9).schema)
-        >>> writer.describe("{}")
-        >>> writer.close()
-    """
+    """Writes a folder of Parquet files."""
 
     def __init__(self, path: Path, schema: TableSchema) -> None:
         path.mkdir()
@@ -174,12 +136,7 @@ class ParquetWriter(StoreWriter):
 
 
 def reports_schema() -> Any:
-    """The columns of stored reports, as Arrow has them.
-
-    Example:
-        >>> reports_schema().names
-        ['level', 'n', 'places', 'reports']
-    """
+    """The columns of stored reports, as Arrow has them."""
     with needs("sql"):
         import pyarrow as pa
 
@@ -188,15 +145,7 @@ def reports_schema() -> Any:
 
 
 def description_of(schema: TableSchema, sizes: Mapping[Level, int], n: int) -> str:
-    """What a store holds, as JSON.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.schema import PrivateColumn
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(9)),))
-        >>> read_description(description_of(schema, {(1,): 3}, 3)) == (schema, {(1,): 3}, 3)
-        True
-    """
+    """What a store holds, as JSON."""
     levels = {level_name(level): int(size) for level, size in sizes.items()}
     return json.dumps({"format": FORMAT, "block": BLOCK, "n": n, "levels": levels, "schema": schema.spec()})
 

@@ -26,17 +26,6 @@ class StoredTable(PrivateTable):
     ----------
     path
         A DuckDB file, or a folder of Parquet files.
-
-    Example:
-        >>> import tempfile, hubbub as hb
-        >>> from hubbub.query.build import build_table
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", hb.Ordinal(9)),), (PublicColumn("price", "DOUBLE"),))
-        >>> path = Path(tempfile.mkdtemp()) / "store.duckdb"
-        >>> build_table(path, schema, [{"age": [3, 8], "price": [2.5, 4.0]}], rng=hb.Random(seed=1))
-        2
-        >>> StoredTable(path).schema == schema
-        True
     """
 
     def __init__(self, path: str | Path) -> None:

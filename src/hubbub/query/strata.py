@@ -65,14 +65,6 @@ class Strata:
         The weights whose sums are needed.
     private_groups
         The number of groups into which private keys divide each stratum.
-
-    Example:
-        >>> from hubbub.query.example_table import example_table
-        >>> from hubbub.query.monomials import EVERYBODY
-        >>> division = {"public": ["price < 2"], "keys": ["os"], "atoms": ["price = 0"]}
-        >>> strata = Strata(example_table(), **division, weights=[EVERYBODY])
-        >>> [(stratum.keys, stratum.truths, stratum.n) for stratum in strata.strata][:2]
-        [(('ios',), (False,), 143), (('ios',), (True,), 143)]
     """
 
     def __init__(

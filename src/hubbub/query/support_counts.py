@@ -38,18 +38,6 @@ class SupportCounts:
         The mechanism that made them.
     most
         For how many cells counts are cached.
-
-    Example:
-        >>> from hubbub.query.example_table import example_table
-        >>> from hubbub.query.monomials import EVERYBODY
-        >>> table = example_table(epsilon=40.0)
-        >>> counts = SupportCounts(table, table.schema.mechanism)
-        >>> strata = Strata(table, public=[], keys=[], atoms=[], weights=[EVERYBODY])
-        >>> cells = np.arange(3)
-        >>> counts.count(strata, {0: {(0, 1): cells}}, [EVERYBODY])
-        >>> supports, totals = counts.of(strata, 0, EVERYBODY, (0, 1), cells)
-        >>> bool(supports[0].sum() == totals[0] == table.level_sizes()[0, 1]), counts.passes
-        (True, 1)
     """
 
     def __init__(self, table: PrivateTable, mechanism: IntervalMechanism, most: int = MOST_KEPT) -> None:

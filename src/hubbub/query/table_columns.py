@@ -28,11 +28,6 @@ class PrivateColumn:
         Its values: names (`Categorical`), the integers from 0 on (`Ordinal`), or numbers seen as cells (`Numeric`).
     missing
         Whether it may be missing; `IS NULL` asks for that.
-
-    Example:
-        >>> age = PrivateColumn("age", Ordinal(100), missing=True)
-        >>> age.size, age.encode([31, None]).tolist(), age.label(31), age.label(100)
-        (101, [31, 100], 31, None)
     """
 
     name: str
@@ -88,12 +83,7 @@ class PrivateColumn:
 
 @dataclass(frozen=True)
 class PublicColumn:
-    """A column that the server knows.
-
-    Example:
-        >>> PublicColumn("price", "DOUBLE").type
-        'DOUBLE'
-    """
+    """A column that the server knows."""
 
     name: str
     type: str
@@ -105,13 +95,6 @@ class PublicColumn:
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that no query could spell.
-
-    Example:
-        >>> check_name("#row")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: name: got '#row'; allowed: 1 to 128 printable characters, the first no #
-    """
+    """Refuse a name that no query could spell."""
     if not isinstance(name, str) or not 0 < len(name) <= 128 or not name.isprintable() or name.startswith("#"):
         raise InvalidValue("name", name, "1 to 128 printable characters, the first no #")

@@ -31,15 +31,7 @@ class QueryTimeout(HubbubError, TimeoutError):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Let the queries that this thread runs inside the block take at most so many seconds in all.
-
-    Example:
-        >>> with time_limit(0.0):
-        ...     check_time()
-        Traceback (most recent call last):
-            ...
-        hubbub.query.time_limit.QueryTimeout: the query was stopped: its time is over
-    """
+    """Let the queries that this thread runs inside the block take at most so many seconds in all."""
     before = _deadline.set(time.monotonic() + seconds)
     try:
         yield
@@ -48,13 +40,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise `QueryTimeout` if the query of this thread has reached its deadline.
-
-    Example:
-        >>> with time_limit(60.0):
-        ...     check_time()
-        >>> check_time()
-    """
+    """Raise `QueryTimeout` if the query of this thread has reached its deadline."""
     deadline = _deadline.get()
     if deadline is not None and time.monotonic() >= deadline:
         raise QueryTimeout("the query was stopped: its time is over")
@@ -62,19 +48,7 @@ def check_time() -> None:
 
 @contextmanager
 def interrupting(connection: DuckDBPyConnection) -> Iterator[None]:
-    """Interrupt what DuckDB does inside the block once the deadline is reached; it then ends as `QueryTimeout`.
-
-    Example:
-        >>> from hubbub.query.sandbox import open_database
-        >>> connection = open_database()
-        >>> with time_limit(0.1), interrupting(connection):
-        ...     connection.execute("SELECT SUM(a.range * b.range) FROM range(1000000) a, range(1000000) b").fetchall()
-        Traceback (most recent call last):
-            ...
-        hubbub.query.time_limit.QueryTimeout: the query was stopped: its time is over
-        >>> connection.execute("SELECT 1").fetchall()
-        [(1,)]
-    """
+    """Interrupt what DuckDB does inside the block once the deadline is reached; it then ends as `QueryTimeout`."""
     deadline = _deadline.get()
     if deadline is None:
         yield

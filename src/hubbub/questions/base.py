@@ -219,14 +219,7 @@ class Question(ABC):
 
     @staticmethod
     def make(kind: str, **keys: Any) -> Question:
-        """The question of a kind, by name, with these keys.
-
-        Example:
-            >>> Question.make("pie", field="theme", epsilon=1.0)
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: kind: got 'pie'; allowed: one of histogram, mean, stream, memo, ...
-        """
+        """The question of a kind, by name, with these keys."""
         if not isinstance(kind, str) or kind not in QUESTIONS:
             raise InvalidValue("kind", kind, f"one of {', '.join(QUESTIONS)}")
         question: Question = read_keys(QUESTIONS[kind].reading(keys), keys)

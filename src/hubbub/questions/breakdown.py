@@ -200,15 +200,7 @@ class BreakdownQuestion(StatisticQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class SharesByGroup(BreakdownQuestion):
-    """How common each value of a field is in each group.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> question = SharesByGroup(field="crashed", by="os", epsilon=1.0)
-        >>> domains = {"crashed": Categorical(["no", "yes"]), "os": Categorical(["13", "14"])}
-        >>> question.labels(Setting("crashes", domains, 3600))[:2], question.by
-        (('13: no', '13: yes'), ('os',))
-    """
+    """How common each value of a field is in each group."""
 
     kind: ClassVar[str] = "histogram"
 
@@ -224,15 +216,7 @@ class SharesByGroup(BreakdownQuestion):
 
 @dataclass(frozen=True, kw_only=True)
 class MeansByGroup(BreakdownQuestion):
-    """What the mean of a numeric field is in each group, among those who have a number.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> question = MeansByGroup(field="load", by="os", epsilon=1.0)
-        >>> domains = {"load": Numeric(0, 100, cells=10), "os": Categorical(["13", "14"])}
-        >>> question.labels(Setting("load", domains, 3600)), question.value_names(domains["load"])
-        (('13', '14', '(none)'), ('load',))
-    """
+    """What the mean of a numeric field is in each group, among those who have a number."""
 
     kind: ClassVar[str] = "mean"
 

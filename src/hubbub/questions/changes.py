@@ -50,11 +50,6 @@ class ChangingShares(Statistic):
     steps, changes
         The horizon, and how many changes of bits a device may report in it. A change from one category to another
         changes two bits, the first value one.
-
-    Example:
-        >>> statistic = ChangingShares(Categorical(["at home", "at work", "away"]), steps=24, changes=5)
-        >>> statistic.size, type(statistic.mechanism(10**12)).__name__
-        (3, 'ChangeStream')
     """
 
     domain: Domain
@@ -93,12 +88,7 @@ class ChangingShares(Statistic):
         return Members(self.size) if isinstance(self.domain, Sets) else Whole()
 
     def labels(self, field: str) -> tuple[str, ...]:
-        """A name for each share.
-
-        Example:
-            >>> ChangingShares(Ordinal(2), steps=24, changes=5).labels("awake")
-            ('awake',)
-        """
+        """A name for each share."""
         if self._bit:
             return (field,)
         items = self.domain.items if isinstance(self.domain, Sets) else self.domain

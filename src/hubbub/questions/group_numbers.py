@@ -32,22 +32,12 @@ _ORACLES = ("GRR", "OUE", "OLH")
 
 
 def breakdown_name(field: str, main: bool) -> str:
-    """What a release calls the numbers by one of its fields.
-
-    Example:
-        >>> breakdown_name("os", main=True), breakdown_name("country", main=False)
-        ('estimate', 'by country')
-    """
+    """What a release calls the numbers by one of its fields."""
     return MAIN if main else f"by {field}"
 
 
 def group_shares_name(field: str) -> str:
-    """What a release calls the shares of the groups themselves.
-
-    Example:
-        >>> group_shares_name("os")
-        'groups of os'
-    """
+    """What a release calls the shares of the groups themselves."""
     return f"groups of {field}"
 
 
@@ -74,20 +64,6 @@ class GroupNumbers(Statistic):
         A named oracle; and the hash function of those that need one.
     asked_share
         The share of the devices that is asked: that the others are not asked adds to the error.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.collection.joint import CodeAxis
-        >>> by, value = CodeAxis("os", codes=3), CodeAxis("crashed", codes=3)
-        >>> statistic = GroupNumbers((by,), value, (("13", "14", "(none)"), ("no", "yes", "(none)")), main="os")
-        >>> people = {"os": np.arange(20_000) % 2, "crashed": (np.arange(20_000) % 10 < 3).astype(int)}
-        >>> oracle = statistic.mechanism(4 * 10**12)
-        >>> sketch = oracle.accumulate(oracle.randomize(statistic.view(people), Random(seed=1)))
-        >>> estimates = statistic.answers(oracle, sketch)
-        >>> estimates["estimate"].labels[:2], estimates["estimate"].value[:2].round(1).tolist()
-        (('13: no', '13: yes'), [0.6, 0.4])
-        >>> estimates["groups of os"].value[:2].round(1).tolist()
-        [0.5, 0.5]
     """
 
     by: tuple[Axis, ...]

@@ -12,13 +12,7 @@ from hubbub.questions.group_numbers import GroupNumbers
 
 
 def group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
-    """A field as groups: its values, or its cells, and one for those who recorded nothing.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> group_axis(Categorical(["13", "14"]), "os").size
-        3
-    """
+    """A field as groups: its values, or its cells, and one for those who recorded nothing."""
     if isinstance(domain, Numeric):
         return CellAxis(name, domain.low, domain.high, domain.cells)
     if domain.size is None:
@@ -27,13 +21,7 @@ def group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
 
 
 def group_names(domain: Domain, key: str = "by") -> tuple[str, ...]:
-    """The names of the groups that a field makes.
-
-    Example:
-        >>> from hubbub import Categorical
-        >>> group_names(Categorical(["13", "14"]))
-        ('13', '14', '(none)')
-    """
+    """The names of the groups that a field makes."""
     labels = domain.symbol_labels()
     if labels is None:
         raise InvalidValue(key, domain.describe(), "a field with few enough values to be named")
@@ -79,13 +67,7 @@ def parts_of(
     *,
     together: bool,
 ) -> tuple[GroupNumbers, ...]:
-    """What devices are asked if one report covers all grouping fields, or, unless `together`, one of them.
-
-    Example:
-        >>> axes, value = (CodeAxis("os", 3), CodeAxis("country", 3)), CodeAxis("crashed", 3)
-        >>> len(parts_of(axes, value, ((), (), ()), None, "product32", together=False))
-        2
-    """
+    """What devices are asked if one report covers all grouping fields, or, unless `together`, one of them."""
     options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
     if together:
         return (GroupNumbers(groups, value, labels, **options),)
@@ -96,11 +78,5 @@ def parts_of(
 
 
 def parts_error(parts: tuple[GroupNumbers, ...], units: int) -> float:
-    """The mean variance of a typical number, times the number of devices.
-
-    Example:
-        >>> asked = parts_of((CodeAxis("os", 3),), CodeAxis("crashed", 3), ((), ()), None, "product32", together=True)
-        >>> parts_error(asked, 10**12) > parts_error(asked, 2 * 10**12)
-        True
-    """
+    """The mean variance of a typical number, times the number of devices."""
     return sum(part.error_with(part.mechanism(units), 1 / len(parts)) for part in parts) / len(parts)

@@ -31,12 +31,7 @@ from hubbub.questions.statistic import StatisticQuestion
 
 @dataclass(frozen=True)
 class TextShares(Statistic):
-    """The share of each candidate among any text, by RAPPOR's Bloom filters; its error has no formula.
-
-    Example:
-        >>> TextShares(Strings(16), candidates=("yes", "no")).mechanism(10**12).bits
-        128
-    """
+    """The share of each candidate among any text, by RAPPOR's Bloom filters; its error has no formula."""
 
     domain: Strings
     candidates: tuple[str, ...]

@@ -28,11 +28,6 @@ class ItemShares(Statistic):
     What is compared is padding and sampling over GRR and OLH, PrivSet, and a unary encoding with a split budget, if
     people hold half of what they may. (Ternary mechanisms, which have signs to tell beside, erred more wherever it was
     measured.)
-
-    Example:
-        >>> statistic = ItemShares(Sets(Ordinal(40), most=12))
-        >>> [type(statistic.mechanism(units)).__name__ for units in (10**12, 4 * 10**12)], statistic.size
-        (['PSFO', 'PrivSet'], 40)
     """
 
     domain: Sets

@@ -57,14 +57,6 @@ class KeyNumbers(Statistic):
         A name of `ternary_mechanisms()`; None takes the best.
     hash
         The hash function of mechanisms that need one.
-
-    Example:
-        >>> from hubbub import Random
-        >>> statistic = KeyNumbers(KeyValue(["alien", "brazil"], low=1, high=5, most=1), sparsity=1, of="conditional")
-        >>> exsub = statistic.mechanism(4 * 10**12)
-        >>> reports = exsub.randomize(statistic.view([((0, 4.0),)] * 9_000 + [((1, 2.0),)] * 9_000), Random(seed=1))
-        >>> statistic.read(exsub, exsub.accumulate(reports)).value.round(1).tolist()
-        [4.0, 2.0]
     """
 
     domain: KeyValue
@@ -184,12 +176,7 @@ class KeyNumbers(Statistic):
 
 
 def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
-    """The mechanisms that a key-value question may name.
-
-    Example:
-        >>> sorted(ternary_mechanisms())
-        ['CoCo', 'Collision', 'ExSub', 'NetSeed', 'NetSub']
-    """
+    """The mechanisms that a key-value question may name."""
     kinds = {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, TernaryMechanism)}
     return {name: kind for name, kind in kinds.items() if kind.key_value != "no"}
 

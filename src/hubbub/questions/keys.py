@@ -43,15 +43,7 @@ def _kind_of(hint: Any) -> tuple[type, bool]:
 
 
 def check_keys(question: Any) -> None:
-    """Refuse values of the wrong kind; a whole number is a number too, and a list becomes a tuple.
-
-    Example:
-        >>> from hubbub.questions import Question
-        >>> Question.make("histogram", field="theme", epsilon="much")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: epsilon: got 'much'; allowed: a number
-    """
+    """Refuse values of the wrong kind; a whole number is a number too, and a list becomes a tuple."""
     kinds = _kinds_of(type(question))
     for part in fields(question):
         value = getattr(question, part.name)
@@ -74,26 +66,13 @@ def _checked(name: str, value: Any, kind: type) -> Any:
 
 
 def check_epsilon(name: str, value: float) -> None:
-    """Refuse what is no epsilon.
-
-    Example:
-        >>> check_epsilon("epsilon", 0.0)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: epsilon: got 0.0; allowed: a finite number above 0
-    """
+    """Refuse what is no epsilon."""
     if not math.isfinite(value) or not value > 0:
         raise InvalidValue(name, value, "a finite number above 0")
 
 
 def keys_spec(question: Any) -> dict[str, Json]:
-    """The keys as JSON, without those whose value is the default.
-
-    Example:
-        >>> from hubbub.questions import Question
-        >>> keys_spec(Question.make("histogram", field="theme", epsilon=1.0))
-        {'epsilon': 1.0, 'field': 'theme'}
-    """
+    """The keys as JSON, without those whose value is the default."""
     values = {part.name: getattr(question, part.name) for part in fields(question)}
     defaults = {part.name: part.default for part in fields(question)}
     chosen = {name: value for name, value in values.items() if value != defaults[name]}
@@ -101,15 +80,7 @@ def keys_spec(question: Any) -> dict[str, Json]:
 
 
 def read_keys(cls: type[Any], given: Mapping[str, Any]) -> Any:
-    """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not have.
-
-    Example:
-        >>> from hubbub.questions import Question
-        >>> Question.make("histogram", field="theme", epsilom=1.0)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: epsilon: got nothing; allowed: a number (is epsilom meant for it?)
-    """
+    """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not have."""
     known: dict[str, Field[Any]] = {part.name: part for part in fields(cls)}
     unknown = [name for name in given if name not in known]
     for name, part in known.items():

@@ -23,12 +23,7 @@ from hubbub.questions.statistic import StatisticQuestion
 
 @dataclass(frozen=True)
 class Averages(Means):
-    """The mean of a number, by the hybrid mechanism unless another is named.
-
-    Example:
-        >>> type(Averages(0.0, 1.0, mean="Piecewise").mechanism(10**12)).__name__
-        'Piecewise'
-    """
+    """The mean of a number, by the hybrid mechanism unless another is named."""
 
     mean: str | None = None
 
@@ -42,24 +37,14 @@ class Averages(Means):
 
 
 def averages(domain: Domain, field: str, mechanism: str | None) -> Averages:
-    """The mean of a numeric field; any other is refused.
-
-    Example:
-        >>> averages(Numeric(0, 99, cells=9), "age", None).high
-        99.0
-    """
+    """The mean of a numeric field; any other is refused."""
     if not isinstance(domain, Numeric):
         raise InvalidValue("field", field, "a numeric field: only numbers have a mean")
     return Averages(domain.low, domain.high, mean=mechanism)
 
 
 def mean_shape(field: str, statistic: Averages, **more: Any) -> Shape:
-    """One number, on the range that it may have.
-
-    Example:
-        >>> mean_shape("age", Averages(0.0, 99.0)).form
-        'mean'
-    """
+    """One number, on the range that it may have."""
     return Shape(form="mean", size=1, unit=field, low=statistic.low, high=statistic.high, over_time=True, **more)
 
 

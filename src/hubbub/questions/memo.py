@@ -42,13 +42,6 @@ class PersistentShares(Statistic):
 
     One report spends at most the units of `mechanism`; all reports of one value together spend at most `permanent`.
     Small domains are asked by basic RAPPOR, large ones by LOLOHA, unless either is named.
-
-    Example:
-        >>> rappor = PersistentShares(8, permanent=2.0).mechanism(10**12)
-        >>> round(rappor.permanent_epsilon, 3), round(rappor.effective_epsilon, 3)
-        (2.0, 1.0)
-        >>> type(PersistentShares(5000, permanent=2.0).mechanism(10**12)).__name__
-        'Loloha'
     """
 
     domain: Domain | int

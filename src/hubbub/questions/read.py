@@ -17,16 +17,6 @@ def read_collection(spec: Mapping[str, Any]) -> Collection:
 
     The terms, promises and size of uploads that are signed must be exactly what the questions compile to. In an older
     format, whose terms had another form, this holds of the promises. The id stays that of the signed document.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> collection = load_collection(EXAMPLE)
-        >>> read_collection(collection.spec()) == collection
-        True
-        >>> read_collection({**collection.spec(), "promises": []})
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: promises: got []; allowed: what the collection's questions and limits ...
     """
     present = check_document(spec)
     questions = {}

@@ -40,10 +40,6 @@ class Shape:
         that are told of each group. An answer has all numbers of the first group, then all of the second.
     columns
         Of a table: what can be asked of it by SQL, each column with its values in words.
-
-    Example:
-        >>> Shape(form="mean", size=1, unit="age", low=0.0, high=99.0).spec()["unit"]
-        'age'
     """
 
     form: Form
@@ -66,11 +62,5 @@ class Shape:
 
 
 def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
-    """Shares of a field's values: in their order where they have one, else by size.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> shares_shape(Ordinal(9), 10).form
-        'distribution'
-    """
+    """Shares of a field's values: in their order where they have one, else by size."""
     return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)

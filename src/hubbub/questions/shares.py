@@ -26,12 +26,7 @@ _OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Set
 
 @dataclass(frozen=True)
 class Shares(Frequencies):
-    """The share of each value, by the best of GRR, OUE and OLH unless an oracle is named.
-
-    Example:
-        >>> type(Shares(4).mechanism(10**12)).__name__, type(Shares(4, oracle="OLH").mechanism(10**12)).__name__
-        ('GRR', 'OLH')
-    """
+    """The share of each value, by the best of GRR, OUE and OLH unless an oracle is named."""
 
     oracle: str | None = None
 
@@ -40,12 +35,7 @@ class Shares(Frequencies):
 
 
 def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
-    """The codes whose shares are asked for, and the view that reads them; refused where the field has none.
-
-    Example:
-        >>> shares_read(Numeric(0, 99, cells=9), "histogram", None)
-        (Numeric(low=0.0, high=99.0, cells=9), Clipped(low=0.0, high=99.0))
-    """
+    """The codes whose shares are asked for, and the view that reads them; refused where the field has none."""
     name, allowed = domain.kind, _OF.get(type(domain), (None,))
     if domain.size is None and not isinstance(domain, Sets):
         raise InvalidValue("kind", kind, f"another kind: this one does not read fields of kind {name}")
@@ -62,33 +52,18 @@ def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View
 
 
 def shares_labels(domain: Domain) -> tuple[str, ...] | None:
-    """A name for each of those codes.
-
-    Example:
-        >>> shares_labels(Sets(Ordinal(9), most=2))
-        ('0', '1', '2')
-    """
+    """A name for each of those codes."""
     return tuple(map(str, range(domain.most + 1))) if isinstance(domain, Sets) else domain.symbol_labels()
 
 
 def shares_title(field: str, domain: Domain) -> str:
-    """The question in words.
-
-    Example:
-        >>> shares_title("age", Numeric(0, 99, cells=9))
-        'Of age: how is it spread?'
-    """
+    """The question in words."""
     what = {Numeric: "how is it spread", Sets: "how many items has it"}
     return f"Of {field}: {what.get(type(domain), 'how common is each value')}?"
 
 
 def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
-    """The mechanism of a name; those with a memory answer only where one is wanted.
-
-    Example:
-        >>> named_mechanism("GRR", FrequencyOracle).__name__
-        'GRR'
-    """
+    """The mechanism of a name; those with a memory answer only where one is wanted."""
     known = {other: kind for other, kind in MECHANISMS.usable().items() if issubclass(kind, wanted)}
     fitting = {other: kind for other, kind in known.items() if wanted is Memoised or not issubclass(kind, Memoised)}
     if name not in fitting:

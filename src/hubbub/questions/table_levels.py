@@ -19,23 +19,13 @@ _MOST_NAMED = 12
 
 
 def column_size(domain: Domain) -> int:
-    """How many codes a column has: its values, and one for nothing recorded.
-
-    Example:
-        >>> column_size(Categorical(["a", "b"]))
-        3
-    """
+    """How many codes a column has: its values, and one for nothing recorded."""
     assert domain.size is not None
     return domain.size + 1
 
 
 def interval_name(domain: Domain, first: int, last: int) -> str:
-    """The name of an interval of codes.
-
-    Example:
-        >>> interval_name(Numeric(0, 10, cells=5), 1, 2)
-        '2 to 6'
-    """
+    """The name of an interval of codes."""
     assert domain.size is not None
     beyond = f" or {NONE}" if last >= domain.size else ""
     if first >= domain.size:
@@ -49,12 +39,7 @@ def interval_name(domain: Domain, first: int, last: int) -> str:
 
 
 def half_of(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
-    """Half of a column's codes: the middle of an ordered column, the first half of another.
-
-    Example:
-        >>> half_of(Dimension.ordinal(100, fanout=5))
-        (25, 74)
-    """
+    """Half of a column's codes: the middle of an ordered column, the first half of another."""
     quarter = dimension.size // 4
     if dimension.levels == 2:
         return frozenset(range(max(dimension.size // 2, 1)))
@@ -67,10 +52,6 @@ def device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOracl
 
     Only the cells that a release lists are counted as reports come. Cells of other levels are strings of bits, and
     those that a query needs are counted among the kept reports.
-
-    Example:
-        >>> type(device_oracle(1.0, 4, listed=True)).__name__
-        'GRR'
     """
     if cells < 3 * math.exp(min(epsilon, 50.0)) + 2:
         return GRR(epsilon=epsilon, domain=cells)
@@ -80,12 +61,7 @@ def device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOracl
 
 
 def column_values(domain: Domain) -> str:
-    """The values that a query can compare a column with, in words: the names themselves, if they are few.
-
-    Example:
-        >>> column_values(Categorical(["a", "b"]))
-        'a, b'
-    """
+    """The values that a query can compare a column with, in words: the names themselves, if they are few."""
     if isinstance(domain, Categorical) and len(domain.names) <= _MOST_NAMED:
         return ", ".join(domain.names)
     return domain.describe()

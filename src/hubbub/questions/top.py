@@ -147,13 +147,7 @@ class TopQuestion(StudyQuestion):
         return "forged reports also influence which prefixes are searched further"
 
     def smallest_share(self, setting: Setting, n: int) -> float:
-        """The share that is found reliably if n devices take part: one false candidate is expected to pass it (4.3.2).
-
-        Example:
-            >>> question = TopQuestion(field="word", epsilon=2.0, start="2026-12-01T00:00Z", k=8)
-            >>> round(question.smallest_share(Setting("words", {"word": Strings(longest=8)}, 86400), 10**6), 4)
-            0.0076
-        """
+        """The share that is found reliably if n devices take part: one false candidate is expected to pass it (4.3.2)."""
         plan = self.plan(setting)
         sigma, group = math.sqrt(plan.oracle.variance(1)), max(1, n // self.turns // len(plan.lengths))
         known = plan.lengths[-2] if len(plan.lengths) > 1 else 0

@@ -13,43 +13,23 @@ _NO_LIMIT = 20.0
 
 
 def rounded_up(number: float, digits: int = 3) -> str:
-    """The number with `digits` significant digits, rounded up.
-
-    Example:
-        >>> rounded_up(2.7182818), rounded_up(1000.0), rounded_up(0.5)
-        ('2.72', '1,000', '0.5')
-    """
+    """The number with `digits` significant digits, rounded up."""
     exact = Context(prec=12).create_decimal(Decimal(number))
     return f"{Context(prec=digits, rounding=ROUND_CEILING).plus(exact).normalize():,f}"
 
 
 def epsilon_text(units: int) -> str:
-    """An amount in units of 1e-12 epsilon, written as an epsilon.
-
-    Example:
-        >>> epsilon_text(1_500_000_000_000), epsilon_text(999_999_999_999)
-        ('1.5', '1')
-    """
+    """An amount in units of 1e-12 epsilon, written as an epsilon."""
     return rounded_up(units / UNITS_PER_EPSILON, digits=4)
 
 
 def times_text(epsilon: float) -> str:
-    """How many times as likely a report can be under one value as under another: e^epsilon.
-
-    Example:
-        >>> times_text(1.0)
-        '2.72'
-    """
+    """How many times as likely a report can be under one value as under another: e^epsilon."""
     return rounded_up(math.exp(epsilon)) if epsilon < _NO_LIMIT else f"e^{rounded_up(min(epsilon, 1e15))}"
 
 
 def sure_text(epsilon: float) -> str:
-    """How sure of a value an observer can become who thought two values equally likely before.
-
-    Example:
-        >>> sure_text(1.0), sure_text(8.0), sure_text(100.0)
-        ('73.2%', '99.97%', 'all but 100%')
-    """
+    """How sure of a value an observer can become who thought two values equally likely before."""
     if epsilon > _NO_LIMIT:
         return "all but 100%"
     unsure = 100 / (1 + math.exp(min(epsilon, _LARGEST)))
@@ -58,13 +38,7 @@ def sure_text(epsilon: float) -> str:
 
 
 def odds_text(epsilon: float) -> str:
-    """What a report can reveal at most, as a likelihood ratio and as an observer's certainty.
-
-    Example:
-        >>> print(odds_text(1.0))
-        at most 2.72 times as likely under one value as under any other: an observer who thought two values equally
-        likely before can be at most 73.2% sure of either after
-    """
+    """What a report can reveal at most, as a likelihood ratio and as an observer's certainty."""
     return (
         f"at most {times_text(epsilon)} times as likely under one value as under any other: an observer who thought "
         f"two values equally likely before can be at most {sure_text(epsilon)} sure of either after"
@@ -72,10 +46,5 @@ def odds_text(epsilon: float) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """Names joined as in a sentence.
-
-    Example:
-        >>> listed(["a", "b", "c"]), listed(["a"])
-        ('a, b and c', 'a')
-    """
+    """Names joined as in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

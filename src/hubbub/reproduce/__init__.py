@@ -1,11 +1,6 @@
 """The papers' tables and figures, reproduced: a package a paper, the harness that runs them, and their baselines.
 
 The papers are loaded when they are asked for: a baseline that is named loads its own file alone.
-
-Example:
-    >>> from hubbub.reproduce import REPRODUCTIONS
-    >>> len(REPRODUCTIONS) > 20
-    True
 """
 
 from __future__ import annotations

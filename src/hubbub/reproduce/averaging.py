@@ -43,11 +43,6 @@ class Attack:
         The same share for an observer who sees the permanent answers themselves.
     leaked_fresh, leaked_memoised
         The largest log ratio of the likelihoods of two values that occurred: the epsilon that was leaked.
-
-    Example:
-        >>> attack = averaging_attack(Loloha(epsilon=2.0, domain=4), people=20, days=(1, 30), rng=Random(seed=1))
-        >>> bool((attack.leaked_memoised <= 2.0).all()), bool(attack.leaked_fresh[-1] > 5.0)
-        (True, True)
     """
 
     days: tuple[int, ...]

@@ -1,9 +1,4 @@
-"""All reproductions. Importing this module loads every paper, in the order in which they are listed.
-
-Example:
-    >>> list(REPRODUCTIONS)[:2]
-    ['dissertation-table-3.1', 'dissertation-table-3.2']
-"""
+"""All reproductions. Importing this module loads every paper, in the order in which they are listed."""
 
 from hubbub.reproduce.harness import REPRODUCTIONS, Reproduction, load_modules, reproduce
 from hubbub.reproduce.result import Cell, Result

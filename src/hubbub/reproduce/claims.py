@@ -35,10 +35,6 @@ class Claim:
         The bounds: those of the statement, or, where the paper gives a number, those within which we call it equal.
     note
         Remarks, as in `Cell`.
-
-    Example:
-        >>> Claim("variance, OLH to BLH, eps = 4", 0.07, below=1).cell()
-        Cell(row='variance, OLH to BLH, eps = 4', column='claim', paper=None, ours=0.07, note='holds (below 1)')
     """
 
     statement: str
@@ -49,12 +45,7 @@ class Claim:
     note: str = ""
 
     def cell(self, error: float = 0.0) -> Cell:
-        """The verdict as a cell: too close to call if our number is within two standard errors of a bound.
-
-        Example:
-            >>> Claim("MSE, Base-Pos to Base", 0.58, paper=0.5, above=0.4, below=0.6).cell(error=0.03).note
-            'too close to call (above 0.4, below 0.6); standard error 0.03'
-        """
+        """The verdict as a cell: too close to call if our number is within two standard errors of a bound."""
         margin = min(self.ours - self.above, self.below - self.ours)
         verdict = VERDICTS[2 if abs(margin) < 2 * error else 0 if margin > 0 else 1]
         ends = (("above", self.above), ("below", self.below))
@@ -81,11 +72,6 @@ def judged(
         Makes the claims from the runs: always the same claims, in the same order.
     runs
         Measurements by setting, each with one row a run.
-
-    Example:
-        >>> runs = {"a": np.array([1.0, 2.0, 3.0])}
-        >>> judged(lambda runs: [Claim("mean", float(runs["a"].mean()), above=0)], runs)[0].note
-        'holds (above 0); standard error 0.58'
     """
     claims = claims_of(runs)
     number = fewest_runs(runs)

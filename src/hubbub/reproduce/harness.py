@@ -63,25 +63,11 @@ class Context:
     progress: Progress | None = None
 
     def size(self, n: int, *, least: int = 1) -> int:
-        """The scaled size of a population of n: at least `least`, or n where n is smaller than that.
-
-        Example:
-            >>> Context(repeats=1, rng=Random(seed=1), scale=0.01).size(10_000)
-            100
-        """
+        """The scaled size of a population of n: at least `least`, or n where n is smaller than that."""
         return max(min(n, least), round(n * self.scale))
 
     def track(self, steps: Sequence[Step], label: Callable[[Step], str]) -> Iterator[Step]:
-        """Yield the steps; report progress before each one with its label, and at the end.
-
-        Example:
-            >>> context = Context(repeats=1, rng=Random(seed=1), progress=print)
-            >>> for step in context.track([5, 6], "step {}".format):
-            ...     pass
-            0 2 step 5
-            1 2 step 6
-            2 2 done
-        """
+        """Yield the steps; report progress before each one with its label, and at the end."""
         for done, step in enumerate(steps):
             if self.progress is not None:
                 self.progress(done, len(steps), label(step))
@@ -110,16 +96,6 @@ class Context:
             The name of a setting in progress messages.
         threads
             How many runs are made at the same time.
-
-        Example:
-            >>> context = Context(repeats=2, rng=Random(seed=1), progress=print)
-            >>> context.measure(["a", "b"], lambda setting, run: {setting: 10 * run})
-            0 4 a, run 1
-            1 4 a, run 2
-            2 4 b, run 1
-            3 4 b, run 2
-            4 4 done
-            {'a': array([ 0., 10.]), 'b': array([ 0., 10.])}
         """
         steps = [(setting, run) for setting in settings for run in range(self.repeats)]
         return self.gather(
@@ -184,16 +160,7 @@ REPRODUCTIONS: dict[str, Reproduction] = {}
 
 
 def reproduction(name: str, *, title: str, repeats: int = 1, needs: Sequence[str] = ()) -> Callable[[Run], Run]:
-    """Register a function as the reproduction of this name.
-
-    Example:
-        >>> @reproduction("doctest-1", title="One", repeats=3)
-        ... def one(context):
-        ...     return [Cell("a", "b", 1.0, float(context.repeats))], None
-        >>> reproduce("doctest-1").cells[0].ours
-        3.0
-        >>> del REPRODUCTIONS["doctest-1"]
-    """
+    """Register a function as the reproduction of this name."""
 
     def register(function: Run) -> Run:
         if name in REPRODUCTIONS:
@@ -235,11 +202,6 @@ def reproduce(
         The factor by which populations shrink, for a quick look: 0.01 for a hundredth of the people.
     steps
         The length of its streams, if it has streams; by default the reproduction's own number.
-
-    Example:
-        >>> cell = reproduce("dissertation-table-3.2").cells[-1]
-        >>> cell.row, cell.column, cell.paper, round(cell.ours, 2)
-        ('eps = 4', 'OLH', 0.08, 0.08)
     """
     chosen = REPRODUCTIONS.get(name)
     if chosen is None:

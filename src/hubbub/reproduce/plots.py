@@ -95,25 +95,14 @@ _BENEATH = {"OUE", "Base", "Base-Pos", "Norm-Sub", "Power", "(OLH, 1), (Adap, L)
 
 
 def look(method: str) -> dict[str, Any]:
-    """The plotting options of a method's line.
-
-    Example:
-        >>> look("OLH")["color"] == look("OUE")["color"]
-        False
-    """
+    """The plotting options of a method's line."""
     colour, marker = _LOOKS[method]
     style = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.3, "label": method}
     return {**style, "markersize": 9, "markerfacecolor": "none"} if method in _BENEATH else style
 
 
 def canvas(rows: int = 1, columns: int = 1, *, width: float = 4.6, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-    """A figure of that many panels, and the panels row by row.
-
-    Example:
-        >>> figure, panels = canvas(2, 2)
-        >>> len(panels)
-        4
-    """
+    """A figure of that many panels, and the panels row by row."""
     with needs("analytics"):
         from matplotlib.figure import Figure
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")

@@ -33,10 +33,6 @@ class Cell:
         The number computed or measured here.
     note
         How the number was obtained, and what differs from the paper's setting: remarks, separated by "; ".
-
-    Example:
-        >>> Cell("eps = 1", "OLH", paper=3.68, ours=3.6827, note="Eq 3.12").paper
-        3.68
     """
 
     row: str
@@ -47,12 +43,7 @@ class Cell:
 
 
 def joined(*remarks: str | None) -> str:
-    """A note of several remarks; empty ones are left out.
-
-    Example:
-        >>> joined("runs: 3", "", None, "other data")
-        'runs: 3; other data'
-    """
+    """A note of several remarks; empty ones are left out."""
     return "; ".join(filter(None, remarks))
 
 
@@ -68,11 +59,6 @@ class Result:
         Its numbers.
     figure
         Its drawing, where it has one.
-
-    Example:
-        >>> result = Result("demo", "A demonstration", (Cell("a", "b", None, 1.0),))
-        >>> result.to_dicts()
-        [{'row': 'a', 'column': 'b', 'paper': None, 'ours': 1.0, 'note': ''}]
     """
 
     name: str
@@ -85,14 +71,7 @@ class Result:
         return [asdict(cell) for cell in self.cells]
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """Write `<name>.csv`, and `<name>.png` where there is a figure; return their paths.
-
-        Example:
-            >>> import tempfile
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     [path.name for path in Result("demo", "", (Cell("a", "b", None, 1.0),)).save(folder)]
-            ['demo.csv']
-        """
+        """Write `<name>.csv`, and `<name>.png` where there is a figure; return their paths."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / f"{self.name}.csv"]

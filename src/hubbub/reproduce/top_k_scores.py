@@ -21,10 +21,6 @@ def hits(found: Collection[Hashable], ranked: Sequence[Hashable]) -> int:
         The values that a protocol reports as frequent, in any order.
     ranked
         The true top values, most frequent first.
-
-    Example:
-        >>> hits(["a", "x"], ["a", "b", "c"])
-        1
     """
     _check(found, ranked)
     return len(set(found) & set(ranked))
@@ -39,10 +35,6 @@ def ncr(found: Collection[Hashable], ranked: Sequence[Hashable]) -> float:
     ----------
     found, ranked
         As in `hits`.
-
-    Example:
-        >>> ncr(["a", "x"], ["a", "b", "c"])  # 3 of 3 + 2 + 1
-        0.5
     """
     _check(found, ranked)
     values, k = set(found), len(ranked)
@@ -60,10 +52,6 @@ def squared_error(estimated: Mapping[Value, float], true: Mapping[Value, float],
         The true number, of every top value at least.
     ranked
         As in `hits`.
-
-    Example:
-        >>> squared_error({"a": 12.0, "x": 40.0}, {"a": 10.0, "b": 9.0}, ["a", "b"])
-        4.0
     """
     _check(estimated, ranked)
     errors = [estimated[value] - true[value] for value in ranked if value in estimated]

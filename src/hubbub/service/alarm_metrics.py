@@ -14,13 +14,7 @@ MOST_WATCHED = 256
 
 
 class AlarmMetrics:
-    """Which alarms are raised, how many events there were, and how the deliveries to webhooks went.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> [metric.name for metric in AlarmMetrics(Service(example_collector())).collect()][:2]
-        ['hubbub_alarm_raised', 'hubbub_alarms_raised']
-    """
+    """Which alarms are raised, how many events there were, and how the deliveries to webhooks went."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

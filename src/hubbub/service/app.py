@@ -30,17 +30,6 @@ def create_app(service: Service, tokens: Tokens, *, routes: Sequence[BaseRoute] 
         The tokens that may read results.
     routes
         Additional routes, such as those of a dashboard.
-
-    Example:
-        >>> import asyncio
-        >>> import httpx
-        >>> from hubbub.service.example import example_collector
-        >>> app = create_app(Service(example_collector()), Tokens([]))
-        >>> async def ask(path):
-        ...     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
-        ...         return (await client.get(path)).json()
-        >>> asyncio.run(ask("/v1/collections"))["collections"][0]["name"]
-        'themes'
     """
 
     @asynccontextmanager

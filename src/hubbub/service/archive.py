@@ -32,18 +32,7 @@ class ReportsMissing(HubbubError):
 
 
 class Archive:
-    """A folder of files that only its owner can read. Rows are sorted, so that their order does not show arrival times.
-
-    Example:
-        >>> import tempfile
-        >>> archive = Archive(Path(tempfile.mkdtemp()) / "reports")
-        >>> name = archive.name("popular", 7, "0" * 32, "1" * 32)
-        >>> _ = archive.write(name, Reports("0" * 32, private={"value": np.uint16([9, 4])}))
-        >>> archive.read(name).private["value"].tolist()
-        [4, 9]
-        >>> archive.missing([name, "popular-8-00000000-1111111111111111.parquet"])
-        ['popular-8-00000000-1111111111111111.parquet']
-    """
+    """A folder of files that only its owner can read. Rows are sorted, so that their order does not show arrival times."""
 
     def __init__(self, folder: Path) -> None:
         with needs("server"):
@@ -139,12 +128,7 @@ def sha256_of(path: Path) -> str:
 
 
 def beside(store: str) -> Path:
-    """The folder of reports that belongs to the store of a URL.
-
-    Example:
-        >>> str(beside("sqlite:///hubbub.db")), str(beside("postgresql://host/name"))
-        ('hubbub.db.reports', 'hubbub-reports')
-    """
+    """The folder of reports that belongs to the store of a URL."""
     scheme, _, rest = store.partition("://")
     return Path(f"{rest[1:]}.reports") if scheme == "sqlite" else Path("hubbub-reports")
 

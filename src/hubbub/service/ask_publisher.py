@@ -18,19 +18,7 @@ from hubbub.service.store.sql import Store
 
 
 class AskPublisher:
-    """Puts asks on a board: new ones with `publish`, stored ones with `restore`.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> from hubbub.service.store.base import EraRow
-        >>> publisher = AskPublisher(Board(), open_store("sqlite:///:memory:"), Random(seed=1))
-        >>> run, changes = QuestionRun(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 2)), StoreChanges()
-        >>> [ask.closes for ask in publisher.publish(run, run.message, now=7200.0, changes=changes)]
-        [10800.0]
-        >>> len(publisher.find(run, run.message)), len(changes.asks)
-        (1, 1)
-    """
+    """Puts asks on a board: new ones with `publish`, stored ones with `restore`."""
 
     def __init__(self, board: Board, store: Store, rng: Random) -> None:
         self._board, self._store, self._rng = board, store, rng

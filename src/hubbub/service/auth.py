@@ -19,13 +19,7 @@ _SHORTEST = 16
 
 
 class Tokens:
-    """The tokens that open query routes: as a bearer token, or as the password that a browser asks for.
-
-    Example:
-        >>> tokens = Tokens(["a token of many letters"])
-        >>> tokens.allow("Bearer a token of many letters"), tokens.allow("Bearer another"), tokens.allow("")
-        (True, False, False)
-    """
+    """The tokens that open query routes: as a bearer token, or as the password that a browser asks for."""
 
     def __init__(self, tokens: list[str]) -> None:
         for token in tokens:
@@ -62,14 +56,7 @@ def from_another_site(request: Request) -> bool:
 
 
 def token_file(path: Path) -> str:
-    """The token in a file. The first call makes the file, readable by its owner alone.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> token_file(folder / "token") == token_file(folder / "token")
-        True
-    """
+    """The token in a file. The first call makes the file, readable by its owner alone."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -15,16 +15,6 @@ class Bodies:
     ----------
     most
         The most bytes of all bodies together.
-
-    Example:
-        >>> async def example():
-        ...     bodies = Bodies(most=1 << 20)
-        ...     async with asyncio.timeout(30) as first, asyncio.timeout(30) as second:
-        ...         bodies.grown(first, 600_000)
-        ...         bodies.grown(second, 600_000)  # the first is dropped: its timeout expires at once
-        ...         return first.when() < second.when(), bodies.total
-        >>> asyncio.run(example())
-        (True, 600000)
     """
 
     def __init__(self, most: int = 128 << 20) -> None:

@@ -21,36 +21,19 @@ class Bulletin:
     until: float | None = None
 
     def fresh_seconds(self, now: float, *, most: int) -> int:
-        """How many seconds a cache may keep the document.
-
-        Example:
-            >>> Bulletin(b"", "", until=100.5).fresh_seconds(90.0, most=60)
-            10
-        """
+        """How many seconds a cache may keep the document."""
         return most if self.until is None else min(max(int(self.until - now), 0), most)
 
 
 def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
-    """The signed collection.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> collection_bulletin(load_collection(EXAMPLE), b"k" * 32).body[:12]
-        b'{"payload":"'
-    """
+    """The signed collection."""
     return _sealed(collection.spec(), private, None)
 
 
 def asks_bulletin(
     collection: Collection, open_asks: list[OpenAsk], *, step: int, until: float, private: bytes
 ) -> Bulletin:
-    """The signed open asks, each with the name of its answers, and until when they are all.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> asks_bulletin(load_collection(EXAMPLE), [], step=3, until=7200.0, private=b"k" * 32).until
-        7200.0
-    """
+    """The signed open asks, each with the name of its answers, and until when they are all."""
     asks: list[Json] = []
     for ask in open_asks:
         name: dict[str, Json] = dict(ask.name._asdict())

@@ -43,13 +43,6 @@ def ask_kept(
         The first and the last step.
     level
         The confidence level of the intervals.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> collector = example_collector()
-        >>> themes = collector.collections["themes"]
-        >>> ask_kept(collector.store, None, themes, "popular", ["dark"], first=0, last=9)["withheld"]
-        '0 reports; at least 100 are needed'
     """
     setting = collection.setting(question)
     if not 1 <= len(candidates) <= MOST_CANDIDATES:

@@ -68,15 +68,6 @@ class Collector:
         The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
     watchdog
         Is told which question's code runs. The caller enters it.
-
-    Example:
-        >>> from hubbub.collection import ManualClock
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> store = open_store("sqlite:///:memory:")
-        >>> collector = Collector([load_collection(EXAMPLE)], store, clock=ManualClock(7200.0), keys=Keys.new())
-        >>> len(collector.board.asks), collector.asks["themes"].until
-        (1, 10800.0)
     """
 
     def __init__(

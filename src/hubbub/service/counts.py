@@ -55,12 +55,7 @@ def counted_ask(store: Store, count: Count, era: EraRow, *, step: int, missed: S
 
 
 def read_count(row: CountRow) -> CountResult:
-    """The result of a stored count.
-
-    Example:
-        >>> read_count(CountRow("0" * 32, "q", 0, 3, 0, "1" * 32, "[7, 8]", 10, "[4, 6]")).support.tolist()
-        [4, 6]
-    """
+    """The result of a stored count."""
     stored = json.loads(row.support)
     fields = stored if isinstance(stored, dict) else {"support": stored}
     support = np.array(fields["support"], dtype=np.int64)

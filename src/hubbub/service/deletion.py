@@ -20,15 +20,7 @@ SWEEP = 3600.0
 
 
 class IdDeletion:
-    """The asks whose ids are being deleted. Ids go a few pages at a time, so that no commit takes long.
-
-    Example:
-        >>> deletion, changes = IdDeletion(), StoreChanges()
-        >>> deletion.add(AskKey("0" * 32, "1" * 32), pages=1500)
-        >>> deletion.delete_some(changes)
-        >>> [left for _, left in changes.trimmed], bool(deletion)
-        ([476], True)
-    """
+    """The asks whose ids are being deleted. Ids go a few pages at a time, so that no commit takes long."""
 
     def __init__(self) -> None:
         self._pages: dict[AskKey, int] = {}
@@ -78,13 +70,6 @@ def expired(
         The ids of the collections that are served.
     now
         The time; nothing younger than the retention at this time is deleted.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> collector = example_collector()
-        >>> options = {"set_aside": {}, "served": (), "now": 90 * 86400.0 + 7200.0}
-        >>> [expiry.below for expiry in expired(collector.store, collector.board, [], {}, **options)]
-        [2]
     """
     schedules = {**studies, **set_aside, **{run.era.key[:2]: run.schedule for run in runs}}
     first_kept = {place: first_kept_of_question(schedule, now) for place, schedule in schedules.items()}

@@ -49,15 +49,7 @@ def resume(
 
 
 class EraStarter:
-    """Starts questions that cannot be resumed from their own era.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> starter = EraStarter(open_store("sqlite:///:memory:"), None, lambda *release: None)
-        >>> starter.take_over_or_begin(load_collection(EXAMPLE), "popular", now=7300.0, changes=StoreChanges()).number
-        2
-    """
+    """Starts questions that cannot be resumed from their own era."""
 
     def __init__(self, store: Store, archive: Archive | None, on_release: OnRelease) -> None:
         self._store, self._archive, self._on_release = store, archive, on_release

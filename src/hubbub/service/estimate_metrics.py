@@ -23,11 +23,6 @@ class EstimateMetrics:
     Unknown numbers, and all numbers of a withheld release, have no sample. Of a question with more than
     `MOST_CATEGORIES` categories only the first have samples. The categories of a ranking are its ranks and not the
     names found there, which would make new series without end.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> [metric.name for metric in EstimateMetrics(example_collector()).collect()][:3]
-        ['hubbub_estimate', 'hubbub_estimate_low', 'hubbub_estimate_high']
     """
 
     def __init__(self, collector: Collector) -> None:

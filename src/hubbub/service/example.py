@@ -10,10 +10,5 @@ from hubbub.service.store.sqlite import SqliteStore
 
 
 def example_collector(now: float = 7200.0) -> Collector:
-    """A collector of the example collection.
-
-    Example:
-        >>> sorted(example_collector().collections)
-        ['themes']
-    """
+    """A collector of the example collection."""
     return Collector([load_collection(EXAMPLE)], SqliteStore(":memory:"), clock=ManualClock(now), keys=Keys.new())

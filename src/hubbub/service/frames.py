@@ -21,14 +21,7 @@ TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 
 
 class RefusedRequest(HubbubError):
-    """A whole request is refused. It held `count` reports, as far as is known; a retry after `wait` seconds may work.
-
-    Example:
-        >>> raise RefusedRequest("too_large", "5,000,000 bytes; at most 4,194,304")
-        Traceback (most recent call last):
-            ...
-        hubbub.service.frames.RefusedRequest: too_large: 5,000,000 bytes; at most 4,194,304
-    """
+    """A whole request is refused. It held `count` reports, as far as is known; a retry after `wait` seconds may work."""
 
     def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1, wait: float = 0.0) -> None:
         self.reason = reason
@@ -63,18 +56,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Served:
-    """The collections that are served, by name, and the ids of their earlier versions.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> served = Served({"themes": load_collection(EXAMPLE.replace("version = 1", "version = 2"))})
-        >>> served.find("themes", 2, count=1).name
-        'themes'
-        >>> served.find("themes", 1, count=1)
-        Traceback (most recent call last):
-            ...
-        hubbub.service.frames.RefusedRequest: outdated_version: version 2 of themes is served, not 1
-    """
+    """The collections that are served, by name, and the ids of their earlier versions."""
 
     current: Mapping[str, Collection]
     outdated: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -95,14 +77,7 @@ class Served:
 
 
 def read_frame(content_type: str, body: bytes, served: Served) -> Frame:
-    """Decode a request whose content type is one of `TYPES`.
-
-    Example:
-        >>> read_frame(UPLOAD_TYPE, b"hostile", Served({}))
-        Traceback (most recent call last):
-            ...
-        hubbub.service.frames.RefusedRequest: malformed: upload: got b'hostile'; allowed: ...
-    """
+    """Decode a request whose content type is one of `TYPES`."""
     try:
         if content_type == BATCH_TYPE:
             return _batch(decode_batch(body), served)

@@ -35,12 +35,6 @@ def gather(
     """Read all reports that answer an ask on the board and are well-formed; reject the others in their receipts.
 
     `knows` says whether an ask that is not on the board was ever published.
-
-    Example:
-        >>> receipt = Receipt()
-        >>> entry = Entry("popular", 0, 7, 1, 0, bytes(16), b"...")
-        >>> gather([Frame("0" * 32, [entry])], [receipt], Board(), lambda collection, name: False), receipt.rejected
-        ({}, [('00000000000000000000000000000000', 'unknown_ask')])
     """
     singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
     groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)

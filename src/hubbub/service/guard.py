@@ -35,13 +35,7 @@ class Connection(Protocol):
 
 
 class Guard:
-    """The connections of a server, in the order in which they began to wait for their clients.
-
-    Example:
-        >>> guard = Guard(ConnectionLimits(connections=100))
-        >>> len(guard), dict(guard.closed)
-        (0, {})
-    """
+    """The connections of a server, in the order in which they began to wait for their clients."""
 
     def __init__(
         self,

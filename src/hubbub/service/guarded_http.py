@@ -188,11 +188,6 @@ def _address(transport: asyncio.Transport) -> str:
 
 
 def guarded(guard: Guard) -> type[asyncio.Protocol]:
-    """The protocol class for a server whose connections are limited by `guard`.
-
-    Example:
-        >>> issubclass(guarded(Guard()), asyncio.Protocol)
-        True
-    """
+    """The protocol class for a server whose connections are limited by `guard`."""
     inside = type("Guarded", (_Guarded,), {"guard": guard})
     return type("Door", (_Door,), {"guard": guard, "inside": inside})

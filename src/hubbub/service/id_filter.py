@@ -26,14 +26,6 @@ class IdFilter:
 
     Memory: 5.4 bytes an id, and the free entries of the last two tables (at most 140 MB, however many ids there are).
 
-    Example:
-        >>> ids = Ids.of(bytes(range(32)), np.uint64([7, 9]))
-        >>> index = IdFilter(Random(seed=1))
-        >>> index.add(ids.take(slice(1)), np.array([5]))
-        >>> rows, pages = index.find(ids)
-        >>> rows.tolist(), pages.tolist()
-        ([0], [5])
-
     References
     ----------
     Lemire and Kaser, "Strongly universal string hashing is fast", 2014: the multilinear family.

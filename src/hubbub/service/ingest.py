@@ -39,12 +39,7 @@ Status = NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is not committed yet, the receipts to send once it is, and the changes of memory after it.
-
-    Example:
-        >>> bool(Draft(StoreChanges(), [], []).changes)
-        False
-    """
+    """A transaction that is not committed yet, the receipts to send once it is, and the changes of memory after it."""
 
     changes: StoreChanges
     receipts: list[Receipt]
@@ -79,10 +74,6 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
         The time of arrival of all of them.
     knows
         Whether an ask that is not on the board was ever published, by collection and name.
-
-    Example:
-        >>> draft([Frame("0" * 32)], Board(), 0.0, lambda collection, name: False).receipts
-        [Receipt(accepted=0, duplicates=0, rejected=[])]
     """
     drafted = Draft(StoreChanges(), [Receipt() for _ in frames], [])
     for key, group in gather(frames, drafted.receipts, board, knows).items():
@@ -115,14 +106,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
 
 
 def refusal(frame: Frame) -> Draft:
-    """The draft for a request on which `draft` fails: all of its reports are rejected as malformed.
-
-    Example:
-        >>> from hubbub.collection.upload import Entry
-        >>> drafted = refusal(Frame("0" * 32, [Entry("popular", 0, 7, 1, 0, bytes(16), b"...")]))
-        >>> drafted.receipts[0].rejected, dict(drafted.changes.counts)
-        ([('00000000000000000000000000000000', 'malformed')], {('00000000000000000000000000000000', 'malformed'): 1})
-    """
+    """The draft for a request on which `draft` fails: all of its reports are rejected as malformed."""
     ids = b"".join(entry.report_id for entry in frame.entries) + (frame.batch.ids if frame.batch is not None else b"")
     receipt = Receipt(rejected=[(ids[at : at + 16].hex(), "malformed") for at in range(0, len(ids), 16)])
     if frame.shuffled is not None:

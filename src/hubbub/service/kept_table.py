@@ -28,14 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def asks_of_steps(asks: list[ClosedAsk], first: int | None, last: int | None) -> list[ClosedAsk]:
-    """The asks of steps from `first` to `last`; of the latest step alone, if both are None.
-
-    Example:
-        >>> from hubbub.service.store.base import AskKey
-        >>> asks = [ClosedAsk(AskKey("0" * 32, str(step)), step, part=0) for step in (7, 8)]
-        >>> [[ask.step for ask in asks_of_steps(asks, first, None)] for first in (None, 7)]
-        [[8], [7, 8]]
-    """
+    """The asks of steps from `first` to `last`; of the latest step alone, if both are None."""
     if first is None and last is None:
         latest = max((ask.step for ask in asks), default=0)
         return [ask for ask in asks if ask.step == latest]

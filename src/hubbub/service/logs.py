@@ -20,11 +20,7 @@ _PLACES = 4  # the innermost lines of a stack that are logged
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: object) -> None:
-    """Log an event with its fields.
-
-    Example:
-        >>> log("started", collections=["themes"])
-    """
+    """Log an event with its fields."""
     _logger.log(level, event, extra={"fields": fields})
 
 
@@ -40,13 +36,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON.
-
-    Example:
-        >>> record = logging.LogRecord("hubbub", logging.INFO, "", 0, "started", (), None)
-        >>> json.loads(JsonLines().format(record))["event"]
-        'started'
-    """
+    """A record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

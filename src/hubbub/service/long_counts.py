@@ -25,14 +25,6 @@ class LongCounts:
     """The counts under way, each under a key of the caller's.
 
     Nothing is stored of an unfinished count: after a restart it is made again from the beginning.
-
-    Example:
-        >>> counts = LongCounts()
-        >>> row = CountRow("0" * 32, "q", 0, 3, 0, "1" * 32, "[7]", 10, "[4]")
-        >>> while (taken := counts.take("q", lambda: row)) is None:
-        ...     assert counts.waits
-        >>> taken.support, counts.waits
-        ('[4]', False)
     """
 
     def __init__(self) -> None:

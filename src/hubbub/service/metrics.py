@@ -35,13 +35,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class ServiceMetrics:
-    """The outcomes of reports, and the state of the collector.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> [metric.name for metric in ServiceMetrics(Service(example_collector())).collect()][:2]
-        ['hubbub_reports', 'hubbub_deleted']
-    """
+    """The outcomes of reports, and the state of the collector."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -96,24 +90,12 @@ class ServiceMetrics:
 
 
 def metrics_text(service: Service) -> str:
-    """All metrics, as text.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> print(metrics_text(Service(example_collector())).splitlines()[2])
-        hubbub_reports_total{collection="themes",outcome="accepted"} 0.0
-    """
+    """All metrics, as text."""
     return _text(_registry(service))
 
 
 def metrics_app(service: Service) -> Starlette:
-    """The application of the metrics port.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> [route.path for route in metrics_app(Service(example_collector())).routes]
-        ['/metrics']
-    """
+    """The application of the metrics port."""
     registry = _registry(service)
 
     async def metrics(_request: Request) -> Response:

@@ -26,17 +26,7 @@ class AnswerPlace(NamedTuple):
 
 @dataclass(eq=False)
 class OpenAsk:
-    """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`.
-
-    Example:
-        >>> from hubbub import GRR, Random
-        >>> ask = Ask(mechanism=GRR(epsilon=1.0, domain=2), step=3)
-        >>> key, ids = AskKey("0" * 32, ask.ask_id), ReportIds(Random(seed=1), lambda numbers: [])
-        >>> name = AnswerName("popular", run=0, step=3, round=1, part=0)
-        >>> opened = OpenAsk(key, name, ask, 0.0, 60.0, 70.0, ask.mechanism.empty(), ids)
-        >>> opened.takes(69.9), opened.takes(70.0), opened.question
-        (True, False, 'popular')
-    """
+    """Reports to `ask` count from `opens` until `until`, which is the collection's lateness after `closes`."""
 
     key: AskKey
     name: AnswerName
@@ -81,13 +71,7 @@ class OpenAsk:
 
 
 class Board:
-    """The asks whose report ids are still held (`asks`), and when known later asks will open (`expected`).
-
-    Example:
-        >>> board = Board()
-        >>> board.asks, board.find(AnswerPlace("0" * 32, AnswerName("popular", 0, 3, 1, 0)))
-        ({}, None)
-    """
+    """The asks whose report ids are still held (`asks`), and when known later asks will open (`expected`)."""
 
     def __init__(self, ceilings: Ceilings | None = None) -> None:
         self.asks: dict[AskKey, OpenAsk] = {}

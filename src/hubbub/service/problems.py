@@ -75,12 +75,7 @@ _TITLES = {
 
 
 class Problem(Exception):
-    """An error that is answered with a problem document.
-
-    Example:
-        >>> Problem(404, "not_found").body()
-        b'{"type":"urn:hubbub:problem:not_found","title":"There is nothing here.","status":404}'
-    """
+    """An error that is answered with a problem document."""
 
     def __init__(
         self,
@@ -113,12 +108,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem document of an error.
-
-    Example:
-        >>> problem_of(RefusedRequest("over_quota", "too many")).status
-        429
-    """
+    """The problem document of an error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, RefusedRequest):
@@ -147,10 +137,5 @@ async def _handle(_request: Request, error: Exception) -> Response:
 
 
 def handlers() -> dict[Any, Any]:
-    """Starlette's exception handlers, by type of error.
-
-    Example:
-        >>> len(handlers())
-        6
-    """
+    """Starlette's exception handlers, by type of error."""
     return dict.fromkeys((Problem, HTTPException, InvalidValue, StoreFailed, PluginFailed, Exception), _handle)

@@ -34,18 +34,6 @@ def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swep
     """Delete each file of reports that is not named and whose retention is over; set aside other files not named.
 
     Files set aside before are deleted when their retention is over. Files that are not of reports are left alone.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> for step in (3, 7, 8):
-        ...     (folder / f"popular-{step}-{'0' * 8}-{'1' * 16}.parquet").touch()
-        >>> named = [f"popular-8-{'0' * 8}-{'1' * 16}.parquet"]
-        >>> swept = sweep(folder, named, [Expiry("0" * 32, "popular", below=5)])
-        >>> swept.deleted, swept.set_aside
-        (['popular-3-00000000-1111111111111111.parquet'], ['popular-7-00000000-1111111111111111.parquet'])
-        >>> sorted(path.name for path in folder.iterdir())
-        ['popular-8-00000000-1111111111111111.parquet', 'set-aside']
     """
     known = set(named)
     first_kept = {(expiry.collection[:8], expiry.question): expiry.below for expiry in expired}
@@ -67,17 +55,7 @@ def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swep
 
 
 def set_aside(path: Path) -> Path:
-    """Move a file into the folder `SET_ASIDE` beside it. Returns the new path.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "file"
-        >>> for _ in range(2):
-        ...     path.touch()
-        ...     set_aside(path).name
-        'file'
-        'file.1'
-    """
+    """Move a file into the folder `SET_ASIDE` beside it. Returns the new path."""
     aside = path.parent / SET_ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)
     names = (path.name if number == 0 else f"{path.name}.{number}" for number in count())

@@ -42,13 +42,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
 class Queries:
-    """All routes that read from the collector.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> Queries(Service(example_collector()), Tokens([])).routes()[0].path
-        '/v1/collections'
-    """
+    """All routes that read from the collector."""
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self._service = service

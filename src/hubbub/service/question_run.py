@@ -63,18 +63,6 @@ class QuestionRun:
         The stored snapshots, oldest first. The protocol starts from the oldest, or at the first step without any.
     snapshot_every
         How many steps apart new snapshots are; by default as `snapshot_interval` says for the collection.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> run = QuestionRun(load_collection(EXAMPLE), EraRow("0" * 32, "popular", 40))
-        >>> (ask,) = run.message
-        >>> ask.step, run.number, run.round
-        (40, 40, 1)
-        >>> run.answer([ask.mechanism.empty()])
-        >>> run.release(time=0.0).withheld
-        '0 reports; at least 100 are needed'
-        >>> run.number
-        41
     """
 
     def __init__(

@@ -19,16 +19,6 @@ class Quota:
         The time.
     most
         The most buckets. Beyond it, the bucket that was used longest ago is forgotten, which fills it.
-
-    Example:
-        >>> from hubbub.collection import ManualClock
-        >>> clock = ManualClock()
-        >>> quota = Quota(rate=10.0, burst=20, clock=clock)
-        >>> quota.take("a", 20), quota.take("a", 1), quota.take("b", 20)
-        (0.0, 0.1, 0.0)
-        >>> clock.advance(0.1)
-        >>> quota.take("a", 1)
-        0.0
     """
 
     def __init__(self, *, rate: float, burst: int, clock: Clock, most: int = 1 << 16) -> None:

@@ -20,14 +20,7 @@ _FAST = 1
 
 
 def pack(reports: Reports) -> bytes:
-    """Pack reports into a segment of the store.
-
-    Example:
-        >>> import numpy as np
-        >>> reports = Reports("0" * 32, private={"value": np.uint8([1, 0])})
-        >>> unpack(pack(reports)) == reports
-        True
-    """
+    """Pack reports into a segment of the store."""
     return zlib.compress(reports.to_bytes(), _FAST)
 
 
@@ -55,13 +48,6 @@ def kept_reports(
     """The single reports to a question's closed asks from step `first` to `last`, in chunks, each with its step.
 
     Every report is read once, whether it is in the store or in a file; `ReportsMissing` if some are lost.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> collector = example_collector()
-        >>> themes = collector.collections["themes"].collection_id
-        >>> list(kept_reports(collector.store, None, themes, "popular", first=0, last=99))
-        []
     """
     for ask in store.closed_asks(collection, question, first, last):
         for reports in reports_to(store, archive, ask.key):
@@ -100,13 +86,6 @@ def estimate_candidates(
     """Estimate the shares of some candidates from single reports; None if there are no reports.
 
     A mechanism with supports counts those of the candidates alone; any other decodes its whole sketch.
-
-    Example:
-        >>> from hubbub import OLH, Random
-        >>> olh = OLH(epsilon=3.0, domain=1000)
-        >>> batches = [olh.randomize([7] * 600 + [8] * 400, Random(seed=seed)) for seed in range(3)]
-        >>> [round(float(share), 1) for share in estimate_candidates(olh, batches, [7, 8]).value]
-        [0.6, 0.4]
     """
     if isinstance(mechanism, SupportMechanism):
         sketch = LOCAL.support(batches, mechanism, candidates)

@@ -9,12 +9,7 @@ from hubbub.service.reasons import Reason
 
 @dataclass
 class Receipt:
-    """How many reports were counted now or before, and the id and reason of each report that was rejected.
-
-    Example:
-        >>> Receipt(accepted=2, rejected=[("0" * 32, "late")]).outcomes()
-        {'accepted': 2, 'duplicate': 0, 'late': 1}
-    """
+    """How many reports were counted now or before, and the id and reason of each report that was rejected."""
 
     accepted: int = 0
     duplicates: int = 0

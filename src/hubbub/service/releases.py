@@ -38,14 +38,6 @@ def release_row(
 
     The main estimate is stored whole, with the reason for withholding it if it rests on fewer than `minimum_batch`
     reports. Other estimates that rest on fewer reports are stored without their numbers.
-
-    Example:
-        >>> from hubbub import Estimate
-        >>> from hubbub.protocols.release import MAIN
-        >>> estimates = {MAIN: Estimate([0.5], [0.01], 10)}
-        >>> release = Release(step=7, estimates=estimates, published=True, spent=0.5, n=10.0)
-        >>> release_row(release, collection="0" * 32, question="q", time=0.0, minimum_batch=20).withheld
-        '10 reports; at least 20 are needed'
     """
 
     def too_few(estimate: Estimate) -> str | None:
@@ -95,14 +87,7 @@ def _estimate_payload(estimate: Estimate) -> dict[str, Json]:
 
 
 def same_release(a: ReleaseRow, b: ReleaseRow) -> bool:
-    """Whether two rows are the same release up to rounding, whenever each was released.
-
-    Example:
-        >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5]}', None)
-        >>> other = row._replace(payload='{"n": 10, "value": [0.6]}')
-        >>> same_release(row, row._replace(time=9.0)), same_release(row, other)
-        (True, False)
-    """
+    """Whether two rows are the same release up to rounding, whenever each was released."""
     return (a[:3], a.withheld) == (b[:3], b.withheld) and alike(json.loads(a.payload), json.loads(b.payload))
 
 
@@ -111,11 +96,6 @@ def release_json(row: ReleaseRow, *, level: float = 0.95) -> dict[str, Json]:
 
     The main estimate is at the top level; "estimates" has all estimates by name. Unknown numbers are null. If a value
     has no interval because its step got no reports, "interval" is "unknown" and `low` and `high` are null.
-
-    Example:
-        >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10, "value": [0.5], "variance": [0.01]}', None)
-        >>> [round(high, 3) for high in release_json(row)["high"]], list(release_json(row)["estimates"])
-        ([0.696], ['estimate'])
     """
     check_level(level)
     payload: dict[str, Any] = json.loads(row.payload)
@@ -147,13 +127,7 @@ def _with_intervals(entry: dict[str, Any], level: float) -> dict[str, Json]:
 
 
 def stored_estimate(entry: Mapping[str, Any], value: NDArray[np.float64], variance: NDArray[np.float64]) -> Estimate:
-    """The estimate of a stored payload, with all that its intervals depend on.
-
-    Example:
-        >>> low, _ = stored_estimate({"cut": 0.0}, np.array([0.5]), np.array([0.01])).interval()
-        >>> bool(low[0] < 0.304)
-        True
-    """
+    """The estimate of a stored payload, with all that its intervals depend on."""
     if "ratio" in entry:
         return Ratios.from_parts(entry["ratio"], value, variance)
     if "cut" not in entry:
@@ -172,12 +146,7 @@ def _finite(number: float) -> float | None:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal up to rounding of their numbers.
-
-    Example:
-        >>> alike({"x": [1.0, None]}, {"x": [1.0 + 1e-12, None]}), alike([1.0], [1.1])
-        (True, False)
-    """
+    """Whether two JSON values are equal up to rounding of their numbers."""
     if a == b:
         return True
     if isinstance(a, dict) and isinstance(b, dict):

@@ -35,15 +35,6 @@ class ReportIds:
         Draws the secret keys of the index.
     read
         Reads full pages from the store by their numbers.
-
-    Example:
-        >>> ids = ReportIds(Random(seed=1), read=lambda numbers: [])
-        >>> batch = Ids.of(bytes(range(32)), np.uint64([7, 9]))
-        >>> [(page, part, len(ids)) for page, part, ids in ids.written(batch.take(slice(1)))]
-        [(0, 0, 24)]
-        >>> ids.add(batch.take(slice(1)))
-        >>> ids.look(batch).tolist(), len(ids)
-        ([1, 0], 1)
     """
 
     def __init__(self, rng: Random, read: ReadPages) -> None:

@@ -19,16 +19,7 @@ from hubbub.mechanisms.base import ReportFormat
 
 
 class ReportOpener:
-    """Reads the reports of one mechanism.
-
-    Example:
-        >>> from hubbub import GRR, Random
-        >>> grr = GRR(epsilon=1.0, domain=300)
-        >>> first, second = (grr.randomize([value], Random(seed=value)).to_bare() for value in (7, 9))
-        >>> reports, readable = ReportOpener(grr).open_each([first, b"hostile", second])
-        >>> len(reports), readable.tolist()
-        (2, [True, False, True])
-    """
+    """Reads the reports of one mechanism."""
 
     def __init__(self, mechanism: ReportFormat) -> None:
         self._mechanism = mechanism

@@ -22,23 +22,12 @@ _SNAPSHOT_STEPS = 64
 
 
 def first_kept_step(*, now: float, origin: int, step_seconds: int, retention_days: int) -> int:
-    """The first step that is kept: all earlier steps have been over for the retention or longer.
-
-    Example:
-        >>> first_kept_step(now=10 * 86400.0, origin=0, step_seconds=3600, retention_days=9)
-        24
-    """
+    """The first step that is kept: all earlier steps have been over for the retention or longer."""
     return math.floor((now - retention_days * _DAY - origin) / step_seconds)
 
 
 def first_kept_of_question(schedule: Schedule, now: float) -> int:
-    """The first step, or run of a study, that is kept.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> first_kept_of_question(Schedule(load_collection(EXAMPLE), "popular"), now=90 * 86400.0 + 7200.0)
-        2
-    """
+    """The first step, or run of a study, that is kept."""
     collection, study = schedule.collection, schedule.terms.study
     days = collection.retention_days
     if study is None:
@@ -56,13 +45,7 @@ def _first_kept_run(now: float, retention_days: int, ends: int, every: int) -> i
 
 
 def snapshot_interval(collection: Collection) -> int:
-    """How many steps apart snapshots are: few enough that a replay never needs what retention deletes.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> snapshot_interval(load_collection(EXAMPLE))
-        64
-    """
+    """How many steps apart snapshots are: few enough that a replay never needs what retention deletes."""
     kept = collection.retention_days * _DAY // collection.step_seconds
     return min(max(kept // 4, 1), _SNAPSHOT_STEPS)
 
@@ -71,12 +54,6 @@ def expiries_of_unserved(store: Store, rows: Iterable[CollectionRow], now: float
     """What retention deletes of collections that are not served now, earlier versions included.
 
     Such a collection may be served again. An era that a deletion leaves without what a replay needs is marked as ended.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> store = example_collector().store
-        >>> [expiry.below for expiry in expiries_of_unserved(store, store.collections(), now=90 * 86400.0 + 7200.0)]
-        [2]
     """
     for row in rows:
         spec = formats.COLLECTION.upgrade(json.loads(row.spec))

@@ -65,15 +65,6 @@ class Rounds:
         Is told which question's code runs.
     first
         What the first tick's changes begin with: new versions are stored with what they ask first, or not at all.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> rounds = Rounds([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"), Random(seed=1))
-        >>> [(ask.question, ask.step, ask.closes) for ask in rounds.tick(7200.0).asks]
-        [('popular', 2, 10800.0)]
-        >>> [release.withheld for release in rounds.tick(11400.0).releases]
-        ['0 reports; at least 100 are needed']
     """
 
     def __init__(

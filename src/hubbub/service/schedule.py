@@ -13,14 +13,7 @@ from hubbub.core.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Schedule:
-    """The times of a question's rounds. `number` is a step of the collection or, for a study, the number of a run.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> schedule = Schedule(load_collection(EXAMPLE), "popular")
-        >>> schedule.at(7300.0), schedule.times(2, 1), str(schedule.name(2, 1, 0))
-        (2, (7200.0, 10800.0), 'popular:0:2:1:0')
-    """
+    """The times of a question's rounds. `number` is a step of the collection or, for a study, the number of a run."""
 
     collection: Collection
     question: str
@@ -64,15 +57,7 @@ class Schedule:
         return AnswerName(self.question, run=run, step=step, round=round, part=part)
 
     def check(self) -> None:
-        """Refuse a lateness as long as a round: the next round can be decided only when late reports are in.
-
-        Example:
-            >>> from hubbub.authoring.toml import EXAMPLE, read_collection
-            >>> Schedule(read_collection(EXAMPLE.replace("10m", "2h")), "popular").check()
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: schedule.lateness: got 7200; allowed: less than 3600, as popular is asked
-        """
+        """Refuse a lateness as long as a round: the next round can be decided only when late reports are in."""
         length = self.collection.round_seconds(self.question)
         if not self.collection.lateness_seconds < length:
             allowed = f"less than {length:g}, as {self.question} is asked"

@@ -29,20 +29,7 @@ _SHORTEST = 16
 
 
 class Senders:
-    """A token bucket for each sender, in memory, under a keyed hash of the address. The key changes every hour.
-
-    Example:
-        >>> from hubbub.collection import ManualClock
-        >>> senders = Senders(SenderLimits(rate=1.0, burst=10), ManualClock(), Random(seed=1))
-        >>> sender = senders.name("192.0.2.7", [])
-        >>> senders.take(sender, 101)
-        >>> senders.take(sender, 1)
-        Traceback (most recent call last):
-            ...
-        hubbub.service.frames.RefusedRequest: over_sender_quota: more than 1 reports a second; try again in 92 seconds
-        >>> senders.name("127.0.0.1", []) is None
-        True
-    """
+    """A token bucket for each sender, in memory, under a keyed hash of the address. The key changes every hour."""
 
     def __init__(self, limits: SenderLimits, clock: Clock, rng: Random | None = None) -> None:
         self._limits = limits
@@ -97,12 +84,7 @@ class Senders:
 
 
 def network_of(address: str) -> str:
-    """The network that counts as one sender: an IPv4 address, or the /64 network of an IPv6 address.
-
-    Example:
-        >>> network_of("192.0.2.7"), network_of("2001:db8:1:2::77"), network_of("::ffff:192.0.2.7")
-        ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7')
-    """
+    """The network that counts as one sender: an IPv4 address, or the /64 network of an IPv6 address."""
     if ":" not in address:
         return address
     try:
@@ -113,12 +95,7 @@ def network_of(address: str) -> str:
 
 
 def signed_sender(address: str, secret: bytes) -> str:
-    """The value of `X-Hubbub-Sender`: the address, and its HMAC-SHA256 under the proxy's secret in hexadecimal.
-
-    Example:
-        >>> signed_sender("192.0.2.7", b"a secret of the proxy")[:30]
-        '192.0.2.7 e094dd63332432a45e62'
-    """
+    """The value of `X-Hubbub-Sender`: the address, and its HMAC-SHA256 under the proxy's secret in hexadecimal."""
     return f"{address} {hmac.new(secret, address.encode(), 'sha256').hexdigest()}"
 
 

@@ -35,13 +35,7 @@ PATIENCE = 20
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free port.
-
-    Example:
-        >>> with bind("127.0.0.1", 0) as listening:
-        ...     listening.getsockname()[1] > 0
-        True
-    """
+    """A listening socket; port 0 takes a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -150,12 +144,7 @@ async def _run(
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The factory of uvloop's event loop if uvloop is installed, else None.
-
-    Example:
-        >>> loop_factory() is None or callable(loop_factory())
-        True
-    """
+    """The factory of uvloop's event loop if uvloop is installed, else None."""
     if find_spec("uvloop") is None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
@@ -163,14 +152,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def server_config(app: ASGIApp, guard: Guard) -> uvicorn.Config:
-    """The settings of a uvicorn server whose connections are limited by `guard`, without an access log.
-
-    Example:
-        >>> from hubbub.service.metrics import metrics_app
-        >>> from hubbub.service.example import example_collector
-        >>> server_config(metrics_app(Service(example_collector())), Guard()).access_log
-        False
-    """
+    """The settings of a uvicorn server whose connections are limited by `guard`, without an access log."""
     return uvicorn.Config(
         app,
         http=guarded(guard),

@@ -34,18 +34,6 @@ class Service:
         Called in the event loop with an error that stops the collector.
     webhooks
         The receivers of alarm events.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> async def example():
-        ...     service = Service(example_collector())
-        ...     await service.start()
-        ...     await service.warm()
-        ...     before = await service.not_ready()
-        ...     await service.stop()
-        ...     return before, await service.not_ready()
-        >>> asyncio.run(example())
-        ({}, {'collector': 'it is stopping'})
     """
 
     def __init__(

@@ -97,12 +97,7 @@ def open_shuffled(
 
 
 def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
-    """Refuse to serve a collection whose innermost layers are encrypted to another key.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> check_onion_key(load_collection(EXAMPLE), None)
-    """
+    """Refuse to serve a collection whose innermost layers are encrypted to another key."""
     if collection.shuffle is None:
         return
     public = None if key is None else key.public.hex()

@@ -34,13 +34,7 @@ _checks = msgspec.json.Decoder(_Checks)
 
 
 class ShuffledRoute:
-    """Takes the batch of an ask from the last shuffler. The same bytes again get the same answer; others are refused.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> ShuffledRoute(Service(example_collector()), Tokens([])).route().path
-        '/v1/shuffled'
-    """
+    """Takes the batch of an ask from the last shuffler. The same bytes again get the same answer; others are refused."""
 
     def __init__(self, service: Service, tokens: Tokens) -> None:
         self._service, self._tokens = service, tokens

@@ -14,20 +14,7 @@ _SILENCE = 15.0
 
 
 class Hub:
-    """Sends events to all listeners of a collection. A listener that reads too slowly is disconnected.
-
-    Example:
-        >>> async def example():
-        ...     hub = Hub()
-        ...     listening = hub.listen("themes")
-        ...     first = await anext(listening)
-        ...     hub.tell("themes", "asks", {"step": 3})
-        ...     second = await anext(listening)
-        ...     hub.close()
-        ...     return first, second
-        >>> asyncio.run(example())
-        (b': hello\\n\\n', b'event: asks\\ndata: {"step":3}\\n\\n')
-    """
+    """Sends events to all listeners of a collection. A listener that reads too slowly is disconnected."""
 
     def __init__(self) -> None:
         self._listeners: dict[asyncio.Queue[bytes | None], str] = {}

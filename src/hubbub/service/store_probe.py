@@ -20,14 +20,7 @@ _SILENT = "there is no answer"
 
 
 class StoreProbe:
-    """Probes a store, with one probe at a time. While a probe gets no answer, the store counts as not ready.
-
-    Example:
-        >>> from hubbub.service.store import open_store
-        >>> probe = StoreProbe(open_store("sqlite:///:memory:"))
-        >>> print(asyncio.run(probe.look()))
-        None
-    """
+    """Probes a store, with one probe at a time. While a probe gets no answer, the store counts as not ready."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

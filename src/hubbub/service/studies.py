@@ -40,13 +40,6 @@ class Studies:
         The ids of earlier versions: their runs are stopped.
     running
         Entered with a collection and the name of a study around each call of the study's code.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> studies = Studies([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
-        >>> studies.begin(0.0, StoreChanges()), studies.next_event(0.0)
-        ([], inf)
     """
 
     def __init__(

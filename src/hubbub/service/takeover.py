@@ -47,15 +47,6 @@ def take_over(
     Returns why the stream cannot continue, if it cannot, or None if no earlier version asked the question. Raises
     `PluginFailed` if another package fails: once it is repaired, the stream can continue. Nothing is stored: the caller
     stores the rows, the era and the snapshot in one transaction.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.service.example import example_collector
-        >>> old = example_collector()
-        >>> newer = replace(old.collections["themes"], version=2)
-        >>> taken = take_over(old.store, None, newer, "popular", now=7300.0)
-        >>> taken.version, [row.step for row in taken.rows], taken.snapshot.step
-        (1, [2], 3)
     """
     for row in _earlier(store, collection):
         if store.last_step(row.id, question) is None:
@@ -80,13 +71,6 @@ def first_unasked(store: Store, collection: Collection, question: str, step: int
     """The first step, at `step` or later, that no version of the collection asked or released.
 
     A device answers a question once in a step, whatever the version: no step is asked twice.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.service.example import example_collector
-        >>> old = example_collector()
-        >>> first_unasked(old.store, replace(old.collections["themes"], version=2), "popular", 2)
-        3
     """
     versions = [row.id for row in store.collections() if row.name == collection.name]
     lateness, before = float(collection.lateness_seconds), -1
@@ -99,14 +83,7 @@ def first_unasked(store: Store, collection: Collection, question: str, step: int
 
 
 def last_asked(store: Store, collection: Collection, question: str, before: int) -> int | None:
-    """The last step before `before` that any version of the collection with the same grid of steps asked; else None.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> collector = example_collector()
-        >>> last_asked(collector.store, collector.collections["themes"], "popular", 3)
-        2
-    """
+    """The last step before `before` that any version of the collection with the same grid of steps asked; else None."""
     grid = collection.step_seconds, collection.origin
     versions = [row for row in store.collections() if row.name == collection.name and _grid(row) == grid]
     steps = [store.last_step(row.id, question, before) for row in versions]
@@ -120,15 +97,7 @@ def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
 
 
 def difference(earlier: Collection, collection: Collection, question: str) -> str | None:
-    """What differs between two versions of a question, if devices or the protocol read it; None if nothing does.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> old = load_collection(EXAMPLE)
-        >>> difference(old, replace(old, version=2, step_seconds=7200), "popular")
-        'grid of steps'
-    """
+    """What differs between two versions of a question, if devices or the protocol read it; None if nothing does."""
     if (earlier.step_seconds, earlier.origin) != (collection.step_seconds, collection.origin):
         return "grid of steps"
     before: dict[str, Json] = earlier.questions[question].spec()

@@ -90,19 +90,6 @@ def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolera
         Seconds for which a jump is held in doubt.
     tolerance
         Seconds that wall time may jump without being doubted: clocks are corrected all the time.
-
-    Example:
-        >>> limits = {"hold": 300.0, "tolerance": 10.0}
-        >>> right = believe(None, ClockReading(1000.0, 50.0, "a"), **limits)
-        >>> jumped = believe(right, ClockReading(9e8, 60.0, "a"), **limits)
-        >>> jumped.trusted, jumped.doubt
-        (1010.0, Doubt(since=10.0, ahead=899998990.0))
-        >>> accepted = believe(jumped, ClockReading(9e8 + 300, 360.0, "a"), **limits)
-        >>> accepted.trusted, len(accepted.jumps)
-        (900000300.0, 1)
-        >>> returned = believe(accepted, ClockReading(1311.0, 361.0, "a"), **limits)
-        >>> returned.trusted, returned.jumps, returned.doubt
-        (1311.0, (), None)
     """
     if before is None:
         return Belief(reading.wall, reading.wall, reading.since_boot, reading.boot)
@@ -136,12 +123,7 @@ def believe(before: Belief | None, reading: ClockReading, *, hold: float, tolera
 
 
 def settled(belief: Belief) -> float:
-    """The earliest possible time, if any of the last day's jumps was wrong. Deletion uses this time.
-
-    Example:
-        >>> settled(Belief(5000.0, 5000.0, 0.0, "a", jumps=(Jump(0.0, 3600.0, False),)))
-        1400.0
-    """
+    """The earliest possible time, if any of the last day's jumps was wrong. Deletion uses this time."""
     times = [belief.trusted] if belief.doubt is None else [belief.trusted, belief.wall]
     without_jumps = belief.trusted
     for jump in reversed(belief.jumps):

@@ -51,14 +51,7 @@ def _boot() -> str:
 
 
 def hold_for(collections: Iterable[Collection]) -> float:
-    """Seconds to hold a jump in doubt: at most half of the shortest step, so that a true jump costs less than a step.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> hold_for([load_collection(EXAMPLE)]), hold_for([load_collection(EXAMPLE.replace('"10m"', '"1s"')
-        ...     .replace('"1h"', '"100s"'))])
-        (300.0, 50.0)
-    """
+    """Seconds to hold a jump in doubt: at most half of the shortest step, so that a true jump costs less than a step."""
     return min([HOLD, *(collection.step_seconds / 2 for collection in collections)])
 
 
@@ -99,15 +92,6 @@ class TrustedClock:
         Seconds for which a jump is held in doubt; 0 believes every jump at once.
     read
         Reads the machine's clocks.
-
-    Example:
-        >>> reading = ClockReading(1000.0, 50.0, "a")
-        >>> clock = TrustedClock(None, read=lambda: reading)
-        >>> clock.now()
-        1000.0
-        >>> reading = ClockReading(1000.0 + 40 * 86400, 53.0, "a")
-        >>> clock.now(), clock.status().state
-        (1003.0, 'in doubt')
     """
 
     def __init__(
@@ -171,14 +155,7 @@ class TrustedClock:
 
 
 def clock_json(status: ClockStatus) -> dict[str, Json]:
-    """A status as the API shows it: with both times if they differ, or differed within a day.
-
-    Example:
-        >>> clock_json(ClockStatus("in doubt", 0.0, 86400.0, 86400.0, 290.0))["going_by"]
-        '1970-01-01T00:00:00Z'
-        >>> clock_json(ClockStatus("sure", 0.0, 0.0))
-        {'state': 'sure'}
-    """
+    """A status as the API shows it: with both times if they differ, or differed within a day."""
     if status.state == "sure":
         return {"state": status.state}
     times: dict[str, Json] = {"going_by": moment(status.trusted), "wall": moment(status.wall)}

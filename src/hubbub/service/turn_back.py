@@ -23,11 +23,6 @@ def turn_back(
     """Close what lies in the future. Returns the step at which each run ahead of the present begins anew, by its index.
 
     The board is changed at once: if the changes that are returned cannot be stored, the collector must stop.
-
-    Example:
-        >>> from hubbub.service.store import open_store
-        >>> turn_back([], Board(), open_store("sqlite:///:memory:"), now=0.0)[0]
-        {}
     """
     changes, steps = StoreChanges(), {}
     _reopen(runs, board, now)

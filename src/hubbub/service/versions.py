@@ -21,13 +21,6 @@ def as_served(collections: Sequence[Collection], store: Store) -> list[Collectio
     """The collections to serve. A version that was served before, in an older format or hash, stays as it was signed.
 
     A version is one document for good, and devices know it by its id. A newer format begins with the next version.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> store = open_store("sqlite:///:memory:")
-        >>> [collection.name for collection in as_served([load_collection(EXAMPLE)], store)]
-        ['themes']
     """
     stored = {(row.name, row.version): row for row in store.collections()}
     served = []
@@ -44,13 +37,6 @@ def register(collections: Sequence[Collection], store: Store) -> tuple[list[Coll
     """The rows of new versions to store, and the ids of the outdated versions.
 
     A version that was served must not change, and a later version must not promise people less: else `InvalidValue`.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> added, over = register([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"))
-        >>> [row.name for row in added], over
-        (['themes'], frozenset())
     """
     names = [collection.name for collection in collections]
     if not names or len(set(names)) < len(names):
@@ -90,14 +76,6 @@ class VersionHistory:
         The collections that are served, by name.
     store
         The store, which has every earlier version.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from hubbub.service.example import example_collector
-        >>> old = example_collector()
-        >>> newer = replace(old.collections["themes"], version=2)
-        >>> [version.version for version in VersionHistory({"themes": newer}, old.store).series("themes", "popular")]
-        [1, 2]
     """
 
     def __init__(self, collections: Mapping[str, Collection], store: Store) -> None:

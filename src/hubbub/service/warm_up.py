@@ -28,10 +28,6 @@ def warm_up(
 
     The results are dropped. `running` is entered for each question; those in `without`, by
     collection id and name, are left out. If this fails for a question, its kernels are compiled when they are needed.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> warm_up([load_collection(EXAMPLE)])
     """
     for collection in collections:
         for question in collection.questions:
@@ -52,13 +48,7 @@ def _counted(count: Count) -> CountResult:
 
 
 def count_two_reports(ask: Ask) -> Sketch:
-    """The sketch of two invented reports to an ask, or what the mechanism raises.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> count_two_reports(Ask(mechanism=GRR(epsilon=1.0, domain=2), step=1)).n
-        2
-    """
+    """The sketch of two invented reports to an ask, or what the mechanism raises."""
     mechanism, rng = ask.mechanism, Random(seed=0)
     values = mechanism.example_values(2)
     if isinstance(mechanism, Mechanism):

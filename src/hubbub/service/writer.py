@@ -49,18 +49,6 @@ class Writer:
         The collector that counts the frames.
     on_failure
         Called once, from the writer's thread, with an error that stops the collector.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> async def example():
-        ...     collector = example_collector()
-        ...     writer = Writer(collector, on_failure=print)
-        ...     writer.start(asyncio.get_running_loop())
-        ...     receipt = await writer.submit(Frame(collector.collections["themes"].collection_id))
-        ...     writer.stop()
-        ...     return receipt
-        >>> asyncio.run(example())
-        Receipt(accepted=0, duplicates=0, rejected=[])
     """
 
     def __init__(self, collector: Collector, on_failure: Callable[[BaseException], None]) -> None:

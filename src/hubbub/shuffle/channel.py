@@ -35,16 +35,7 @@ class Channel(Protocol):
 
 @dataclass
 class LocalNetwork:
-    """Parties in one process, for tests and simulations, with a transcript of all messages.
-
-    Example:
-        >>> network = LocalNetwork(2)
-        >>> network.channel(0).send(1, "hello", b"there")
-        >>> end = network.channel(1)
-        >>> end.expect(0, "hello", 5)
-        >>> end.receive(0, "hello"), network.transcript[0][:3]
-        (b'there', (0, 1, 'hello'))
-    """
+    """Parties in one process, for tests and simulations, with a transcript of all messages."""
 
     parties: int
     seconds: float = 60.0
@@ -85,10 +76,5 @@ class _LocalChannel:
 
 
 def everyone_but(me: int, parties: Sequence[int]) -> list[int]:
-    """The parties other than this one.
-
-    Example:
-        >>> everyone_but(1, [0, 1, 2])
-        [0, 2]
-    """
+    """The parties other than this one."""
     return [party for party in parties if party != me]

@@ -55,13 +55,6 @@ class DGKPublic:
         The modulus and the two generators.
     subgroup_bits
         The size of v_p and of v_q.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> public = key.public
-        >>> total = public.add(public.encrypt([7, 2**64 - 1])[:1], public.encrypt([5]))
-        >>> key.decrypt(total)
-        array([12], dtype=uint64)
     """
 
     modulus: int
@@ -105,15 +98,7 @@ class DGKPublic:
         return [a * power_g(int(message)) % self._n for a, message in zip(ciphertexts, _plain(messages), strict=True)]
 
     def rerandomise(self, ciphertexts: Sequence[Any]) -> list[Any]:
-        """Ciphertexts of the same messages that nobody can match with these.
-
-        Example:
-            >>> key = DGKPrivate.generate(2048)
-            >>> cipher = key.public.encrypt([7])
-            >>> other = key.public.rerandomise(cipher)
-            >>> other != cipher, int(key.decrypt(other)[0])
-            (True, 7)
-        """
+        """Ciphertexts of the same messages that nobody can match with these."""
         _, power_h = self._tables
         return [a * power_h(secrets.randbits(power_h.bits)) % self._n for a in ciphertexts]
 
@@ -123,15 +108,7 @@ class DGKPublic:
         return b"".join(int(a).to_bytes(size, "big") for a in ciphertexts)
 
     def from_bytes(self, data: bytes) -> list[Any]:
-        """Read ciphertexts back; what is not in the group is refused.
-
-        Example:
-            >>> public = DGKPrivate.generate(2048).public
-            >>> public.from_bytes(public.to_bytes(public.encrypt([1, 2]))[:-1])
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.DecodeError: ciphertexts: got '511 bytes'; allowed: 256 bytes each
-        """
+        """Read ciphertexts back; what is not in the group is refused."""
         read = self._numbers(data)
         product = gmpy2.mpz(1)
         for cipher in read:
@@ -146,12 +123,6 @@ class DGKPublic:
         """Read the ciphertexts of many devices; what is not in the group is replaced by an element without a message.
 
         The server drops such a row and counts it: no device can spoil the rows of others.
-
-        Example:
-            >>> key = DGKPrivate.generate(2048)
-            >>> sent = key.public.to_bytes([*key.public.encrypt([7]), 0])
-            >>> key.messages(key.public.from_devices(sent))
-            [7, None]
         """
         read = self._numbers(data)
         return [a if 0 < a < self._n and gmpy2.gcd(a, self._n) == 1 else gmpy2.mpz(_NO_MESSAGE) for a in read]
@@ -170,13 +141,7 @@ class DGKPublic:
 
 @dataclass(frozen=True, repr=False)
 class DGKPrivate:
-    """The key that decrypts: one prime factor, and the order of h modulo it.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> key.decrypt(key.public.encrypt([0, 2**64 - 1])).tolist()
-        [0, 18446744073709551615]
-    """
+    """The key that decrypts: one prime factor, and the order of h modulo it."""
 
     public: DGKPublic
     p: int

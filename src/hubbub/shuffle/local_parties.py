@@ -32,12 +32,6 @@ def prepare_parties(
     """Write what each party needs to shuffle some reports; returns their configurations, the server's last.
 
     The shares of devices are made here too: whoever can read the folder knows all reports.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in prepare_parties(Path(folder), np.uint64([1, 2]), bits=2048, rng=Random(seed=1))]
-        ['0.toml', '1.toml', '2.toml', '3.toml']
     """
     key = DGKPrivate.generate(bits)
     write_keys(key, folder / "private.json", folder / "public.json")
@@ -63,15 +57,7 @@ def prepare_parties(
 
 
 def write_certificate(folder: Path, name: str) -> None:
-    """Write a key and a self-signed certificate, valid for two days: `name.key` and `name.pem`.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_certificate(Path(folder), "party-0")
-        ...     sorted(path.name for path in Path(folder).iterdir())
-        ['party-0.key', 'party-0.pem']
-    """
+    """Write a key and a self-signed certificate, valid for two days: `name.key` and `name.pem`."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -97,12 +83,7 @@ def write_certificate(folder: Path, name: str) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ports of this machine.
-
-    Example:
-        >>> len(set(free_ports(2)))
-        2
-    """
+    """Free ports of this machine."""
     holders = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(holder.getsockname()[1]) for holder in holders]
     for holder in holders:

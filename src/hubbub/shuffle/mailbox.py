@@ -15,15 +15,6 @@ class Mailbox:
     ----------
     seconds
         How long to wait for a message.
-
-    Example:
-        >>> box = Mailbox(seconds=1.0)
-        >>> box.expect(2, "hello", 5)
-        >>> box.allowed(2, "hello")
-        5
-        >>> box.put(2, "hello", b"there")
-        >>> box.receive(2, "hello")
-        b'there'
     """
 
     def __init__(self, seconds: float) -> None:

@@ -28,12 +28,7 @@ _SEED_BYTES = 32
 
 
 def hider_sets(parties: int) -> list[tuple[int, ...]]:
-    """Every set of more than half of the parties: who permutes together, round by round.
-
-    Example:
-        >>> hider_sets(3)
-        [(0, 1), (0, 2), (1, 2)]
-    """
+    """Every set of more than half of the parties: who permutes together, round by round."""
     if parties < 3:
         raise InvalidValue("parties", parties, "at least 3 shufflers")
     return list(combinations(range(parties), parties // 2 + 1))
@@ -56,23 +51,6 @@ def oblivious_shuffle(
         The server's public key, if one party's shares are encrypted.
     rng
         Draws shares and permutations. Secure, except in tests.
-
-    Example:
-        >>> import threading
-        >>> from hubbub.shuffle.channel import LocalNetwork
-        >>> from hubbub.shuffle.shares import split
-        >>> network, results = LocalNetwork(3), {}
-        >>> def take_part(me, mine):
-        ...     rng = Random(seed=10 + me)
-        ...     results[me] = oblivious_shuffle(me, 3, network.channel(me), SecretShares(mine), key=None, rng=rng)
-        >>> shares = split(np.arange(5, dtype=np.uint64), 3, Random(seed=1))
-        >>> threads = [threading.Thread(target=take_part, args=party) for party in enumerate(shares)]
-        >>> for thread in threads:
-        ...     thread.start()
-        >>> for thread in threads:
-        ...     thread.join()
-        >>> sorted(sum(results[me].plain for me in range(3)).tolist())
-        [0, 1, 2, 3, 4]
     """
     count = len(shares)
     for number, hiders in enumerate(hider_sets(parties)):

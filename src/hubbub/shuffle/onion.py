@@ -32,12 +32,7 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, repr=False)
 class OnionKey:
-    """The key of a shuffler, or of the server: 32 private bytes.
-
-    Example:
-        >>> len(OnionKey.generate().public)
-        32
-    """
+    """The key of a shuffler, or of the server: 32 private bytes."""
 
     private: bytes
 
@@ -84,14 +79,6 @@ def wrap(report: bytes, route: Sequence[bytes], batch: str, *, place: int = 0) -
         What the layers are bound to: the collection, its version, question and step.
     place
         The place of the first of these keys on the whole route: fakes of a shuffler begin at the next one.
-
-    Example:
-        >>> keys = [OnionKey.generate() for _ in range(3)]
-        >>> onion = wrap(b"report", [key.public for key in keys], "emoji.3")
-        >>> for place, key in enumerate(keys):
-        ...     onion = peel([onion], key, "emoji.3", place=place).inside[0]
-        >>> onion
-        b'report'
     """
     onion = report
     for number in reversed(range(len(route))):
@@ -144,13 +131,6 @@ def shuffle_onions(
         The fewest reports of a batch; a smaller batch is refused.
     rng
         Draws the permutation. Secure, except in tests.
-
-    Example:
-        >>> first, server = OnionKey.generate(), OnionKey.generate()
-        >>> onions = [wrap(bytes([k]), [first.public, server.public], "b") for k in range(4)]
-        >>> turn = shuffle_onions(onions, first, "b", place=0, rest=[server.public], least=4, rng=Random(seed=1))
-        >>> sorted(peel(turn.inside, server, "b", place=1).inside)
-        [b'\\x00', b'\\x01', b'\\x02', b'\\x03']
     """
     peeled = peel(onions, key, batch, place=place)
     if len(peeled.inside) < least:
@@ -168,10 +148,6 @@ def missing_checks(reports: Iterable[bytes], checks: Iterable[bytes]) -> int:
 
     A shuffler that drops or replaces m of n reports at random takes none of c checks with probability about
     (1 - c/n)^m: of 10,000 reports and 100 checks, replacing 300 is detected in 95 of 100 runs.
-
-    Example:
-        >>> missing_checks([b"a", b"b"], [b"a", b"c"])
-        1
     """
     left = Counter(checks)
     left.subtract(reports)

@@ -12,12 +12,7 @@ from hubbub.core.errors import InvalidValue
 
 @dataclass(frozen=True)
 class Party:
-    """The address of a party, and the certificate that identifies it.
-
-    Example:
-        >>> Party("shuffler-1.example", 7001, Path("one.pem")).port
-        7001
-    """
+    """The address of a party, and the certificate that identifies it."""
 
     host: str
     port: int

@@ -22,14 +22,7 @@ from hubbub.shuffle.shares import SecretShares, split
 
 
 def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[SecretShares]:
-    """The shares of a batch of reports for each shuffler, those for the last shuffler encrypted to the server.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> divided = divide(np.uint64([7]), 3, key.public, Random(seed=1))
-        >>> combine(divided, key).reports.tolist()
-        [7]
-    """
+    """The shares of a batch of reports for each shuffler, those for the last shuffler encrypted to the server."""
     *plain, last = split(reports, shufflers, rng)
     return [*(SecretShares(part) for part in plain), SecretShares(encrypted=key.encrypt(last), key=key)]
 
@@ -61,12 +54,6 @@ def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> CombinedReports:
     """The server's part: the reports, real and fake ones together, in the shuffled order.
 
     A dishonest device can send a ciphertext without a message. Its row is dropped and counted; the others are released.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> encrypted = SecretShares(encrypted=[*key.public.encrypt([2]), 2], key=key.public)
-        >>> combine([SecretShares(np.uint64([1, 8])), encrypted], key)
-        CombinedReports(reports=array([3], dtype=uint64), dropped=1)
     """
     if len({len(part) for part in shares}) != 1:
         raise ShuffleAborted("shares", [len(part) for part in shares], "as many from every shuffler")

@@ -36,10 +36,6 @@ class PartyOutcome(NamedTuple):
     """The outcome of a run for one party: how many shares or reports there were, and the bytes sent and received.
 
     `dropped` is how many rows the server dropped, because a device sent a ciphertext without a message.
-
-    Example:
-        >>> PartyOutcome(batch_size=10, sent_bytes=4000, received_bytes=3000).batch_size
-        10
     """
 
     batch_size: int

@@ -22,13 +22,6 @@ def to_numbers(mechanism: Mechanism, reports: Reports, rng: Random) -> NDArray[n
 
     A report of SOLH is a number already. One of GRR is any number that leaves the reported value modulo the domain's
     size, drawn at random: else the server would know a true report from a fake one, which is any number.
-
-    Example:
-        >>> grr = GRR(epsilon=1.0, domain=10)
-        >>> reports = grr.randomize([3, 7], Random(seed=1))
-        >>> numbers = to_numbers(grr, reports, Random(seed=2))
-        >>> bool((numbers > 10).all()), grr.accumulate(from_numbers(grr, numbers)) == grr.accumulate(reports)
-        (True, True)
     """
     if isinstance(mechanism, SOLH):
         return mechanism.numbers(reports)

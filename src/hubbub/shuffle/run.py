@@ -27,12 +27,7 @@ MOST_SHARES = 1 << 32
 
 @dataclass(frozen=True)
 class ShuffleTerms:
-    """The settings that must be the same for all parties of a run.
-
-    Example:
-        >>> ShuffleTerms(shufflers=3, fakes=10, least=100).shufflers
-        3
-    """
+    """The settings that must be the same for all parties of a run."""
 
     shufflers: int
     fakes: int
@@ -86,11 +81,7 @@ def shuffler_part(
 
 
 def check_batch_shares(count: int, terms: ShuffleTerms, stored: StoredResult | None) -> None:
-    """Refuse a batch that is too small or was already released.
-
-    Example:
-        >>> check_batch_shares(5, ShuffleTerms(shufflers=3, fakes=0, least=5), None)
-    """
+    """Refuse a batch that is too small or was already released."""
     if count < terms.least:
         raise ShuffleAborted("shares", f"{count} reports", f"a batch of at least {terms.least}")
     if stored is not None and stored.state == DONE:

@@ -19,13 +19,7 @@ Numbers = NDArray[np.uint64]
 
 
 def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
-    """Split each number into so many shares that add up to it; all shares but one together are uniform noise.
-
-    Example:
-        >>> shares = split(np.uint64([7, 9]), 3, Random(seed=1))
-        >>> sum(shares).tolist()
-        [7, 9]
-    """
+    """Split each number into so many shares that add up to it; all shares but one together are uniform noise."""
     if parts < 2:
         raise InvalidValue("parts", parts, "at least 2")
     drawn = list(rng.uint64(parts - 1, len(numbers)))
@@ -33,24 +27,13 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
 
 
 def most_bytes(count: int, key: DGKPublic | None) -> int:
-    """The greatest length of so many shares as bytes.
-
-    Example:
-        >>> most_bytes(10, None)
-        81
-    """
+    """The greatest length of so many shares as bytes."""
     return 1 + count * (8 if key is None else key.ciphertext_bytes)
 
 
 @dataclass(frozen=True, eq=False)
 class SecretShares:
-    """A party's shares of a batch: a number for each report, in the clear or encrypted to the server.
-
-    Example:
-        >>> shares = SecretShares(np.uint64([1, 2])) + SecretShares(np.uint64([3, 2**64 - 1]))
-        >>> shares.plain.tolist(), shares.permuted(np.array([1, 0])).plain.tolist()
-        ([4, 1], [1, 4])
-    """
+    """A party's shares of a batch: a number for each report, in the clear or encrypted to the server."""
 
     plain: Numbers | None = None
     encrypted: Sequence[Any] | None = None
@@ -87,12 +70,7 @@ class SecretShares:
         return SecretShares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
 
     def divided(self, parts: int, rng: Random) -> list[SecretShares]:
-        """Split the shares into so many parts; of ciphertexts, one part at random stays encrypted, with fresh noise.
-
-        Example:
-            >>> [len(part) for part in SecretShares(np.uint64([1, 2])).divided(3, Random(seed=1))]
-            [2, 2, 2]
-        """
+        """Split the shares into so many parts; of ciphertexts, one part at random stays encrypted, with fresh noise."""
         if self.plain is not None:
             return [SecretShares(part) for part in split(self.plain, parts, rng)]
         assert self.key is not None
@@ -104,12 +82,7 @@ class SecretShares:
         return divided
 
     def to_bytes(self) -> bytes:
-        """The shares as bytes: one byte for their kind, then the numbers.
-
-        Example:
-            >>> SecretShares.from_bytes(SecretShares(np.uint64([5])).to_bytes(), None).plain.tolist()
-            [5]
-        """
+        """The shares as bytes: one byte for their kind, then the numbers."""
         if self.plain is not None:
             return b"p" + self.plain.astype("<u8").tobytes()
         assert self.key is not None

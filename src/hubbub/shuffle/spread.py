@@ -24,12 +24,7 @@ _worker_key: Any = None
 
 
 class Workers:
-    """Worker processes that each hold a key. They are spawned when there is work, and end with this process.
-
-    Example:
-        >>> Workers(DGKPrivate.generate(2048).public, 1).spread("add", [2], [3])
-        [mpz(6)]
-    """
+    """Worker processes that each hold a key. They are spawned when there is work, and end with this process."""
 
     def __init__(self, key: DGKPublic | DGKPrivate, processes: int) -> None:
         self._key, self._processes = key, processes
@@ -91,14 +86,7 @@ class SpreadPrivate(DGKPrivate):
 
 @contextmanager
 def spread_public(key: DGKPublic, processes: int = 0) -> Iterator[DGKPublic]:
-    """The same key with worker processes, which end with the block; 0 takes one for each core.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> with spread_public(key.public, 1) as public:
-        ...     key.decrypt(public.encrypt([7])).tolist()
-        [7]
-    """
+    """The same key with worker processes, which end with the block; 0 takes one for each core."""
     workers = Workers(key, processes or os.cpu_count() or 1)
     try:
         yield SpreadPublic(key.modulus, key.g, key.h, key.subgroup_bits, workers=workers)
@@ -108,14 +96,7 @@ def spread_public(key: DGKPublic, processes: int = 0) -> Iterator[DGKPublic]:
 
 @contextmanager
 def spread_private(key: DGKPrivate, processes: int = 0) -> Iterator[DGKPrivate]:
-    """The same private key with worker processes, which end with the block; 0 takes one for each core.
-
-    Example:
-        >>> key = DGKPrivate.generate(2048)
-        >>> with spread_private(key, 1) as private:
-        ...     private.decrypt(key.public.encrypt([7])).tolist()
-        [7]
-    """
+    """The same private key with worker processes, which end with the block; 0 takes one for each core."""
     workers = Workers(key, processes or os.cpu_count() or 1)
     try:
         yield SpreadPrivate(key.public, key.p, key.v_p, workers=workers)

@@ -89,10 +89,5 @@ class StoredResult:
 
 
 def shares_digest(content: bytes) -> bytes:
-    """The SHA-256 digest of a file of shares.
-
-    Example:
-        >>> len(shares_digest(b"shares"))
-        32
-    """
+    """The SHA-256 digest of a file of shares."""
     return hashlib.sha256(content).digest()

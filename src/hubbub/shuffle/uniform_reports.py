@@ -11,13 +11,7 @@ from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 
 
 def has_uniform_reports(mechanism: object) -> bool:
-    """Whether uniform reports are what all values of a mechanism have in common: its blanket.
-
-    Example:
-        >>> from hubbub import OLH, OUE
-        >>> has_uniform_reports(OLH(epsilon=1.0, domain=9)), has_uniform_reports(OUE(epsilon=1.0, domain=9))
-        (True, False)
-    """
+    """Whether uniform reports are what all values of a mechanism have in common: its blanket."""
     return isinstance(mechanism, GRR | LocalHashing)
 
 
@@ -32,12 +26,6 @@ def uniform_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
         How many.
     rng
         Draws them: a secure one, but in tests.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> import numpy as np
-        >>> np.bincount(uniform_reports(GRR(epsilon=5.0, domain=2), 1000, Random(seed=1)).private["value"]).tolist()
-        [519, 481]
     """
     if not isinstance(mechanism, GRR | LocalHashing):
         raise InvalidValue("mechanism", type(mechanism).__name__, "GRR or local hashing, whose fakes are uniform")

@@ -44,24 +44,12 @@ def take_entries(entries: Sequence[Entry], collection: Collection, store: Shuffl
 
 
 def closing(collection: Collection, name: AnswerName) -> float:
-    """The time at which the round of an answer closes, by the signed schedule.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> closing(load_collection(EXAMPLE), AnswerName("popular", 0, 7, 1, 0))
-        28800.0
-    """
+    """The time at which the round of an answer closes, by the signed schedule."""
     return collection.round_times(name.question, name.run, name.step, name.round)[1]
 
 
 def is_asked(collection: Collection, name: AnswerName) -> bool:
-    """Whether the signed terms of a collection allow such an answer at any time.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> is_asked(load_collection(EXAMPLE), AnswerName("popular", 0, 7, 2, 0))
-        False
-    """
+    """Whether the signed terms of a collection allow such an answer at any time."""
     terms = collection.terms.get(name.question)
     if terms is None or not name.round <= terms.rounds or not name.part < terms.parts:
         return False

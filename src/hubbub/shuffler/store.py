@@ -58,17 +58,7 @@ class BatchRow(NamedTuple):
 
 
 class ShufflerStore:
-    """An SQLite file that one shuffler holds open. Every change is on the disk when its call returns.
-
-    Example:
-        >>> store = ShufflerStore(":memory:")
-        >>> answer = AnswerName("popular", 0, 7, 1, 0)
-        >>> with store.transaction():
-        ...     store.begin("themes:1:popular:0:7:1:0", 1, answer, 28800.0)
-        ...     store.add("themes:1:popular:0:7:1:0", b"i" * 16, b"onion")
-        >>> store.onions("themes:1:popular:0:7:1:0"), [row.state for row in store.batches()]
-        ([b'onion'], ['gathering'])
-    """
+    """An SQLite file that one shuffler holds open. Every change is on the disk when its call returns."""
 
     def __init__(self, path: str | Path, *, timeout: float = 5.0) -> None:
         self._lock = threading.RLock()
@@ -264,10 +254,5 @@ def _batch_row(row: Sequence[Any]) -> BatchRow:
 
 
 def report_digest(onion: bytes) -> bytes:
-    """The hash by which a repeated report is recognised.
-
-    Example:
-        >>> len(report_digest(b"onion"))
-        16
-    """
+    """The hash by which a repeated report is recognised."""
     return hashlib.sha256(onion).digest()[:16]

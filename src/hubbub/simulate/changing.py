@@ -54,13 +54,6 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
         The randomness of the devices.
     present
         Which devices are present at a step; all of them unless given.
-
-    Example:
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([[0, 0], [0, 1], [1, 1], [1, 1]], 5_000), domain=2)
-        >>> run = run_changing(ChangeStream(epsilon=4.0, dimension=1, steps=4, changes=1), stream, Random(seed=1))
-        >>> (run.values.round(1) + 0.0).ravel().tolist()
-        [0.0, 0.5, 1.0, 1.0]
     """
     if stream.steps is not None and stream.steps < changes.steps:
         raise InvalidValue("steps", changes.steps, f"at most the {stream.steps} steps of the stream")
@@ -84,13 +77,7 @@ def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present:
 
 
 def true_means(stream: Stream, steps: int, dimension: int) -> Floats:
-    """The true share of the devices whose entry is 1: a row for each step, a column for each entry.
-
-    Example:
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> true_means(ArrayStream(np.array([[0, 1, 1, -1]])), 1, 3).tolist()
-        [[0.25, 0.5, 0.0]]
-    """
+    """The true share of the devices whose entry is 1: a row for each step, a column for each entry."""
     means, chunk = np.zeros((steps, dimension)), max(1, CHUNK // dimension)
     for step in range(1, steps + 1):
         for start in range(0, stream.n, chunk):
@@ -104,12 +91,7 @@ def true_means(stream: Stream, steps: int, dimension: int) -> Floats:
 
 
 def bits_of(values: NDArray[Any], dimension: int) -> NDArray[Any]:
-    """Values as 0/1 vectors: vectors stay as they are, codes become vectors; a code out of range becomes all zeros.
-
-    Example:
-        >>> bits_of(np.array([1, -1]), 2).tolist()
-        [[0, 1], [0, 0]]
-    """
+    """Values as 0/1 vectors: vectors stay as they are, codes become vectors; a code out of range becomes all zeros."""
     if values.ndim == 2:
         return values
     return values[:, None] if dimension == 1 else (values[:, None] == np.arange(dimension)).astype(np.int8)

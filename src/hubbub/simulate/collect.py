@@ -27,13 +27,6 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
         The most reports in memory at a time; fewer if reports are large (64 MiB in all).
     shards
         How many servers share the work: each folds its part, then the sketches are merged.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> olh = OLH(epsilon=2.0, domain=64)
-        >>> sketch = collect(olh, [3] * 700 + [5] * 300, Random(seed=1), chunk=128, shards=2)
-        >>> sketch.n, olh.estimate(sketch).top(2).tolist()
-        (1000, [3, 5])
     """
     check_integer("chunk", chunk, 1)
     check_integer("shards", shards, 1)

@@ -30,14 +30,6 @@ def column_batches(path: Path, column: str, *, gaps: bool = False, any_bytes: bo
         Whether a blank line between the rows of a file with a single column is a row without a value.
     any_bytes
         Whether bytes of a Parquet file that are not UTF-8 become lone surrogates instead of being refused.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "people.csv"
-        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\n")
-        ...     list(column_batches(path, "town"))
-        [['Rye', None]]
     """
     if not path.is_file():
         raise InvalidValue("path", str(path), "a file that exists")
@@ -57,16 +49,7 @@ def column_batches(path: Path, column: str, *, gaps: bool = False, any_bytes: bo
 
 
 def row_name(path: Path, place: int) -> str:
-    """The name of a row in errors: its number from 1 on, and in a text file the line that it ends in.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "people.csv"
-        ...     _ = path.write_text("town,age\\nRye,31\\n\\nBath,64\\n")
-        ...     row_name(path, 1)
-        'row 2 (line 4)'
-    """
+    """The name of a row in errors: its number from 1 on, and in a text file the line that it ends in."""
     row = f"row {place + 1:,}"
     lines: Iterator[int]
     if path.suffix.lower() in _DELIMITERS:
@@ -83,16 +66,7 @@ def row_name(path: Path, place: int) -> str:
 
 
 def first_rows(path: Path) -> dict[str, list[str]]:
-    """The first values of each column of a file, by the name of the column; rows without a value are left out.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "people.csv"
-        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\n")
-        ...     first_rows(path)
-        {'town': ['Rye'], 'age': ['31', '64']}
-    """
+    """The first values of each column of a file, by the name of the column; rows without a value are left out."""
     try:
         for _ in column_batches(path, "\0"):  # no column has this name
             pass
@@ -103,12 +77,7 @@ def first_rows(path: Path) -> dict[str, list[str]]:
 
 
 def one_of(names: Sequence[str]) -> str:
-    """The allowed names, for an error message; only the first if there are many.
-
-    Example:
-        >>> one_of(["town", "age"])
-        'one of town, age'
-    """
+    """The allowed names, for an error message; only the first if there are many."""
     return f"one of {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")
 
 

@@ -29,14 +29,6 @@ def read_column(path: Path, column: str, *, any_bytes: bool = False) -> CodedCol
 
     Bytes of a Parquet file that are not UTF-8 are refused; with `any_bytes` they become lone surrogates, which no text
     has.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "people.csv"
-        ...     _ = path.write_text("town,age\\nRye,31\\n,64\\nRye,7\\n")
-        ...     read_column(path, "town")
-        CodedColumn(labels=('Rye', '(missing)'), codes=array([0, 1, 0]), missing=1)
     """
     code_of: dict[str, int] = {}
     parts: list[NDArray[np.int64]] = []
@@ -57,14 +49,6 @@ def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
     """Read a column of numbers in the order of its rows. A row without a number is refused: a stream has no gaps.
 
     A blank line between the values of a file with a single column is refused too.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "people.csv"
-        ...     _ = path.write_text("town,age\\nRye,31\\nBath,6.4e1\\n")
-        ...     read_numbers(path, "age").tolist()
-        [31.0, 64.0]
     """
     parts: list[NDArray[np.float64]] = []
     rows = 0
@@ -81,12 +65,7 @@ def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
 
 
 def number_of(label: str) -> float:
-    """The number that a label is; NaN if it is no number.
-
-    Example:
-        >>> number_of("2.50"), number_of("1e3"), number_of("Rye")
-        (2.5, 1000.0, nan)
-    """
+    """The number that a label is; NaN if it is no number."""
     try:
         return float(label)
     except ValueError:
@@ -102,11 +81,6 @@ def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> Coded
 
 
 def by_size(label: str) -> tuple[bool, float, str]:
-    """The sort key of labels: numbers by size, then words alphabetically.
-
-    Example:
-        >>> sorted(["170", "38", "milk", "1e1"], key=by_size)
-        ['1e1', '38', '170', 'milk']
-    """
+    """The sort key of labels: numbers by size, then words alphabetically."""
     number = number_of(label)
     return (True, 0.0, label) if math.isnan(number) else (False, number, label)

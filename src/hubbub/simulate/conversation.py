@@ -23,16 +23,7 @@ from hubbub.simulate.runs import Run
 
 @dataclass(frozen=True)
 class StreamRun(Run):
-    """The releases of a protocol over a stream, beside the truth, with what they spent and the traffic.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([0, 1, 1, 1], (5, 100)), domain=2)
-        >>> run = run_stream(window_stream("LSP", Frequencies(2), epsilon=8.0, w=5), stream, Random(seed=1))
-        >>> run.values.shape, bool(run.mse < 1e-3), run.bits_per_device_and_step
-        ((5, 2), True, 0.4)
-    """
+    """The releases of a protocol over a stream, beside the truth, with what they spent and the traffic."""
 
     published: NDArray[np.bool_]
     spent: NDArray[np.float64]
@@ -55,15 +46,7 @@ class StreamRun(Run):
 def run_stream(
     protocol: Protocol, stream: Stream, rng: Random, *, steps: int | None = None, ledgers: Ledgers | None = None
 ) -> StreamRun:
-    """Run a protocol over a stream, to its end or for a number of steps.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, window_stream
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([0, 1], (6, 50)), domain=2)
-        >>> run_stream(window_stream("LPU", Frequencies(2), epsilon=8.0, w=2), stream, Random(seed=1)).traffic.reports
-        300
-    """
+    """Run a protocol over a stream, to its end or for a number of steps."""
     steps = stream.steps if steps is None else steps
     if steps is None or steps < 1 or (stream.steps is not None and steps > stream.steps):
         raise InvalidValue("steps", steps, f"a number of steps from 1 to {stream.steps or 'as many as you like'}")
@@ -92,17 +75,7 @@ def _centre(estimate: Estimate) -> NDArray[np.float64]:
 def run_window(
     method: str, question: Statistic, stream: Stream, rng: Random, *, epsilon: float, w: int, **options: Any
 ) -> StreamRun:
-    """Run a window stream over a whole stream, with a ledger for every device.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([0, 1], (6, 50)), domain=2)
-        >>> run_window("LPU", Frequencies(2), stream, Random(seed=1), epsilon=8.0, w=200)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: w: got 200; allowed: at most the 6 steps of the stream
-    """
+    """Run a window stream over a whole stream, with a ledger for every device."""
     protocol = window_stream(method, question, epsilon=epsilon, w=w, **options)
     if stream.steps is not None and w > stream.steps:
         raise InvalidValue("w", w, f"at most the {stream.steps} steps of the stream")

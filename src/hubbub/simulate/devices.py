@@ -36,11 +36,6 @@ class ArrayStream(Stream):
         A row for each step, a column for each device: codes from 0 to domain-1, or numbers if `domain` is None.
     domain
         How many codes there are.
-
-    Example:
-        >>> stream = ArrayStream(np.array([[0, 1, 1, 1]]), domain=2)
-        >>> stream.truth(1).tolist()
-        [0.25, 0.75]
     """
 
     def __init__(self, table: NDArray[Any], domain: int | None = None) -> None:

@@ -79,15 +79,6 @@ def collect_column(
         For a repeatable result; new randomness unless given.
     progress
         Called with (done, total, label).
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "votes.csv"
-        ...     _ = path.write_text("vote\\n" + "yes\\n" * 7000 + "no\\n" * 3000)
-        ...     result = collect_column(path, "vote", epsilon=2.0, seed=1)
-        >>> result.labels, result.truth.tolist(), result.estimate.value.round(1).tolist()
-        (('no', 'yes'), [0.3, 0.7], [0.3, 0.7])
     """
 
     def show(done: int, label: str) -> None:

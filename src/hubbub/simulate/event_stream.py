@@ -36,13 +36,6 @@ class EventStream(Stream):
         the same step.
     index
         The column of each device; unless given, every column once, in a fixed random order.
-
-    Example:
-        >>> stream = EventStream(np.array([[0, 1, 1, 2]], dtype=np.uint8), ["none", "a", "b"], "a toy")
-        >>> stream.truth(1).tolist(), stream.busy().truth(1).tolist()
-        ([0.25, 0.5, 0.25], [0.25, 0.75])
-        >>> stream.resampled(1000).n, stream.resampled(1000).data
-        (1000, 'a toy, resampled to 1,000 devices')
     """
 
     def __init__(

@@ -40,13 +40,6 @@ def find_itemsets(
         Whether to search for sets of several items (SVSM), or for single items only (SVIM).
     domain
         The domain of the sets; needed unless `ItemSets` are given.
-
-    Example:
-        >>> from hubbub import Random
-        >>> people = [{1, 2}] * 9_000 + [{2}] * 9_000 + [set()] * 2_000
-        >>> found = find_itemsets(people, k=3, epsilon=4.0, rng=Random(seed=1), domain=Sets(Ordinal(20), most=5))
-        >>> found.sets, found.estimate.value.round(1).tolist()
-        (((2,), (1,), (1, 2)), [0.9, 0.5, 0.4])
     """
     if domain is None:
         if not isinstance(sets, ItemSets):
@@ -69,12 +62,7 @@ def find_itemsets(
 
 
 def true_shares(people: ItemSets, sets: tuple[tuple[int, ...], ...]) -> NDArray[np.float64]:
-    """The true share of the people who have each of some itemsets.
-
-    Example:
-        >>> true_shares(ItemSets([0, 2, 3], [4, 0, 4], domain=5), ((0, 4), (4,))).tolist()
-        [0.5, 1.0]
-    """
+    """The true share of the people who have each of some itemsets."""
     order = sorted(set(sets))
     if not order:
         return np.zeros(0)

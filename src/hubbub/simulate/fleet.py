@@ -45,12 +45,7 @@ class Traffic:
             self.instruction_bits += reports
 
     def per_device_and_step(self, n: int, steps: int) -> float:
-        """Bits in both directions, for each device and step.
-
-        Example:
-            >>> Traffic(report_bits=10, instruction_bits=10).per_device_and_step(5, 2)
-            2.0
-        """
+        """Bits in both directions, for each device and step."""
         return (self.report_bits + self.instruction_bits) / (n * steps)
 
 
@@ -75,18 +70,6 @@ class Fleet:
         Which devices are present at a step of the stream; all of them unless given.
     study
         How devices pay for a study. If given, all asks are of that study, and about the values at step 1.
-
-    Example:
-        >>> from hubbub import GRR, BasicRappor
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> fleet = Fleet(ArrayStream(np.array([[0, 1, 1, 1]]), domain=2), Random(seed=1))
-        >>> fleet.answer(Ask(mechanism=GRR(epsilon=1.0, domain=2), step=1)).n, fleet.traffic.reports
-        (4, 4)
-        >>> stream = ArrayStream(np.array([[0, 1, 1, 1], [0, 0, 1, 1]]), domain=2)
-        >>> fleet = Fleet(stream, Random(seed=1), ledgers=Ledgers.of_window(4, epsilon=5.0, w=0))
-        >>> rappor = BasicRappor(epsilon=2.0, domain=2)
-        >>> [fleet.answer(Ask(mechanism=rappor, step=step)).n for step in (1, 2)]  # unpaid memos are used again
-        [4, 4]
     """
 
     def __init__(
@@ -120,18 +103,7 @@ class Fleet:
         return sketch
 
     def count(self, count: Count) -> CountResult:
-        """The support of candidates among the reports kept of an ask, the last time that it was asked.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> from hubbub.simulate.devices import ArrayStream
-            >>> fleet = Fleet(ArrayStream(np.zeros((1, 500), dtype=int), domain=9), Random(seed=1))
-            >>> ask = Ask(mechanism=OLH(epsilon=4.0, domain=9), step=1, kept=True)
-            >>> _ = fleet.answer(ask)
-            >>> result = fleet.count(Count(ask, (0, 8)))
-            >>> result.n, bool(result.support[0] > result.support[1])
-            (500, True)
-        """
+        """The support of candidates among the reports kept of an ask, the last time that it was asked."""
         batches = self._kept_reports.get(count.ask.ask_id)
         if batches is None:
             raise InvalidValue("ask", count.ask.ask_id, "an ask that was answered")

@@ -29,11 +29,6 @@ class CategoryStream(Stream):
         A description of the data.
     index
         The column of each device; every column once unless given.
-
-    Example:
-        >>> stream = CategoryStream(np.array([[-1, 0], [1, 0]]), ["a", "b"], "a toy")
-        >>> stream.truth(1).tolist(), stream.truth(2).tolist(), stream.resampled(1000).n
-        ([0.5, 0.0], [0.5, 0.5], 1000)
     """
 
     def __init__(

@@ -32,15 +32,6 @@ class Ledgers:
         The promises that each device keeps; as in `Book`, promises that others imply are left out.
     strict
         Whether to raise `BudgetExceeded` if a device cannot pay: for protocols that never ask too much.
-
-    Example:
-        >>> ledgers = Ledgers.of_window(3, epsilon=1.0, w=2)
-        >>> ledgers.spend(1, 10**12, slice(0, 2)).tolist()
-        [True, True]
-        >>> ledgers.spend(2, 10**12, slice(0, 3)).tolist(), ledgers.most
-        ([False, False, True], 1000000000000)
-        >>> ledgers.spend(3, 10**12, np.array([0, 2])).tolist()
-        [True, False]
     """
 
     def __init__(self, n: int, promises: Iterable[Promise], *, strict: bool = False) -> None:
@@ -54,12 +45,7 @@ class Ledgers:
 
     @classmethod
     def of_window(cls, n: int, *, epsilon: float, w: int, strict: bool = False) -> Self:
-        """Ledgers that allow epsilon in any w consecutive steps; if w is 0, for life.
-
-        Example:
-            >>> Ledgers.of_window(3, epsilon=1.0, w=0).promises[0].unit
-            'user'
-        """
+        """Ledgers that allow epsilon in any w consecutive steps; if w is 0, for life."""
         limit = units_of(epsilon)
         return cls(n, [Promise(limit, w, min(w, 1), parts={ACCOUNT: limit})], strict=strict)
 
@@ -160,15 +146,6 @@ class StudyPayments:
         The cost of the run for a device, in units of 1e-12 epsilon; the asks that it answers may sum to no more.
     ends
         The last tick of the run's last round: the debit counts until then, and for the window after it.
-
-    Example:
-        >>> study = StudyPayments(ledgers := Ledgers.of_window(2, epsilon=3.0, w=2), limit=2 * 10**12, ends=5)
-        >>> study.pay(1, 10**12, slice(0, 1)).tolist(), study.pay(2, 10**12, slice(0, 2)).tolist()
-        ([True], [True, True])
-        >>> study.pay(3, 10**12, slice(0, 2)).tolist(), ledgers.most  # the first device has used up its 2 epsilon
-        ([False, True], 2000000000000)
-        >>> [ledgers.spend(now, 2 * 10**12, slice(0, 2)).any().item() for now in (5, 6, 7)]
-        [False, False, True]
     """
 
     def __init__(self, ledgers: Ledgers, *, limit: int, ends: int) -> None:

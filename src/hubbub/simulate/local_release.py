@@ -17,13 +17,6 @@ def report_values(server: ToPLServer, values: NDArray[np.float64], rng: Random) 
     """Report these values to the server, one after another, and return the steps that they complete.
 
     If a value is not allowed, all are refused and nothing is reported.
-
-    Example:
-        >>> from hubbub.protocols.topl.server import ToPL
-        >>> server = ToPLServer(ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000))
-        >>> steps = report_values(server, np.full(9000, 20.0), Random(seed=1))
-        >>> [(step.step, step.first, round(step.value)) for step in steps], server.position
-        ([(0, 4000, 20), (1, 6000, 20)], 9000)
     """
     rest = checked_values(values, server.settings.bound, server.position)
     steps = []

@@ -52,16 +52,6 @@ class LocalReleaseFile:
         The settings of ToPL; a file that was begun with other settings is refused.
     source
         The name of the source, such as a column; a file that was begun for another source is refused.
-
-    Example:
-        >>> import tempfile
-        >>> settings = ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for _ in range(2):
-        ...         with LocalReleaseFile(f"{folder}/state", settings) as release:
-        ...             _ = release.report(np.full(3500, 20.0), Random(seed=1))
-        >>> release.server.position, [step.first for step in release.steps]
-        (7000, [4000])
     """
 
     def __init__(self, path: str | os.PathLike[str], settings: ToPL, *, source: str = "") -> None:

@@ -54,10 +54,6 @@ def compare_numbers(*, epsilon: float, n: int, goal: str = "distribution", runs:
 
     The simulated numbers are skewed, as fares and durations are: half of them are in the lowest tenth of the range, few
     are near its end. At most 200,000 people are simulated.
-
-    Example:
-        >>> compare_numbers(epsilon=1.0, n=20_000, runs=2)[0].way
-        'SquareWave'
     """
     if goal not in GOALS:
         raise InvalidValue("goal", goal, f"one of {', '.join(GOALS)}")

@@ -46,15 +46,6 @@ def run_question(
         The step of the collection at which the question begins.
     present
         Which devices are present at a step of the stream; all of them unless given.
-
-    Example:
-        >>> import numpy as np
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.simulate.devices import ArrayStream
-        >>> stream = ArrayStream(np.tile([0, 0, 0, 0, 1], (2, 5_000)))
-        >>> releases = run_question(load_collection(EXAMPLE), "popular", stream, Random(seed=1), steps=2)
-        >>> [release.estimate.value[:2].round(1).tolist() for release in releases]
-        [[0.8, 0.2], [0.8, 0.2]]
     """
     terms = collection.terms[name]
     promises = [*collection.promises, *(promise for other in collection.terms.values() for promise in other.promises)]

@@ -40,15 +40,6 @@ def read_sets(
         The column that names the person of a row, if a row names one item; unless given, a row is a person.
     separator
         The separator of the items of a line or a cell; white space unless given.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "baskets.dat"
-        ...     _ = path.write_text("bread milk\\n\\nmilk milk eggs\\n")
-        ...     sets = read_sets(path)
-        >>> sets.labels, sets.people.padded().tolist()
-        (('bread', 'eggs', 'milk'), [[0, 2], [-1, -1], [1, 2]])
     """
     if path.suffix.lower() in LINES:
         if column is not None or person is not None:

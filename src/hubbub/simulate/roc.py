@@ -11,12 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def event_threshold(truth: ArrayLike) -> float:
-    """The threshold three quarters of the way from the smallest to the largest truth (LDP-IDS, section 7.2.2).
-
-    Example:
-        >>> event_threshold([0.0, 0.2, 0.4])
-        0.30000000000000004
-    """
+    """The threshold three quarters of the way from the smallest to the largest truth (LDP-IDS, section 7.2.2)."""
     numbers = np.asarray(truth, dtype=np.float64)
     return float(0.75 * (numbers.max() - numbers.min()) + numbers.min())
 
@@ -33,11 +28,6 @@ def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, 
         The released and the true number of each step.
     threshold
         A truth above it is an event; there must be events and other steps.
-
-    Example:
-        >>> false, true = roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5)
-        >>> false.tolist(), true.tolist()
-        ([0.0, 0.0, 0.5, 0.5, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
     """
     scores, numbers = np.asarray(values, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if scores.ndim != 1 or scores.shape != numbers.shape:
@@ -54,10 +44,5 @@ def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, 
 
 
 def auc(false: ArrayLike, true: ArrayLike) -> float:
-    """The area under the curve: the probability that an event has a larger value than another step; ties count half.
-
-    Example:
-        >>> auc(*roc([0.9, 0.8, 0.7, 0.1], [1.0, 0.0, 1.0, 0.0], 0.5))
-        0.75
-    """
+    """The area under the curve: the probability that an event has a larger value than another step; ties count half."""
     return float(np.trapezoid(np.asarray(true, dtype=np.float64), np.asarray(false, dtype=np.float64)))

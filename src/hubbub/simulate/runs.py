@@ -14,13 +14,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Run:
-    """The released values and variances of a stream, and the truth: a row for each step.
-
-    Example:
-        >>> run = Run(values=np.zeros((2, 1)), variances=np.ones((2, 1)), truth=np.full((2, 1), 0.5))
-        >>> run.tve, run.mae, run.mse, run.mre(), run.coverage()
-        (1.0, 0.5, 0.25, 1.0, 1.0)
-    """
+    """The released values and variances of a stream, and the truth: a row for each step."""
 
     values: Floats
     variances: Floats

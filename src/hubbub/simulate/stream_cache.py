@@ -37,13 +37,6 @@ def cached_table(
         Makes the table.
     cache
         As of `hubbub.data.fetch`.
-
-    Example:
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     table, facts = cached_table("toy-1", lambda: (np.eye(2, dtype=np.uint8), {"dropped": 3}), cache=folder)
-        ...     again, _ = cached_table("toy-1", lambda: 1 / 0, cache=folder)
-        ...     again.tolist(), facts["dropped"], type(again).__name__
-        ([[1, 0], [0, 1]], 3, 'memmap')
     """
     home = cache_folder(cache) / "streams"
     path, record = home / f"{name}.npy", home / f"{name}.json"

@@ -11,13 +11,7 @@ from hubbub.simulate.devices import ArrayStream
 
 
 def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStream:
-    """At step t exactly round(p_t n) of n devices, drawn anew at random, have the value 1 and the others 0.
-
-    Example:
-        >>> stream = binary_stream(np.array([0.25, 0.5]), 8, Random(seed=1))
-        >>> stream.truth(1).tolist(), stream.truth(2).tolist()
-        ([0.75, 0.25], [0.5, 0.5])
-    """
+    """At step t exactly round(p_t n) of n devices, drawn anew at random, have the value 1 and the others 0."""
     table = np.zeros((len(process), n), dtype=np.uint8)
     for row, p in zip(table, process, strict=True):
         ones = round(float(p) * n)
@@ -28,13 +22,7 @@ def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStr
 
 
 def normal_stream(process: NDArray[np.float64], n: int, rng: Random, *, deviation: float = 10.0) -> ArrayStream:
-    """At step t every device has a normally distributed number of mean p_t.
-
-    Example:
-        >>> stream = normal_stream(np.array([0.25, 0.5]), 5000, Random(seed=1))
-        >>> bool(abs(stream.truth(1)[0] - 0.25) < 1.0)
-        True
-    """
+    """At step t every device has a normally distributed number of mean p_t."""
     table = np.empty((len(process), n), dtype=np.float32)
     for row, p in zip(table, process, strict=True):
         row[:] = p + deviation * normals(n, rng)

@@ -95,12 +95,6 @@ def find_top(
         For texts: how many UTF-8 bytes a value may have; longer values cannot be found.
     options
         `query_limit`, `branching`, `groups` and `threshold`, as of `PrefixPlan`.
-
-    Example:
-        >>> words = ["hub"] * 5000 + ["and"] * 3000 + [f"w{number}" for number in range(2000)]
-        >>> found = find_top(words, k=2, epsilon=4.0, longest=6, query_limit=1 << 16, rng=Random(seed=1))
-        >>> found.values, found.estimate.value.round(1).tolist(), found.smallest_share < 0.1
-        (['hub', 'and'], [0.5, 0.3], True)
     """
     if (bits is None) == (longest is None):
         raise InvalidValue("bits", bits, "given for integers, or longest for texts")
@@ -114,13 +108,7 @@ def find_top(
 
 
 def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> TopValues:
-    """Run a plan with these people, who are put on the circle at random.
-
-    Example:
-        >>> plan = PrefixPlan(encoding=Integers(20), k=1, epsilon=5.0, query_limit=1 << 11)
-        >>> run_plan(plan, np.repeat([77777, 5], [3000, 1000]), Random(seed=1)).values
-        [77777]
-    """
+    """Run a plan with these people, who are put on the circle at random."""
     places = rng.uint32(len(values))
     reports: dict[str, Reports] = {}
 

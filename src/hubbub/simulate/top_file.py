@@ -59,17 +59,6 @@ def find_top_in_column(
         As of `find_top`.
     progress
         Called with (done, total, label).
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "words.csv"
-        ...     _ = path.write_text("word\\n" + "hub\\n" * 7000 + "and\\n" * 3000)
-        ...     top = find_top_in_column(
-        ...         path, "word", k=2, epsilon=4.0, longest=6, query_limit=1 << 14, rng=Random(seed=1)
-        ...     )
-        >>> top.found.values, top.truth
-        (['hub', 'and'], {'and': 0.3, 'hub': 0.7})
     """
 
     def show(done: int, label: str) -> None:

@@ -16,10 +16,6 @@ def top_items(people: ItemSets, k: int) -> dict[int, int]:
     """The k items that most people have, most frequent first (of equals the lower code), and how many people have each.
 
     There may be fewer than k: items that nobody has are left out.
-
-    Example:
-        >>> top_items(ItemSets([0, 2, 3, 5], [4, 0, 4, 4, 0], domain=5), 3)
-        {4: 3, 0: 2}
     """
     check_integer("k", k, 1)
     support = people.support()
@@ -40,10 +36,6 @@ def top_itemsets(people: ItemSets, k: int) -> dict[Itemset, int]:
     k
         How many itemsets; of equals, those with fewer items, then with more frequent items. Itemsets that nobody has
         are left out.
-
-    Example:
-        >>> top_itemsets(ItemSets([0, 2, 3, 5], [4, 0, 4, 4, 0], domain=5), 9)
-        {(4,): 3, (0,): 2, (0, 4): 2}
     """
     items = top_items(people, k)
     codes = list(items)

@@ -192,12 +192,7 @@ class Domain:
 
 
 def as_domain(field: str, value: object) -> Domain:
-    """Read the shorthand: an integer is `Ordinal`, a list of names `Categorical`, a mapping a spec.
-
-    Example:
-        >>> as_domain("domain", 5), as_domain("domain", ["a", "b"])
-        (Ordinal(size=5), Categorical(names=('a', 'b')))
-    """
+    """Read the shorthand: an integer is `Ordinal`, a list of names `Categorical`, a mapping a spec."""
     from hubbub.core.domain import DOMAINS
 
     if isinstance(value, Domain):
@@ -212,12 +207,7 @@ def as_domain(field: str, value: object) -> Domain:
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """A batch of values as an array; a single value is a batch of one.
-
-    Example:
-        >>> as_array(3).tolist()
-        [3]
-    """
+    """A batch of values as an array; a single value is a batch of one."""
     try:
         return np.atleast_1d(np.asarray(values))
     except ValueError:  # rows of different lengths
@@ -225,26 +215,14 @@ def as_array(values: Any) -> NDArray[Any]:
 
 
 def as_list(values: Any) -> list[Any]:
-    """A batch of values as a list; a text or a mapping is not a batch.
-
-    Example:
-        >>> as_list((3, 1))
-        [3, 1]
-    """
+    """A batch of values as a list; a text or a mapping is not a batch."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidValue("values", values, "a batch: a list, an array or the like")
     return list(values)
 
 
 def check_size(size: object) -> None:
-    """Refuse a number of codes that no domain may have.
-
-    Example:
-        >>> check_size(1)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: domain: got 1; allowed: an integer from 2 to 4294967296
-    """
+    """Refuse a number of codes that no domain may have."""
     check_integer("domain", size, 2, MOST_CODES)
 
 

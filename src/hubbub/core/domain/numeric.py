@@ -18,12 +18,7 @@ _MOST_NUMBER = 1e300  # the width of a range must be a float too
 
 
 def check_range(low: object, high: object) -> tuple[float, float]:
-    """The two ends of a range as floats; refused unless they are finite numbers and low is below high.
-
-    Example:
-        >>> check_range(0, 10)
-        (0.0, 10.0)
-    """
+    """The two ends of a range as floats; refused unless they are finite numbers and low is below high."""
     ends = []
     for field, number in (("low", low), ("high", high)):
         if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _MOST_NUMBER:

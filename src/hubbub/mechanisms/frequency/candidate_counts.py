@@ -61,13 +61,7 @@ class CandidateCounts(Mechanism):
 
     @property
     def is_open(self) -> bool:
-        """Whether the values are too many to list: then only candidates are estimated, by `support`.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> OLH(epsilon=1.0, domain=9).is_open, OLH(epsilon=1.0, domain=BitStrings(64)).is_open
-            (False, True)
-        """
+        """Whether the values are too many to list: then only candidates are estimated, by `support`."""
         return self._domain.size is None
 
     def support(self, reports: Reports, candidates: Any, weights: ArrayLike | None = None) -> Sketch:
@@ -83,28 +77,12 @@ class CandidateCounts(Mechanism):
         return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
 
     def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many reports support each code; codes may repeat. The fast form of `support` for millions of candidates.
-
-        Example:
-            >>> from hubbub import OLH, Random
-            >>> olh = OLH(epsilon=3.0, domain=BitStrings(64))
-            >>> reports = olh.randomize([2**63] * 1000, Random(seed=1))
-            >>> supports = olh.supports(reports, np.uint64([7, 2**63, 7]))
-            >>> bool(supports[1] > 2 * supports[0]), bool(supports[0] == supports[2])
-            (True, True)
-        """
+        """How many reports support each code; codes may repeat. The fast form of `support` for millions of candidates."""
         self.check(reports)
         return self._support(reports, codes, None)
 
     def weighted_supports(self, reports: Reports, codes: NDArray[np.uint64], weights: ArrayLike) -> NDArray[np.int64]:
-        """The weight of the reports that support each code, then of all reports; in the second row, of squared weights.
-
-        Example:
-            >>> from hubbub import GRR, Random
-            >>> grr = GRR(epsilon=30.0, domain=3)
-            >>> grr.weighted_supports(grr.randomize([0, 1, 1], Random(seed=1)), np.uint64([1, 2]), [5, 2, 3]).tolist()
-            [[5, 0, 10], [13, 0, 38]]
-        """
+        """The weight of the reports that support each code, then of all reports; in the second row, of squared weights."""
         self.check(reports)
         return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
 

@@ -15,32 +15,17 @@ TWO_64 = 1 << 64
 
 
 def other_weight(epsilon: float, options: int) -> int:
-    """Of 2^64, the share of each false answer (Eq 3.4): 1/(e^epsilon + options - 1), rounded up, toward privacy.
-
-    Example:
-        >>> other_weight(1.0, 2) / 2**64
-        0.2689414213699951
-    """
+    """Of 2^64, the share of each false answer (Eq 3.4): 1/(e^epsilon + options - 1), rounded up, toward privacy."""
     return ceil_div(TWO_64, exp_floor(epsilon) + options - 1)
 
 
 def truth_weight(other: int, options: int) -> int:
-    """The share of the truth: what the other options leave of 2^64.
-
-    Example:
-        >>> truth_weight(2**62, 3) == 2**63
-        True
-    """
+    """The share of the truth: what the other options leave of 2^64."""
     return TWO_64 - (options - 1) * other
 
 
 def choose(truth: NDArray[np.int64], draws: NDArray[np.uint64], other: int, options: int) -> NDArray[np.int64]:
-    """Turn 64 random bits each into the truth or one of the other options, with exactly the stored shares.
-
-    Example:
-        >>> choose(np.array([1, 1, 1]), np.uint64([0, 2**63, 2**64 - 1]), other=2**62, options=3).tolist()
-        [1, 0, 2]
-    """
+    """Turn 64 random bits each into the truth or one of the other options, with exactly the stored shares."""
     keep = truth_weight(other, options)
     if options == 2:
         return truth ^ (draws >= np.uint64(keep))
@@ -50,10 +35,5 @@ def choose(truth: NDArray[np.int64], draws: NDArray[np.uint64], other: int, opti
 
 
 def choice_rates(other: int, options: int) -> tuple[Fraction, Fraction]:
-    """The exact probabilities of the truth and of one other option.
-
-    Example:
-        >>> choice_rates(2**62, 3)
-        (Fraction(1, 2), Fraction(1, 4))
-    """
+    """The exact probabilities of the truth and of one other option."""
     return Fraction(truth_weight(other, options), TWO_64), Fraction(other, TWO_64)

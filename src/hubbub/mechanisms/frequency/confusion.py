@@ -24,11 +24,6 @@ def add_confusion(estimate: Estimate, *, confusion: float, total: float, size: i
         `SupportMechanism.confusion` of the oracle.
     total, size
         The sum over all values and their number, those included that are not listed.
-
-    Example:
-        >>> estimate = Estimate([3.0, 1.0], [0.5, 0.5], n=4, kind="quantity")
-        >>> add_confusion(estimate, confusion=0.1, total=4.0, size=2).variance.round(2).tolist()
-        [0.5, 1.3]
     """
     known = float((estimate.value if estimate.noise is not None else np.abs(estimate.value)).sum())
     rest = 0.0 if len(estimate) == size else max(0.0, total - known)

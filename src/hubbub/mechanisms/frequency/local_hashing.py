@@ -201,12 +201,7 @@ class OLH(LocalHashing):
 
 
 def best_buckets(epsilon: float) -> int:
-    """The integer that minimises Eq 3.11: one of the two next to e^eps + 1.
-
-    Example:
-        >>> [best_buckets(epsilon) for epsilon in (0.5, 1.0, 4.0)]
-        [3, 4, 56]
-    """
+    """The integer that minimises Eq 3.11: one of the two next to e^eps + 1."""
     exact = exp_floor(epsilon)
     if exact > TWO_64:
         raise InvalidValue("epsilon", epsilon, f"at most {math.log(TWO_64):.2f}, which 64-bit probabilities can spend")

@@ -50,13 +50,6 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     the selection is not the noise of the estimate. So the estimate is unbiased (and may be negative), and its interval
     allows for the selection. Values that were not selected, or not listed, set bits at random: the residuals tell how
     many there are, and widen all intervals.
-
-    Example:
-        >>> from hubbub import Random, Rappor
-        >>> rappor = Rappor(epsilon=6.0, domain=3)
-        >>> sketch = rappor.accumulate(rappor.randomize([0] * 5000 + [1] * 5000, Random(seed=1)))
-        >>> np.abs(decode(rappor, sketch, np.arange(3))[0]).round(1).tolist()
-        [0.5, 0.5, 0.0]
     """
     cohorts = np.flatnonzero(sketch.counts[:, -1])
     halves = [_equations(rappor, sketch, codes, cohorts[first::2]) for first in (0, 1)]

@@ -94,13 +94,7 @@ class SupportMechanism(CandidateCounts):
 
     @property
     def confusion(self) -> float:
-        """Times f^2, the variance that another value of share f adds, whatever n is: 0 unless hash functions are few.
-
-        Example:
-            >>> from hubbub import FLH, OLH
-            >>> OLH(epsilon=1.0, domain=9).confusion, FLH(epsilon=1.0, domain=9, functions=256, buckets=3).confusion
-            (0.0, 0.001953125)
-        """
+        """Times f^2, the variance that another value of share f adds, whatever n is: 0 unless hash functions are few."""
         return 0.0
 
     @property
@@ -217,10 +211,5 @@ class SupportMechanism(CandidateCounts):
 
 
 def unsigned(below: int) -> str:
-    """The smallest unsigned type that holds 0..below-1.
-
-    Example:
-        >>> unsigned(256), unsigned(257)
-        ('u1', 'u2')
-    """
+    """The smallest unsigned type that holds 0..below-1."""
     return next(f"u{size}" for size in (1, 2, 4, 8) if below <= 1 << 8 * size)

@@ -36,13 +36,6 @@ class TableNoise(Noise):
     squares
         The sum of the squared shares, which matters where values are confused (`Noise.square` is below 0): the bias
         of a sum has the mean square -square times (sum of w^2)(sum of f^2) + (sum of w f)^2 - 2 (sum of w^2 f^2).
-
-    Example:
-        >>> frequencies = np.array([[30, 10], [10, 30]]) / 80  # two functions, two buckets
-        >>> cells = lambda weights: np.array([weights, weights[::-1]])
-        >>> noise = TableNoise(Noise(0.01, 0.0), 80, cells, lambda shares: frequencies, (0.75, 0.5))
-        >>> noise.cross_terms(np.array([1.0, 0.0]), np.array([[1.0, 1.0]])).round(4).tolist()  # the sum is certain
-        [-0.02]
     """
 
     n: int

@@ -56,22 +56,12 @@ class THE(Unary):
 
 
 def pass_rates(epsilon: float, theta: float) -> tuple[float, float]:
-    """The chance that a noisy 1, and a noisy 0, passes theta.
-
-    Example:
-        >>> [round(rate, 4) for rate in pass_rates(2.0, 1.0)]
-        [0.5, 0.1839]
-    """
+    """The chance that a noisy 1, and a noisy 0, passes theta."""
     return 1 - math.exp(epsilon * (theta - 1) / 2) / 2, math.exp(-epsilon * theta / 2) / 2
 
 
 def best_theta(epsilon: float) -> float:
-    """The threshold of smallest variance at share 0 (golden-section search of Eq 3.3 on 1/2 to 1).
-
-    Example:
-        >>> [round(best_theta(epsilon), 4) for epsilon in (0.5, 1.0, 2.0, 4.0)]
-        [0.5616, 0.6186, 0.7096, 0.8157]
-    """
+    """The threshold of smallest variance at share 0 (golden-section search of Eq 3.3 on 1/2 to 1)."""
 
     def variance(theta: float) -> float:
         p, q = pass_rates(epsilon, theta)

@@ -179,10 +179,6 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
 
     Each row takes one block from `rng`, whatever its positions: an integer of `width` bits for each of `size` bits, and
     for the bits that fill up the last byte, which stay 0. A position of -1 stands for none.
-
-    Example:
-        >>> flip_bits(np.array([[2]]), 4, 16, one=65535, zero=1, rng=Random(seed=1)).tolist()
-        [[4]]
     """
     n, octets = len(ones), -(-size // 8)
     packed = np.empty((n, octets), dtype=np.uint8)
@@ -205,10 +201,5 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
 
 
 def odds(p: Fraction, q: Fraction) -> Fraction:
-    """The worst ratio of two reports' probabilities, e^epsilon of Eq 3.6.
-
-    Example:
-        >>> odds(Fraction(1, 2), Fraction(1, 4))
-        Fraction(3, 1)
-    """
+    """The worst ratio of two reports' probabilities, e^epsilon of Eq 3.6."""
     return p * (1 - q) / ((1 - p) * q)

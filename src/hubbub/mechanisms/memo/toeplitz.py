@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 
 
 def toeplitz_functions(size: int, buckets: int) -> int:
-    """How many functions the list holds: with 2^m >= size values and 2^r buckets, 2^(m+r-1).
-
-    Example:
-        >>> toeplitz_functions(1024, 2), toeplitz_functions(1000, 4)
-        (1024, 2048)
-    """
+    """How many functions the list holds: with 2^m >= size values and 2^r buckets, 2^(m+r-1)."""
     return 1 << (size - 1).bit_length() + buckets.bit_length() - 2
 
 
@@ -24,12 +19,6 @@ def toeplitz(functions: NDArray[Any], values: NDArray[Any], buckets: int) -> NDA
     Bit j of the bucket is the parity of (function >> j) & value: a Toeplitz matrix times a vector of bits. Over the
     whole list, the matrix takes the difference of two values to each bucket equally often, so that they meet under
     exactly one function in `buckets`.
-
-    Example:
-        >>> every = np.arange(toeplitz_functions(6, 4))
-        >>> both = toeplitz(every, np.array([[1], [5]]), 4)
-        >>> int((both[0] == both[1]).sum()), every.size
-        (4, 16)
     """
     functions, values = np.asarray(functions, dtype=np.int64), np.asarray(values, dtype=np.int64)
     hashes = np.zeros(np.broadcast_shapes(functions.shape, values.shape), dtype=np.int64)
@@ -44,12 +33,6 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     The indicator of a bucket is a sum of signs over its bits, and a sign of the bucket's bits is a sign of the
     function's: (-1)^parity(c & bucket) = (-1)^parity(function & mix), mix the sum (xor) of value << j over the bits j
     of c. So one Walsh-Hadamard transform a combination of bits gives the totals of all values.
-
-    Example:
-        >>> table = np.arange(16).reshape(8, 2)
-        >>> slow = [sum(table[f, toeplitz(f, v, 2)] for f in range(8)) for v in range(6)]
-        >>> supports(table, 6).tolist() == slow
-        True
     """
     functions, buckets = table.shape
     values = np.arange(size, dtype=np.int64)
@@ -65,13 +48,7 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> NDArray[np.float64]:
-    """For every cell (functions by buckets), the weight of the values that fall in it: the transpose of `supports`.
-
-    Example:
-        >>> weights = np.array([1.0, 2.0, 4.0])
-        >>> cell_weights(weights, 4, 2).tolist()
-        [[7.0, 0.0], [5.0, 2.0], [3.0, 4.0], [1.0, 6.0]]
-    """
+    """For every cell (functions by buckets), the weight of the values that fall in it: the transpose of `supports`."""
     from hubbub.kernels.hadamard import walsh_hadamard
 
     values = np.flatnonzero(weights)

@@ -27,13 +27,7 @@ TWO_64 = 1 << 64
 
 
 def even_share(least: int, cells: int, band: int) -> int:
-    """The smallest share of a cell outside the band, from `least` on, that divides the rest evenly among the band.
-
-    Example:
-        >>> share = even_share(1000, cells=10, band=7)
-        >>> share, (TWO_64 - 10 * share) % 7
-        (1004, 0)
-    """
+    """The smallest share of a cell outside the band, from `least` on, that divides the rest evenly among the band."""
     if band & (band - 1) == 0:
         return band * ceil_div(least, band)
     if math.gcd(cells, band) != 1:

@@ -16,11 +16,6 @@ def forged_range(target: Floats, *, cells: int, band: int, near: float, far: flo
     squares take its expected u from each: y_j = t s - E(u of j's class) + u_j, where the weights come from the shares
     s. This is linear in s. Its extremes are where all hold one point i: a class then has E(u) = (gain u of the cell in
     i's band + far (sum of u)) / (gain + far (its cells)).
-
-    Example:
-        >>> below = np.array([1.0, 1.0, 0.0, 0.0])  # the share of the first two of four points
-        >>> [round(number, 2) for number in forged_range(below, cells=3, band=2, near=0.35, far=0.1)]
-        [-2.11, 3.11]
     """
     gain, points = near - far, cells + 1
     steps = np.diff(target) / gain
@@ -42,11 +37,6 @@ def forged_range(target: Floats, *, cells: int, band: int, near: float, far: flo
 
 
 def part_below(border: int, half: int, points: int) -> Floats:
-    """How much of each point counts for the share below a border, blurred over so many borders on either side.
-
-    Example:
-        >>> part_below(2, 1, 4).round(2).tolist()
-        [1.0, 0.67, 0.33, 0.0]
-    """
+    """How much of each point counts for the share below a border, blurred over so many borders on either side."""
     borders = np.arange(border - half, border + half + 1)
     return np.asarray((borders[None, :] > np.arange(points)[:, None]).mean(axis=1))

@@ -17,13 +17,6 @@ def unbiased_shares(
     is I = M' diag(1/m) M. The estimate is I^-1 M' diag(1/m) c for the relative counts c: unbiased whatever the weights
     m are. Its covariance is (I^-1 - diag(shares))/n, given who holds what. Single shares are all noise; sums of many
     neighbours, and the mean, are not.
-
-    Example:
-        >>> counts = np.array([200, 500, 500, 200, 100])
-        >>> guess = np.array([0.13, 0.78, 0.09, 0.0])
-        >>> whole, covariance = unbiased_shares(counts, guess, band=2, near=0.35, far=0.1)
-        >>> round(float(whole.sum()), 9), round(float(abs(covariance.sum())), 9), round(float(whole[1]), 1)
-        (1.0, 0.0, 0.7)
     """
     points, n, gain = len(shares), int(counts.sum()), near - far
     first = np.arange(points)

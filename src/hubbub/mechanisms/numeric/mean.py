@@ -22,12 +22,7 @@ class Curve(NamedTuple):
     square: float
 
     def at(self, second_moment: float) -> float:
-        """The mean variance over people whose values have this second moment.
-
-        Example:
-            >>> Curve(4.0, -1.0).at(0.25)
-            3.75
-        """
+        """The mean variance over people whose values have this second moment."""
         return self.constant + self.square * second_moment
 
 

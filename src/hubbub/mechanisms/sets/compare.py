@@ -56,12 +56,6 @@ class SetOption:
         """The exact mean variance of one report's estimates where people hold `held` of the items on average.
 
         Variances are linear in the shares, which sum to `held`: how the shares differ does not matter.
-
-        Example:
-            >>> from hubbub import Ordinal
-            >>> best = set_options(epsilon=1.0, domain=Sets(Ordinal(40), most=12), held=6.5)[0]
-            >>> best.name, round(best.error(6.5, 40), 2)
-            ('PSFO-GRR', 30.77)
         """
         return self.noise.floor + self.noise.slope * held / items
 
@@ -94,11 +88,6 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
         The sets; none of the mechanisms is biased by one that holds as many items as it may.
     held
         How many items people hold on average.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> [option.name for option in set_options(epsilon=4.0, domain=Sets(Ordinal(40), most=12), held=6.5)]
-        ['PrivSet', 'PSFO-GRR', 'PSFO-OUE', 'PSFO-OLH', 'SplitUnary']
     """
     makers: list[tuple[str, Callable[[], SetMechanism]]] = [
         *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),
@@ -118,13 +107,7 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
 
 
 def ternary_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
-    """The ternary mechanisms, which read a set as a vector without -1, each with its best parameters and estimator.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> ternary_options(epsilon=1.0, domain=Sets(Ordinal(40), most=12), held=6.5)[0].name
-        'ExSub'
-    """
+    """The ternary mechanisms, which read a set as a vector without -1, each with its best parameters and estimator."""
     return _sorted([option for name in _TERNARY for option in _tuned(name, epsilon, domain, held)], domain, held)
 
 

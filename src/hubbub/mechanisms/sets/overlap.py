@@ -31,12 +31,7 @@ class OverlapRule(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def best_overlap(epsilon: float, items: int, held: int, share: float) -> OverlapRule:
-    """The size and the threshold of the smallest mean variance where an item is held by this share of the people.
-
-    Example:
-        >>> best_overlap(4.0, 40, 12, 0.1625)[:2], best_overlap(1.0, 1000, 12, 0.0065)[:2]
-        ((2, 2), (21, 1))
-    """
+    """The size and the threshold of the smallest mean variance where an item is held by this share of the people."""
     last = items + held - 1
     sizes = np.unique(np.round(np.linspace(1, last, min(last, _SIZES)))).astype(np.int64)
     sizes = np.union1d(sizes, np.arange(1, min(last, _SIZES) + 1))

@@ -244,10 +244,6 @@ class PSFO(SetMechanism):
 def amplified_grr(epsilon: float, items: int, length: int) -> GRR:
     """The GRR over items and dummies of which one of `length` elements reports: e^eps' = l (e^eps - 1) + 1 or less.
 
-    Example:
-        >>> [round(amplified_grr(1.0, 100, length).effective_epsilon, 2) for length in (2, 5, 10, 50)]  # Table 5.1
-        [1.49, 2.26, 2.9, 4.46]
-
     References
     ----------
     Dissertation, Theorem 5.2.1.

@@ -37,13 +37,6 @@ class TernaryShares:
         The mechanism.
     share
         The share at which the error is to be smallest.
-
-    Example:
-        >>> from hubbub import ExSub, Random
-        >>> exsub = ExSub(epsilon=2.0, dimension=40, sparsity=2)
-        >>> sketch = exsub.accumulate(exsub.randomize([{0: 1, 2: 1}] * 15_000 + [{2: 1}] * 5_000, Random(seed=1)))
-        >>> TernaryShares(exsub).estimate(sketch).value.round(1)[:4].tolist()
-        [0.7, -0.0, 1.0, 0.0]
     """
 
     mechanism: TernaryMechanism

@@ -175,12 +175,7 @@ class CoCo(BucketReports):
 
 
 def coco_buckets(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean") -> int:
-    """The even number of buckets with the smallest mean squared error (Eqs 8 and 9), by trying them all.
-
-    Example:
-        >>> coco_buckets(0.5, 128, 8), coco_buckets(1.0, 128, 8), coco_buckets(1.0, 128, 8, of="frequency")
-        (22, 32, 62)
-    """
+    """The even number of buckets with the smallest mean squared error (Eqs 8 and 9), by trying them all."""
     power = search_power(epsilon)
     t = np.arange(2 * sparsity + 2, MOST_BUCKETS + 1, 2, dtype=np.float64)
     omega = sparsity * power + t - sparsity

@@ -144,12 +144,7 @@ class Collision(BucketReports):
 
 
 def collision_buckets(epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean") -> int:
-    """The number of buckets with the smallest mean squared error, by trying them all.
-
-    Example:
-        >>> collision_buckets(0.5, 128, 8), collision_buckets(1.0, 128, 8)
-        (30, 39)
-    """
+    """The number of buckets with the smallest mean squared error, by trying them all."""
     power = search_power(epsilon)
     t = np.arange(sparsity + 1, MOST_BUCKETS + 1, dtype=np.float64)
     true = power / (sparsity * power + t - sparsity)

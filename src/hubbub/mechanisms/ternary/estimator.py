@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def estimate_means(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
-    """The mean of every position, of vectors that hold nothing but -1, 0 and 1.
-
-    Example:
-        >>> from hubbub import Collision, Random
-        >>> collision = Collision(epsilon=4.0, dimension=4, sparsity=1)
-        >>> sketch = collision.accumulate(collision.randomize([{0: 1}] * 9_000 + [{0: -1}] * 1_000, Random(seed=1)))
-        >>> estimate_means(collision, sketch).value.round(1).tolist()[0]
-        0.8
-    """
+    """The mean of every position, of vectors that hold nothing but -1, 0 and 1."""
     counts, n, rates = sketch.counts, sketch.n, mechanism.rates
     if not (counts.min() >= 0 and counts.max() <= n):
         raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"0 to {n}, as n = {n}")
@@ -58,26 +50,13 @@ def with_rounding(mean: Estimate) -> Estimate:
     Rounding a number v has the variance 1 - v^2. Over all people, that and the variance of their values add up to
     frequency - mean^2, whatever the values are. So the returned variance bounds the error of rounding from above, and
     already contains what people differ by: its `spread` is 0.
-
-    Example:
-        >>> mean = Estimate([0.5], [1e-4], n=100, kind="quantity", spread=np.array([0.25]))
-        >>> with_rounding(mean).variance.round(6).tolist()
-        [0.0026]
     """
     spread = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
     return replace(mean, variance=mean.variance + spread / mean.n, spread=np.zeros_like(mean.value))
 
 
 def estimate_frequencies(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
-    """The share of people that hold something, at every position.
-
-    Example:
-        >>> from hubbub import Collision, Random
-        >>> collision = Collision(epsilon=4.0, dimension=4, sparsity=1)
-        >>> sketch = collision.accumulate(collision.randomize([{0: 1}] * 9_000 + [{}] * 1_000, Random(seed=1)))
-        >>> estimate_frequencies(collision, sketch).value.round(1).tolist()[0]
-        0.9
-    """
+    """The share of people that hold something, at every position."""
     n, rates = sketch.n, mechanism.rates
     value = (sketch.counts.sum(axis=0) / n - 2 * float(rates.false)) / mechanism.gap("frequency")
     variance = np.maximum(mechanism.frequency_noise(n).variance(value), min(mechanism.variances("frequency")) / n)
@@ -89,13 +68,6 @@ def estimate_conditional_means(mechanism: TernaryMechanism, mean: Estimate, freq
     """mean/frequency, with the variance of the delta method; infinite where the estimated frequency is not above 0.
 
     Cov(mean, frequency) = mean (1 - p_true - p_reverse) / (n (p_true + p_reverse - 2 p_false)).
-
-    Example:
-        >>> from hubbub import Collision
-        >>> collision = Collision(epsilon=4.0, dimension=1, sparsity=1)
-        >>> mean, frequency = Estimate([0.2], [1e-4], n=9, kind="quantity"), Estimate([0.4], [1e-4], n=9)
-        >>> estimate_conditional_means(collision, mean, frequency).value.tolist()
-        [0.5]
     """
     rates = mechanism.rates
     positive = frequency.value > 0

@@ -16,12 +16,7 @@ from hubbub.mechanisms.two_weights import search_power
 
 
 def miss_chance(positions: int, entries: int, size: int) -> Fraction:
-    """The exact chance that a random signed set of `size` positions holds none of the entries.
-
-    Example:
-        >>> miss_chance(3, 1, 2)
-        Fraction(2, 3)
-    """
+    """The exact chance that a random signed set of `size` positions holds none of the entries."""
     # C(D-s, m-j)/C(D, m) is a quotient of products of s factors, however large m is.
     whole = sum(
         math.comb(entries, j) * math.perm(size, j) * math.perm(positions - size, entries - j) << entries - j
@@ -34,10 +29,6 @@ def best_size(epsilon: float, positions: int, entries: int, *, of: Quantity = "m
     """The size m of sets with the smallest mean squared error over all positions (Lemma B.1), by bisection.
 
     The paper's ceil(D/((e^eps+1) s + 2)) is about half of it, and costs 4 to 48% more error.
-
-    Example:
-        >>> best_size(1.0, 136, 8), best_size(1.0, 136, 8, of="frequency")
-        (9, 8)
     """
     low, high = 1, positions - 1
     while low < high:  # the error falls, and then rises

@@ -39,12 +39,7 @@ class SizeAndThreshold(NamedTuple):
 
 
 def net_share(positions: int, entries: int, size: int, t: int) -> Fraction:
-    """The exact share of the signed sets of `size` positions whose trues minus reverses reach t.
-
-    Example:
-        >>> net_share(3, 1, 2, 1), net_share(4, 2, 4, 1)
-        (Fraction(1, 3), Fraction(1, 4))
-    """
+    """The exact share of the signed sets of `size` positions whose trues minus reverses reach t."""
     # C(D-s, m-j)/C(D, m) is a quotient of products of s factors, however large m is.
     whole = 0
     for j in range(min(entries, size) + 1):
@@ -62,12 +57,6 @@ def best_net(
 
     Up to 1,024 positions every pair is looked at. Beyond, a grid of sizes is narrowed down around its best: the error
     as a function of m has at most a few dips, all of them wide; and t stops at 256. Sizes below `least` are left out.
-
-    Example:
-        >>> best_net(1.0, 128, 8)[:2], round(best_net(1.0, 128, 8).error)
-        ((136, 1), 6111)
-        >>> best_net(2.0, 128, 8)[:2], best_net(2.0, 128, 8, of="frequency")[:2]
-        ((6, 1), (3, 1))
     """
     positions = dimension + sparsity
     low, high, best = least, positions, SizeAndThreshold(least, 1, math.inf)
@@ -88,10 +77,6 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.
     """The squared error of one report over all d positions, a row a threshold t from 1 on, a column a size m.
 
     Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
-
-    Example:
-        >>> net_errors(1.0, 128, 8, np.array([9, 136]), of="mean")[:1].round().tolist()
-        [[6915.0, 6111.0]]
     """
     floor = 1 / search_power(epsilon)
     entries = np.arange(sparsity + 1)

@@ -29,43 +29,23 @@ class Rates(NamedTuple):
     both_missing: Fraction = Fraction(0)
 
     def gap(self, of: Quantity) -> Fraction:
-        """The denominator of the estimator: how far supports differ between the values that it has to tell apart.
-
-        Example:
-            >>> rates = Rates(Fraction(1, 2), Fraction(1, 8), Fraction(1, 4))
-            >>> rates.gap("mean"), rates.gap("frequency")
-            (Fraction(1, 4), Fraction(1, 2))
-        """
+        """The denominator of the estimator: how far supports differ between the values that it has to tell apart."""
         return self.true - self.reverse if of == "mean" else self.true + self.reverse - 2 * self.false
 
     def supports(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that a report's supports of +1 and of -1 at one position can be.
-
-        Example:
-            >>> Rates(Fraction(3, 4), Fraction(1, 2), Fraction(1, 4)).supports()  # every report says one sign
-            ((1, 0), (0, 1))
-        """
+        """The pairs that a report's supports of +1 and of -1 at one position can be."""
         neither = 2 * self.false - self.both_missing < 1
         both = self.both_missing > 0
         return (*([(0, 0)] if neither else []), (1, 0), (0, 1), *([(1, 1)] if both else []))
 
     def stands_for(self, plus: int, minus: int, of: Quantity) -> Fraction:
-        """The number that a report with these supports contributes; the estimate is the mean of these numbers.
-
-        Example:
-            >>> Rates(Fraction(1, 2), Fraction(1, 8), Fraction(1, 4)).stands_for(1, 0, "mean")
-            Fraction(4, 1)
-        """
+        """The number that a report with these supports contributes; the estimate is the mean of these numbers."""
         return (plus - minus if of == "mean" else plus + minus - 2 * self.false) / self.gap(of)
 
     def variances(self, of: Quantity) -> tuple[float, float]:
         """The variance of one report's number at a position where something is held, and where nothing is held.
 
         Infinite where a position is supported equally often whether something is held there or not.
-
-        Example:
-            >>> Rates(Fraction(1, 2), Fraction(1, 8), Fraction(1, 4)).variances("mean")
-            (11.0, 4.0)
         """
         gap, supported = self.gap(of), self.true + self.reverse
         if not gap:

@@ -28,12 +28,6 @@ def select(
     """Report a sign, or nothing (0), for every value of every row, from one 32-bit word each; `counters` is changed.
 
     Entries past the allowed number count as zeros. A device needs no compiled code for its one row.
-
-    Example:
-        >>> counters = np.array([[1, 0, 1, 1, 2]], dtype=np.int32)
-        >>> words = np.array([[0, 5, 2**32 - 1]], dtype=np.uint32)
-        >>> select(np.array([[0, -1, 0]], dtype=np.int8), words, counters, Random(seed=1)).tolist()
-        [[1, -1, 0]]
     """
 
     def decide_alone(row: int, column: int) -> int:
@@ -68,12 +62,7 @@ def _next_sign(counters: list[int], value: int, word: int, rng: Random) -> int:
 
 
 def odds(counters: Sequence[int], value: int) -> tuple[int, int, int]:
-    """The chances that +1 and that -1 is reported next, if a device holds `value`: two numerators, one denominator.
-
-    Example:
-        >>> odds([1, 2, 3, 4, 5], 0), odds([1, 2, 3, 4, 5], -1)
-        ((3, 3, 10), (2, 1, 4))
-    """
+    """The chances that +1 and that -1 is reported next, if a device holds `value`: two numerators, one denominator."""
     trues, reverses, falses, entries, zeros = counters
     if value == 0 or entries == 0:
         return falses, falses, 2 * zeros
@@ -81,14 +70,7 @@ def odds(counters: Sequence[int], value: int) -> tuple[int, int, int]:
 
 
 def advance(counters: MutableSequence[int], value: int, sign: int) -> None:
-    """Count down the sign that was reported and the value that came.
-
-    Example:
-        >>> counters = [1, 2, 3, 4, 5]
-        >>> advance(counters, 1, -1)
-        >>> counters
-        [1, 1, 3, 3, 5]
-    """
+    """Count down the sign that was reported and the value that came."""
     if value == 0 or counters[3] == 0:
         counters[4] -= 1
         counters[2] -= sign != 0
@@ -99,12 +81,7 @@ def advance(counters: MutableSequence[int], value: int, sign: int) -> None:
 
 
 def decide(bits: int, plus: int, minus: int, total: int, rng: Random) -> int:
-    """The sign that 32 random bits lead to; where they cannot decide (once in 2^31), more are drawn.
-
-    Example:
-        >>> [decide(bits << 29, plus=1, minus=2, total=4, rng=Random(seed=1)) for bits in range(8)]
-        [1, 1, -1, -1, -1, -1, 0, 0]
-    """
+    """The sign that 32 random bits lead to; where they cannot decide (once in 2^31), more are drawn."""
     drawn = 32
     while True:
         low, first, second = bits * total, plus << drawn, plus + minus << drawn

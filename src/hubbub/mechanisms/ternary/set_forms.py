@@ -61,13 +61,7 @@ class SetForm(ABC):
 
 
 class AsList(SetForm):
-    """The symbols in order: 2 p for +1 at position p, 2 p + 1 for -1.
-
-    Example:
-        >>> form = AsList(3, 2)
-        >>> form.pack(np.array([[-1, 0, 1]], dtype=np.int8))["symbol"].tolist(), form.bits
-        ([[1, 4]], 6)
-    """
+    """The symbols in order: 2 p for +1 at position p, 2 p + 1 for -1."""
 
     @property
     def columns(self) -> tuple[ColumnSpec, ...]:
@@ -98,14 +92,7 @@ class AsList(SetForm):
 
 
 class AsBits(SetForm):
-    """For every position a bit for +1 and a bit for -1; only the first, where a report has every position.
-
-    Example:
-        >>> AsBits(3, 2).pack(np.array([[-1, 0, 1]], dtype=np.int8))["minus"].tolist()
-        [[1]]
-        >>> [column.name for column in AsBits(3, 3).columns], AsBits(3, 3).bits
-        (['plus'], 3)
-    """
+    """For every position a bit for +1 and a bit for -1; only the first, where a report has every position."""
 
     @property
     def _every(self) -> bool:
@@ -147,12 +134,7 @@ class AsBits(SetForm):
 
 
 def shortest_form(positions: int, size: int) -> SetForm:
-    """The form with fewer bytes a report.
-
-    Example:
-        >>> shortest_form(136, 6), shortest_form(136, 113)
-        (AsList(positions=136, size=6), AsBits(positions=136, size=113))
-    """
+    """The form with fewer bytes a report."""
     forms = AsList(positions, size), AsBits(positions, size)
     return min(forms, key=_bytes)
 

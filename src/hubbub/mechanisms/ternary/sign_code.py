@@ -18,23 +18,13 @@ from hubbub.core.errors import InvalidValue
 
 
 def seed_bits(positions: int, strength: int) -> int:
-    """The length of the seed, in bits, of a row of positions of which any `strength` are independent.
-
-    Example:
-        >>> seed_bits(136, strength=9)
-        33
-    """
+    """The length of the seed, in bits, of a row of positions of which any `strength` are independent."""
     return 1 + strength // 2 * _width(positions)
 
 
 @lru_cache(maxsize=16)
 def columns_of(positions: int, strength: int) -> NDArray[np.uint8]:
-    """The columns of the code, one for each position; row i belongs to bit i of a seed.
-
-    Example:
-        >>> columns_of(4, strength=3).tolist()
-        [[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]]
-    """
+    """The columns of the code, one for each position; row i belongs to bit i of a seed."""
     width = _width(positions)
     power = np.arange(positions, dtype=np.int64)
     square = _product(power, power, width)
@@ -48,12 +38,7 @@ def columns_of(positions: int, strength: int) -> NDArray[np.uint8]:
 
 
 def solve(rows: NDArray[np.uint8], wanted: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A seed for every system of independent equations: `rows` (systems, equations, bits) times the seed = `wanted`.
-
-    Example:
-        >>> solve(np.array([[[1, 1, 0], [0, 1, 1]]], dtype=np.uint8), np.array([[1, 0]], dtype=np.uint8)).tolist()
-        [[1, 0, 0]]
-    """
+    """A seed for every system of independent equations: `rows` (systems, equations, bits) times the seed = `wanted`."""
     rows, wanted = rows.copy(), wanted.copy()
     systems, equations, bits = rows.shape
     every, pivots = np.arange(systems), np.empty((equations, systems), dtype=np.int64)

@@ -238,10 +238,6 @@ def group_weights(
     """The exact weight of every group of sets: those with so many true signs and so many reversed ones (Algorithm 3).
 
     In proportion to the number of sets in it times the weight of one; no group that can be is left out.
-
-    Example:
-        >>> group_weights(3, 1, 2, lambda trues, reverses: 2 if trues else 1)
-        {(0, 0): 2, (0, 1): 2, (1, 0): 4}
     """
     weights = {}
     for held in range(min(entries, size) + 1):

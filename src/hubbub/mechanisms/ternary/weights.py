@@ -13,12 +13,7 @@ from hubbub.mechanisms.frequency.choice import TWO_64
 
 
 class BucketWeights(NamedTuple):
-    """The weights of the buckets that are not hit, of 2^64: `each`, and one more for the first `extra` of them.
-
-    Example:
-        >>> BucketWeights.of(3, taken=2**62, rest=3)
-        BucketWeights(start=13835058055282163712, each=1537228672809129301, extra=1)
-    """
+    """The weights of the buckets that are not hit, of 2^64: `each`, and one more for the first `extra` of them."""
 
     start: int
     each: int
@@ -45,11 +40,6 @@ def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]
     """Of 2^64, the share 1/Omega rounded up and the share e^eps/Omega rounded down, Omega = s e^eps + t - s.
 
     s high and t - s low ones never exceed 2^64, and their ratio never e^eps.
-
-    Example:
-        >>> low, high = low_and_high(1.0, sparsity=2, buckets=8)
-        >>> round(high / low, 12), 2 * high + 6 * low <= 2**64
-        (2.718281828459, True)
     """
     low = ceil_div(TWO_64, sparsity * exp_floor(epsilon) + buckets - sparsity)
     return low, (TWO_64 - (buckets - sparsity) * low) // sparsity
@@ -58,12 +48,7 @@ def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]
 def among_the_rest(
     offset: NDArray[np.uint64], each: NDArray[np.uint64], extra: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """The number of the remaining bucket that an offset into their weights falls in.
-
-    Example:
-        >>> among_the_rest(np.uint64([0, 3, 4]), np.uint64([2, 2, 2]), np.uint64([1, 1, 1])).tolist()
-        [0, 1, 1]
-    """
+    """The number of the remaining bucket that an offset into their weights falls in."""
     front = extra * (each + np.uint64(1))
     with np.errstate(over="ignore"):
         behind = extra + (offset - front) // each  # wraps in front, where it is not used
@@ -71,22 +56,12 @@ def among_the_rest(
 
 
 def skipping(index: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The index-th bucket that is not taken; each row of `taken` is sorted, filled up with large numbers.
-
-    Example:
-        >>> skipping(np.array([0, 1, 2]), np.array([[1, 2], [1, 2], [0, 9]])).tolist()
-        [0, 3, 3]
-    """
+    """The index-th bucket that is not taken; each row of `taken` is sorted, filled up with large numbers."""
     for column in taken.T:
         index = index + (index >= column)
     return index
 
 
 def chance(weight: int) -> Fraction:
-    """A share of 2^64 as an exact probability.
-
-    Example:
-        >>> chance(2**62)
-        Fraction(1, 4)
-    """
+    """A share of 2^64 as an exact probability."""
     return Fraction(weight, TWO_64)

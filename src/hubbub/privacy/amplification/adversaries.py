@@ -24,12 +24,6 @@ class Adversaries(NamedTuple):
         The server and everybody else who reports: the report is hidden among the fakes only.
     server_and_shufflers
         The server and enough shufflers to know the order: only the local epsilon remains.
-
-    Example:
-        >>> from hubbub import SOLH
-        >>> solh = SOLH(epsilon=4.0, domain=100, buckets=16)
-        >>> [round(guarantee.epsilon, 2) for guarantee in adversaries(solh, n=10_000, delta=1e-6, fakes=5_000)]
-        [0.19, 0.24, 4.0]
     """
 
     server: Amplified
@@ -55,11 +49,6 @@ def adversaries(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -
 
     Corollaries 9.5.2 and 9.5.3, by the numerical bounds instead of their formulas. Fakes of GRR are numbers below 2^64
     taken modulo the domain, which is not quite uniform: that is added to delta.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> adversaries(GRR(epsilon=2.0, domain=10), n=1000, delta=1e-6).server_and_people.method
-        'local'
     """
     return Adversaries(
         _with_shared_fakes(mechanism, n, delta, fakes),
@@ -69,13 +58,7 @@ def adversaries(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -
 
 
 def modulo_bias(mechanism: Mechanism, fakes: int) -> float:
-    """How far so many fakes, drawn as numbers below 2^64, are from uniform ones, in total variation.
-
-    Example:
-        >>> from hubbub import SOLH
-        >>> modulo_bias(GRR(epsilon=1.0, domain=1000), 10**6) < 1e-10, modulo_bias(SOLH(epsilon=1.0, domain=9), 10**6)
-        (True, 0.0)
-    """
+    """How far so many fakes, drawn as numbers below 2^64, are from uniform ones, in total variation."""
     return fakes * (_SPACE % mechanism.size) / _SPACE if isinstance(mechanism, GRR) else 0.0
 
 

@@ -35,11 +35,6 @@ class Amplified:
         Whether the bound is proved. Unproved claims of papers are for comparison only, never a guarantee.
     one_batch
         Whether the guarantee is for one batch only: devices remember, and a second report can be linked to the first.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> amplify(OLH(epsilon=2.0, domain=1024), n=100_000, delta=1e-6).method
-        'blanket'
     """
 
     epsilon: float
@@ -82,13 +77,7 @@ def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Am
 
 
 def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Iterator[Amplified]:
-    """Every valid bound that applies, the local epsilon among them.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> [bound.method for bound in bounds(GRR(epsilon=1.0, domain=3), n=10_000, delta=1e-6)]
-        ['local', 'blanket', 'clones', 'stronger clones', 'FMT21', 'BBGN19']
-    """
+    """Every valid bound that applies, the local epsilon among them."""
     check_unlinkable(mechanism)
     check_batch(n, delta, fakes)
     check_fakes(mechanism, fakes)
@@ -118,15 +107,7 @@ def _bounds(mechanism: Mechanism, n: int, delta: float, fakes: int) -> Iterator[
 
 
 def check_unlinkable(mechanism: Mechanism) -> None:
-    """Refuse a mechanism whose shuffled reports can be singled out, or that does not state that they cannot.
-
-    Example:
-        >>> from hubbub import Measured
-        >>> check_unlinkable(Measured(epsilon=2.0, domain=3))
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: mechanism: got 'Measured'; allowed: one whose public part does not depend ...
-    """
+    """Refuse a mechanism whose shuffled reports can be singled out, or that does not state that they cannot."""
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
     if mechanism.linkable == "always":
@@ -135,14 +116,7 @@ def check_unlinkable(mechanism: Mechanism) -> None:
 
 
 def check_batch(n: int, delta: float, fakes: int) -> None:
-    """Refuse numbers of reports and fakes, and a delta, for which there is no bound.
-
-    Example:
-        >>> check_batch(0, 1e-6, 0)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: n: got 0; allowed: an integer from 1 to 1000000000000
-    """
+    """Refuse numbers of reports and fakes, and a delta, for which there is no bound."""
     check_integer("n", n, 1, MOST_REPORTS)
     check_integer("fakes", fakes, 0, MOST_REPORTS)
     if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1e-300 <= delta < 1:
@@ -153,13 +127,6 @@ def check_fakes(mechanism: Mechanism, fakes: int) -> None:
     """Refuse fakes for a mechanism whose blanket is not uniform: fakes are drawn uniformly, and would hide less.
 
     Rows of fair bits, for example, hide a report of a unary encoding less than draws from its blanket would.
-
-    Example:
-        >>> from hubbub import OUE
-        >>> check_fakes(OUE(epsilon=1.0, domain=3), 5)
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: fakes: got 5; allowed: 0: fakes are drawn uniformly, which hides reports of ...
     """
     if fakes and not isinstance(mechanism, GRR | LocalHashing):
         name = type(mechanism).__name__
@@ -171,13 +138,7 @@ def check_fakes(mechanism: Mechanism, fakes: int) -> None:
 
 
 def amplified_delta(mechanism: Mechanism, *, n: int, epsilon: float, fakes: int = 0, cells: int = FINE) -> float:
-    """The smallest delta that is proved at an epsilon, by the numerical bounds.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> 9e-7 < amplified_delta(GRR(epsilon=1.0, domain=3), n=10_000, epsilon=0.038) < 1.1e-6
-        True
-    """
+    """The smallest delta that is proved at an epsilon, by the numerical bounds."""
     check_unlinkable(mechanism)
     check_fakes(mechanism, fakes)
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()

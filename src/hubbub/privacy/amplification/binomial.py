@@ -24,12 +24,7 @@ class Blocks(NamedTuple):
 
 
 def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
-    """The probability of at least so many successes.
-
-    Example:
-        >>> at_least(np.array([0.0, 1.0, 3.0]), 2.0).tolist()
-        [1.0, 0.75, 0.0]
-    """
+    """The probability of at least so many successes."""
     with needs("analytics"):
         from scipy.special import betainc
 
@@ -43,10 +38,6 @@ def point(count: Any, trials: Any) -> Floats:
     """The probability of exactly so many heads among fair coins, to about seven digits at a billion of them.
 
     By Loader's form, whose terms stay small where logarithms of factorials would lose digits.
-
-    Example:
-        >>> point(np.array([0.0, 1.0, 3.0]), 2.0).round(12).tolist()
-        [0.25, 0.5, 0.0]
     """
     count, trials = np.broadcast_arrays(np.asarray(count, dtype=np.float64), np.asarray(trials, dtype=np.float64))
     rest = trials - count
@@ -64,11 +55,6 @@ def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blo
     """Binomial counts, a row for each number of trials, in at most so many blocks: single counts where they are few.
 
     They reach as far as leaves out about `tail`. Blocks past the last count are empty, and stand at it.
-
-    Example:
-        >>> counts = blocks([2, 1], 0.5, most=9)
-        >>> counts.low.tolist(), counts.chance.tolist(), counts.outside.tolist()
-        ([[0.0, 1.0, 2.0], [0.0, 1.0, 1.0]], [[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]], [0.0, 0.0])
     """
     n = np.atleast_1d(np.asarray(trials, dtype=np.float64))[:, None]
     mean, far = n * chance, math.sqrt(2 * math.log(1 / tail))

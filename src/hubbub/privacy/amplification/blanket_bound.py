@@ -36,12 +36,6 @@ class BlanketBound:
     `cells` of them, and they leave out a probability of about `tail`, which is added at its worst. They do not depend
     on epsilon, and are made once.
 
-    Example:
-        >>> from hubbub import GRR
-        >>> bound = BlanketBound(GRR(epsilon=1.0, domain=3).blanket(), 1000)
-        >>> 1e-6 < bound(0.12) < 1e-5, bound(1.0)
-        (True, 0.0)
-
     References
     ----------
     Balle, Bell, Gascon and Nissim, "The privacy blanket of the shuffle model", 2019 (Lemma 5.3).
@@ -83,25 +77,14 @@ class BlanketBound:
 def blanket_delta(
     blanket: Blanket, n: int, epsilon: float, *, fakes: int = 0, cells: int = FINE, tail: float = 1e-18
 ) -> float:
-    """The bound of `BlanketBound` at one epsilon.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> 1e-6 < blanket_delta(GRR(epsilon=1.0, domain=3).blanket(), 1000, 0.12) < 1e-5
-        True
-    """
+    """The bound of `BlanketBound` at one epsilon."""
     if math.exp(epsilon) >= blanket.ratio:
         return 0.0
     return BlanketBound(blanket, n, fakes=fakes, cells=cells, tail=tail)(epsilon)
 
 
 def ahead(signs: Floats, threshold: Floats) -> Floats:
-    """The expectation of (D - threshold)_+, where D is a sum of so many fair signs.
-
-    Example:
-        >>> ahead(np.array([1.0, 2.0]), np.array([0.0, 1.0])).tolist()
-        [0.5, 0.25]
-    """
+    """The expectation of (D - threshold)_+, where D is a sum of so many fair signs."""
     heads = (signs + threshold) / 2  # D = 2 B - signs, with B heads
     first = np.floor(heads) + 1
     tail = at_least(first, signs)

@@ -44,11 +44,6 @@ def choose_shuffled(
     most_local
         The largest local epsilon: the guarantee against someone who sees a report before it is shuffled.
 
-    Example:
-        >>> best = choose_shuffled(domain=1000, n=100_000, epsilon=0.2, delta=1e-9)[0]
-        >>> type(best.mechanism).__name__, best.variance < 2e-6
-        ('GRR', True)
-
     References
     ----------
     Dissertation, sections 9.3.3 and 9.5.4; by numerical bounds instead of Theorem 9.3.2.

@@ -23,12 +23,7 @@ _WORTH = 0.03  # as many fakes as people are worth this much of the variance: th
 
 
 class FakesChoice(NamedTuple):
-    """A mechanism, the fakes beside its reports, and the variance of a share, averaged over all values.
-
-    Example:
-        >>> round(FakesChoice(GRR(epsilon=1.0, domain=3), fakes=100, variance=1e-4).cost(100), 6)
-        0.000103
-    """
+    """A mechanism, the fakes beside its reports, and the variance of a share, averaged over all values."""
 
     mechanism: FrequencyOracle
     fakes: int
@@ -67,11 +62,6 @@ def choose_with_fakes(
         The epsilon against the server and the shufflers together: what one report may spend.
     fakes
         The number of fakes; None to search for the best.
-
-    Example:
-        >>> best = choose_with_fakes(domain=64, n=10_000, epsilon=0.5, delta=1e-6, most_local=6.0, fakes=2_000)[0]
-        >>> type(best.mechanism).__name__, best.mechanism.epsilon <= 6.0
-        ('GRR', True)
 
     References
     ----------

@@ -25,12 +25,6 @@ def variation_claim(mechanism: Mechanism, *, n: int, delta: float) -> Amplified:
 
     The reduction to such clones is no upper bound: the true delta of GRR with three values, two reports and epsilon 0.5
     is .01943 at 0.4, and the claim is .01179.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> claim = variation_claim(GRR(epsilon=0.5, domain=3), n=1000, delta=1e-6)
-        >>> claim.valid, claim.method
-        (False, 'collision-coco, Theorem 5')
     """
     blanket = mechanism.blanket()
     if blanket is None:
@@ -48,11 +42,6 @@ def unary_claim(mechanism: SUE, *, n: int, delta: float) -> Amplified:
     It holds for the sums of the bits alone. Whoever sees shuffled reports sees which bits stand together: most others
     show their own value beside a false bit, so that few of those hide anybody. With three values, a local epsilon of
     13.8 and a million reports it says .92 at a delta of 1e-6; the true delta there is above .06.
-
-    Example:
-        >>> claim = unary_claim(SUE(epsilon=1.0, domain=3), n=10**6, delta=1e-6)
-        >>> round(claim.epsilon, 4), claim.valid
-        (0.0475, False)
     """
     weight = math.exp(mechanism.effective_epsilon / 2) + 1
     half = binomial_epsilon(weight, n, delta / 2)
@@ -61,13 +50,7 @@ def unary_claim(mechanism: SUE, *, n: int, delta: float) -> Amplified:
 
 
 def variation_delta(blanket: Blanket, n: int, epsilon: float) -> float:
-    """The delta that the claim states at an epsilon.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> round(variation_delta(GRR(epsilon=0.5, domain=3).blanket(), 2, 0.4), 5)
-        0.01179
-    """
+    """The delta that the claim states at an epsilon."""
     ratio, factor = float(blanket.ratio), math.exp(epsilon)
     chance = float(blanket.mass * (blanket.preferred - blanket.shared))  # alpha
     if factor >= ratio:
@@ -83,10 +66,6 @@ def clones_closed_form(epsilon: float, clones: float, delta: float) -> float:
     """The epsilon of Lemma 3.4 of sao2-exsub, with so many clones; infinite where they are too few.
 
     The "+ 1" stands outside of the root.
-
-    Example:
-        >>> round(clones_closed_form(1.0, 10**5 / math.e, 1e-5), 4)
-        0.0249
     """
     root = math.sqrt(math.log(4 / delta) * clones / 2) if clones > 0 else 0.0
     if clones / 2 <= root:
@@ -103,11 +82,6 @@ def collaborative_clones(
     Returns the stated lower end of the number of clones, and the epsilon. Its Lemma D.1 is false: of symbols that are
     shuffled one by one the bounds of whole reports hold, and nothing more is proved. With `online=False`, Lemma 3.4,
     which is valid.
-
-    Example:
-        >>> clones, claim = collaborative_clones(epsilon=1.0, positions=1000, sparsity=20, n=10**5, delta=1e-5)
-        >>> round(clones), claim.valid
-        (42901, False)
     """
     power, d = math.exp(epsilon), positions
     omega = 4 * math.comb(d, 2) - (1 - 1 / power) * sum(

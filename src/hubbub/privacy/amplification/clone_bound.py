@@ -13,22 +13,12 @@ _SLACK = 1 + 1e-3  # as in `blanket_bound`
 
 
 def clone_chance(ratio: float) -> float:
-    """The chance that another's report is a clone, as of 2021: e^-epsilon.
-
-    Example:
-        >>> clone_chance(2.0)
-        0.5
-    """
+    """The chance that another's report is a clone, as of 2021: e^-epsilon."""
     return 1 / ratio
 
 
 def stronger_clone_chance(ratio: float) -> float:
-    """The chance of a clone in the form of 2023, at its general value: 2/(e^epsilon + 1).
-
-    Example:
-        >>> stronger_clone_chance(3.0)
-        0.5
-    """
+    """The chance of a clone in the form of 2023, at its general value: 2/(e^epsilon + 1)."""
     return 2 / (ratio + 1)
 
 
@@ -38,11 +28,6 @@ class CloneBound:
     A clone stands for one of the two values of the report that matters, either as often, and that report itself for the
     right one with probability ratio/(ratio+1). Only the number C of clones matters, and how many stand for the first
     value. More clones hide better, so that a block of numbers is taken at its lower end.
-
-    Example:
-        >>> bound = CloneBound(np.e, 1000, clone_chance(np.e))
-        >>> 9e-7 < bound(0.18243) < 1.1e-6
-        True
 
     References
     ----------
@@ -68,10 +53,5 @@ class CloneBound:
 
 
 def clone_delta(ratio: float, n: int, epsilon: float, chance: float, *, tail: float = 1e-18) -> float:
-    """The bound of `CloneBound` at one epsilon.
-
-    Example:
-        >>> 9e-7 < clone_delta(np.e, 1000, 0.18243, clone_chance(np.e)) < 1.1e-6
-        True
-    """
+    """The bound of `CloneBound` at one epsilon."""
     return CloneBound(ratio, n, chance, tail=tail)(epsilon)

@@ -8,10 +8,6 @@ import math
 def efmrtt19(epsilon: float, n: int, delta: float) -> float | None:
     """12 epsilon sqrt(ln(1/delta)/n), for epsilon below 1/2, n of at least 1,000 and delta below 1/100.
 
-    Example:
-        >>> round(efmrtt19(0.25, 10**6, 1e-6), 5), efmrtt19(1.0, 10**6, 1e-6)
-        (0.01115, None)
-
     References
     ----------
     Erlingsson et al., "Amplification by shuffling: from local to central differential privacy via anonymity", 2019.
@@ -23,10 +19,6 @@ def efmrtt19(epsilon: float, n: int, delta: float) -> float | None:
 
 def fmt21(epsilon: float, n: int, delta: float) -> float | None:
     """ln(1 + (E-1)/(E+1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^epsilon, while E is at most n/(16 ln(2/delta)).
-
-    Example:
-        >>> round(fmt21(1.0, 10**6, 1e-6), 4)
-        0.0235
 
     References
     ----------
@@ -43,10 +35,6 @@ def binomial_epsilon(weight: float, n: int, delta: float) -> float | None:
     """sqrt(14 ln(2/delta) weight/(n-1)), where each other report hits a given output with chance 1/weight.
 
     It is a bound while it is at most 1, and not below 27 weight/(n-1).
-
-    Example:
-        >>> round(binomial_epsilon(100.0, 10**6, 1e-9), 4), binomial_epsilon(1e6, 10**6, 1e-9)
-        (0.1732, None)
 
     References
     ----------

@@ -15,13 +15,6 @@ def compose(batches: Sequence[Amplified], *, slack: float = 0.0) -> Amplified:
     Epsilons and deltas add up. With a slack, which is added to delta, the advanced composition of Kairouz, Oh and
     Viswanath (2015, Theorem 3.5, in its form for unequal epsilons) is taken where it is smaller. Several batches of
     memoised reports are refused: the reports of one device can be linked.
-
-    Example:
-        >>> day = Amplified(0.1, 1e-8, "blanket")
-        >>> compose([day] * 30).epsilon, round(compose([day] * 30, slack=1e-6).epsilon, 2)
-        (3.0, 3.0)
-        >>> compose([Amplified(0.01, 1e-9, "blanket")] * 365, slack=1e-6)
-        Amplified(epsilon=1.0225..., delta=1.365e-06, method='advanced composition of 365', valid=True, ...)
     """
     if not batches:
         raise InvalidValue("batches", [], "at least one")

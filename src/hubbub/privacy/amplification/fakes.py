@@ -21,16 +21,6 @@ def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) 
     A fake report of local hashing supports a value as often as a real report about another value: it only adds to the
     size, and the shares are (n + fakes)/n times those of the sketch. A fake report of GRR is each value with
     probability 1/d, which is subtracted (Eq 9.5, which holds for GRR alone).
-
-    Example:
-        >>> import numpy as np
-        >>> from hubbub import GRR, Random, Reports
-        >>> grr, rng = GRR(epsilon=3.0, domain=4), Random(seed=1)
-        >>> real = grr.accumulate(grr.randomize([0] * 9000 + [1] * 1000, rng))
-        >>> fake = np.bincount(rng.below(4, 10_000), minlength=4)
-        >>> both = real + type(real)(grr.spec_id, 10_000, fake)
-        >>> estimate_without_fakes(grr, both, 10_000).value.round(1).tolist()
-        [0.9, 0.1, 0.0, -0.0]
     """
     real = sketch.n - fakes
     if fakes < 0 or real < 1:
@@ -43,14 +33,7 @@ def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) 
 
 
 def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
-    """The second moments of an estimate from n people's reports and so many fakes.
-
-    Example:
-        >>> from hubbub import SOLH
-        >>> solh = SOLH(epsilon=3.0, domain=100, buckets=16)
-        >>> noise_with_fakes(solh, 1000, 0).floor == solh.noise(1000).floor
-        True
-    """
+    """The second moments of an estimate from n people's reports and so many fakes."""
     if not fakes:
         return oracle.noise(n)
     (p, q), single, hit = (float(rate) for rate in oracle.rates), oracle.noise(1), _support(oracle)
@@ -67,11 +50,6 @@ def mean_variance(oracle: FrequencyOracle, n: int, fakes: int = 0) -> float:
     """The variance of a share from n people's reports, averaged over all values of the domain.
 
     A variance grows linearly with the share, and shares add up to 1: the mean is the same whatever people hold.
-
-    Example:
-        >>> grr = GRR(epsilon=1.0, domain=4)
-        >>> mean_variance(grr, 1000) == grr.noise(1000).variance(np.array([0.25]))[0]
-        np.True_
     """
     noise = noise_with_fakes(oracle, n, fakes)
     return noise.floor + noise.slope / oracle.size

@@ -28,13 +28,6 @@ def local_epsilon(
     `make` gives the mechanism of a local epsilon, and `most` is the largest local epsilon that is tried. The returned
     mechanism was evaluated, and keeps to the target. With `quick` the bounds are coarse: the mechanism keeps to the
     target too, but its epsilon may be a little smaller than possible.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> def olh(local):
-        ...     return OLH(epsilon=local, domain=1000, buckets=16)
-        >>> round(local_epsilon(olh, epsilon=0.1, n=100_000, delta=1e-6).epsilon, 1)
-        3.9
     """
     check_batch(n, delta, fakes)
     if not epsilon > 0:

@@ -16,10 +16,6 @@ def smallest_epsilon(
 
     The coarse bound gives the start of the search. The returned epsilon was evaluated, so that it is valid even if the
     bound is not monotone. None where even `most` is not enough.
-
-    Example:
-        >>> round(smallest_epsilon(lambda e: math.exp(-9 * e), lambda e: math.exp(-10 * e), 1e-6, 5.0), 3)
-        1.382
     """
     fine = cache(fine)
     begin = _narrow(coarse, delta, 0.0, most)

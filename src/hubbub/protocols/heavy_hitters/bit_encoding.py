@@ -63,15 +63,7 @@ class BitEncoding(ABC):
 
 @dataclass(frozen=True)
 class Texts(BitEncoding):
-    """Texts of at most `longest` bytes in UTF-8 and NFC, padded with zero bytes; the empty text counts as no value.
-
-    Example:
-        >>> texts = Texts(4)
-        >>> texts.bits, texts.value(0x68756200), texts.value(0x00620000), texts.absent()["(none)"]
-        (32, 'hub', None, 0)
-        >>> texts.possible(np.uint64([[0x68 << 56], [0xC3 << 56], [0x80 << 56], [0]]), 16).tolist()
-        [True, False, False, False]
-    """
+    """Texts of at most `longest` bytes in UTF-8 and NFC, padded with zero bytes; the empty text counts as no value."""
 
     longest: int
     unit: ClassVar[int] = 8
@@ -118,10 +110,6 @@ class Integers(BitEncoding):
         From 1 to 64.
     size
         How many integers there are. If 0, all integers of so many bits are values, and no string stands for no value.
-
-    Example:
-        >>> Integers(4, size=9).absent(), Integers(4, size=9).value(12), Integers(4).value(12)
-        ({'(none)': 9}, None, 12)
     """
 
     bits: int

@@ -45,22 +45,6 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
     cohort
         Who is asked; the groups are equal parts of this arc.
 
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Texts
-        >>> plan = PrefixPlan(encoding=Texts(3), k=2, epsilon=4.0, query_limit=1 << 14)
-        >>> rng, reports = Random(seed=1), {}
-        >>> def answer(ask):  # 4,000 people in each group
-        ...     words = ["hub", "and", "of"] * 1000 + ["hub"] * 600 + ["and"] * 400
-        ...     reports[ask.ask_id] = ask.mechanism.randomize(ask.view(words), rng)
-        ...     return ask.mechanism.accumulate(reports[ask.ask_id])
-        >>> def count(message):
-        ...     return message.among(lambda: [reports[message.ask.ask_id]])
-        >>> (release,) = converse(prefix_extending(plan), answer, count=count, rounds=1, parts=len(plan.lengths))
-        >>> release.estimate.labels, release.estimate.value.round(1).tolist()
-        (('hub', 'and'), [0.4, 0.4])
-
     References
     ----------
     Dissertation, section 4.2, Algorithm 1.
@@ -98,14 +82,7 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
 
 
 def group_asks(plan: PrefixPlan, cohort: Arc = EVERYONE) -> list[Ask]:
-    """The asks of a plan: each group is an equal part of the arc and is asked for prefixes of its length.
-
-    Example:
-        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Integers
-        >>> asks = group_asks(PrefixPlan(encoding=Integers(64), k=32, epsilon=2.0))
-        >>> [ask.view.bits for ask in asks], round(asks[1].cohort.share, 6)
-        ([17, 29, 41, 53, 64], 0.2)
-    """
+    """The asks of a plan: each group is an equal part of the arc and is asked for prefixes of its length."""
     length = cohort.length // len(plan.lengths)
     arcs = (Arc((cohort.start + part * length) % CIRCLE, length) for part in range(len(plan.lengths)))
     return [

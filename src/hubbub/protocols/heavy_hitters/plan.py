@@ -39,12 +39,6 @@ class PrefixPlan:
         How many groups; unless given, as few as the limit allows (section 4.3.3).
     threshold
         If given, only prefixes with an estimated share of at least this are extended.
-
-    Example:
-        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Integers
-        >>> plan = PrefixPlan(encoding=Integers(64), k=32, epsilon=2.0)
-        >>> plan.lengths, plan.queries
-        ((17, 29, 41, 53, 64), 589824)
     """
 
     encoding: BitEncoding
@@ -86,24 +80,14 @@ class PrefixPlan:
 
 
 def prefix_lengths(bits: int, k: int, groups: int, unit: int = 1) -> tuple[int, ...]:
-    """The prefix length of each group (Algorithm 1, line 5), in whole units; groups of equal length are merged.
-
-    Example:
-        >>> prefix_lengths(128, 256, 6), prefix_lengths(32, 16, 2, unit=8)
-        ((28, 48, 68, 88, 108, 128), (24, 32))
-    """
+    """The prefix length of each group (Algorithm 1, line 5), in whole units; groups of equal length are merged."""
     first = min(math.ceil(math.log2(k)), bits)
     exact = (first + -(-i * (bits - first) // groups) for i in range(1, groups + 1))
     return tuple(dict.fromkeys(min(-(-length // unit) * unit, bits) for length in exact))
 
 
 def queries(lengths: tuple[int, ...], k: int) -> int:
-    """How many candidates are tested at most, over all groups (Eq 4.3, without the reports).
-
-    Example:
-        >>> queries((28, 48), 256) == 2**28 + 256 * 2**20
-        True
-    """
+    """How many candidates are tested at most, over all groups (Eq 4.3, without the reports)."""
     total, known, prefixes = 0, 0, 1
     for length in lengths:
         candidates = prefixes << (length - known)

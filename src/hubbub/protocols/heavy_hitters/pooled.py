@@ -31,14 +31,7 @@ class Level(NamedTuple):
 
 
 def pooled_shares(levels: Sequence[Level]) -> NDArray[np.float64]:
-    """The shares of the prefixes of the last level, from the estimates of all levels; none is negative.
-
-    Example:
-        >>> first = Level(np.array([0.22, 0.5]), 1e-4, np.zeros(2, dtype=np.int64))  # others share the second prefix
-        >>> last = Level(np.array([0.2, 0.1]), 1e-4, np.int64([0, 1]))
-        >>> pooled_shares([first, last]).round(3).tolist()
-        [0.208, 0.1]
-    """
+    """The shares of the prefixes of the last level, from the estimates of all levels; none is negative."""
     return np.array([max(_model_average(estimates), 0.0) for estimates in _unshared(levels)])
 
 

@@ -47,19 +47,6 @@ class PrefixSearch(Count):
         How many strings are returned.
     encoding
         How values are encoded.
-
-    Example:
-        >>> from hubbub import OLH, Random
-        >>> from hubbub.core.bit_strings import BitStrings
-        >>> from hubbub.protocols.ask import Ask
-        >>> from hubbub.protocols.heavy_hitters.bit_encoding import Integers
-        >>> olh = OLH(epsilon=4.0, domain=BitStrings(64))
-        >>> ask = Ask(mechanism=olh, step=0, view=Prefix(bits=6, of=20), kept=True)
-        >>> reports = olh.randomize(ask.view(np.array([0b110011 << 14] * 500)), Random(seed=1))
-        >>> search = PrefixSearch(ask, (0b00, 0b11), known=2, most=1, encoding=Integers(20))
-        >>> result = search.among(lambda: [reports])
-        >>> [bin(string) for string in search.strings(result)], result.tested
-        (['0b110011'], 32)
     """
 
     known: int
@@ -139,12 +126,7 @@ def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
 
 
 def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place first.
-
-    Example:
-        >>> best_places(np.int64([4, 2, 9]), np.int64([7, 7, 1]), 2).tolist()
-        [1, 0]
-    """
+    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place first."""
     likely = np.arange(len(support))
     if len(support) > most:
         likely = np.flatnonzero(support >= np.partition(support, -most)[-most])
@@ -152,12 +134,7 @@ def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int
 
 
 def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np.uint64]:
-    """Strings of so many bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits.
-
-    Example:
-        >>> [hex(int(word)) for word in string_words([0x6875], 16, 72)[0]]
-        ['0x6875000000000000', '0x0']
-    """
+    """Strings of so many bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits."""
     width = -(-of // 64)
     wide = [int(string) << (64 * width - bits) for string in strings]
     return np.array(
@@ -166,12 +143,7 @@ def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np
 
 
 def extended(words: NDArray[np.uint64], known: int, more: NDArray[np.int64], extra: int) -> NDArray[np.uint64]:
-    """Write the `extra` bits of `more` into `words` after the first `known` bits, in place; return `words`.
-
-    Example:
-        >>> [hex(int(word)) for word in extended(np.uint64([[0xFF << 56, 0]]), 60, np.int64([0xAB]), 8)[0]]
-        ['0xff0000000000000a', '0xb000000000000000']
-    """
+    """Write the `extra` bits of `more` into `words` after the first `known` bits, in place; return `words`."""
     at, offset = divmod(known, 64)
     bits, over = more.astype(np.uint64), offset + extra - 64
     if over <= 0:

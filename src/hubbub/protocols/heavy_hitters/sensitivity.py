@@ -25,11 +25,6 @@ def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positiv
     false_positives
         How many candidates that nobody has are expected above the share.
 
-    Example:
-        >>> sigma = math.sqrt(4 * math.exp(2) / (math.exp(2) - 1) ** 2)
-        >>> round(sensitivity_threshold(sigma, 2**64, 10**6), 6)
-        0.007726
-
     References
     ----------
     Dissertation, section 4.3.2; Table 4.1.
@@ -44,12 +39,7 @@ def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positiv
 
 
 def expected_false_positives(sigma: float, candidates: float, n: int, share: float) -> float:
-    """The expected number of candidates above a share, of those that nobody has.
-
-    Example:
-        >>> round(expected_false_positives(1.7, 2**20, 10**4, sensitivity_threshold(1.7, 2**20, 10**4, 3.0)), 6)
-        3.0
-    """
+    """The expected number of candidates above a share, of those that nobody has."""
     return candidates * 0.5 * math.erfc(share * math.sqrt(n) / sigma / math.sqrt(2))
 
 
@@ -67,10 +57,6 @@ def supported_by_chance(rates: tuple[float, float], candidates: float, n: int, s
         As of `sensitivity_threshold`.
     share
         The smallest estimated share that counts.
-
-    Example:
-        >>> round(supported_by_chance((0.5, 0.25), 64, 3, 1.0), 6)  # by two or three of three reports
-        10.0
     """
     p, q = rates
     support = math.ceil(n * (q + share * (p - q)) - _ROUNDING)

@@ -17,10 +17,6 @@ def largest_guess(k: int) -> int:
     """The most items that a candidate may have: fewer than log2 k, but at least two.
 
     The subsets of a frequent itemset are as frequent, and a set of s items has 2^s subsets.
-
-    Example:
-        >>> [largest_guess(k) for k in (2, 8, 9, 64, 65)]
-        [2, 2, 3, 5, 6]
     """
     return max(2, math.ceil(math.log2(k)) - 1)
 
@@ -39,10 +35,6 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> l
         How many itemsets to return, if there are so many.
     largest
         The most items that an itemset may have.
-
-    Example:
-        >>> guess_itemsets({3: 0.5, 8: 0.4, 9: 0.1, 7: -0.1}, most=3, largest=3)
-        [(3, 8), (3, 9), (8, 9)]
 
     References
     ----------

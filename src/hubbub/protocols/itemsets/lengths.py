@@ -30,11 +30,6 @@ class LengthShares:
     known
         Which shares were estimated; the others were extrapolated.
 
-    Example:
-        >>> lengths = LengthShares(np.array([0.1, 0.5, 0.3, 0.0, 0.1]))
-        >>> lengths.percentile(), lengths.update_factor(4)
-        (4, 1.0)
-
     References
     ----------
     Dissertation, sections 5.2.5 and 5.3.1.
@@ -44,12 +39,7 @@ class LengthShares:
     known: NDArray[np.bool_] | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
-        """The smallest length such that more than this part of the non-empty sets are no longer; 1 if all are empty.
-
-        Example:
-            >>> LengthShares(np.array([0.5, 0.25, 0.22, 0.03])).percentile()
-            2
-        """
+        """The smallest length such that more than this part of the non-empty sets are no longer; 1 if all are empty."""
         within = np.cumsum(self.shares[1:])
         if not within.size or not within[-1] > 0:
             return 1
@@ -61,10 +51,6 @@ class LengthShares:
         It is the number of all items divided by the number of items left if longer sets are cut to `length` items. It
         is right on average, and for each item if longer sets have the same items as shorter ones. Extrapolated lengths
         do not count: frequent items are in short sets too, and the factor of all lengths would be too large for them.
-
-        Example:
-            >>> LengthShares(np.array([0.0, 0.5, 0.0, 0.5])).update_factor(1)
-            2.0
         """
         lengths = np.arange(self.shares.size)
         shares = self.shares if self.known is None else np.where(self.known, self.shares, 0.0)
@@ -89,11 +75,6 @@ def upper_limits(shares: Estimate, sizes: Estimate, length: int, longest: int) -
         The share of each size, from 0 on, of the population, from reports of other people.
     length, longest
         The length that sets were padded to, and the size of the largest possible set.
-
-    Example:
-        >>> sizes = Estimate([0.0, 0.9, 0.0, 0.0, 0.1], [0.0] * 5, 1000)
-        >>> upper_limits(Estimate([0.025], [0.0], 1000), sizes, length=1, longest=4)[0].value.round(3).tolist()
-        [0.1]
     """
     limits = []
     cuts = [length * 2**doubled for doubled in range(64) if length * 2**doubled < longest]
@@ -135,13 +116,6 @@ def significant_lengths(
         The length of the longest possible set, if known.
     published
         Whether to use the threshold alone, as published.
-
-    Example:
-        >>> estimate = Estimate([0.3, 0.48, 0.02, 0.15, -0.01, 0.01, 0.0, 0.035], [1e-4] * 8, 1000)
-        >>> significant_lengths(estimate, 1e-4, published=True).shares.tolist()
-        [0.3, 0.48, 0.0, 0.15, 0.0, 0.0, 0.0, 0.035]
-        >>> significant_lengths(estimate, 1e-4).shares.round(3).tolist()
-        [0.3, 0.48, 0.0, 0.15, 0.047, 0.016, 0.005, 0.002]
 
     References
     ----------

@@ -45,11 +45,6 @@ class Groups:
         The size of each group in percent of the people, in the order in which the groups are asked.
     turn, turns
         If the circle is divided into `turns` equal parts, the number of the part that is asked in this run.
-
-    Example:
-        >>> groups = Groups((50, 10, 40))
-        >>> [round(arc.share, 2) for arc in groups.arcs]
-        [0.5, 0.1, 0.4]
     """
 
     def __init__(self, percents: Sequence[int], *, turn: int = 0, turns: int = 1) -> None:
@@ -94,12 +89,6 @@ class CandidateShares:
     least, most
         The shares before the correction, which are at most the true ones on average; and the estimates of
         `upper_limits`, which are at least the true ones on average.
-
-    Example:
-        >>> shares = Estimate([0.1, 0.4], [1e-4, 1e-4], 500)
-        >>> stage = CandidateShares(((3,), (8,)), shares, 2, 1.0, 0.01, least=shares, most=(shares,))
-        >>> stage.shares(1), [end.round(2).tolist() for end in stage.limits(0.05)]
-        ({(8,): 0.4}, [[0.08, 0.38], [0.12, 0.42]])
     """
 
     sets: tuple[Itemset, ...]
@@ -132,12 +121,6 @@ def prune_items(
     Sets are padded to one element, so that everyone with an item names one. Returns the items kept, as sets of one
     item, and the smallest share of the named items that can be told from noise.
 
-    Example:
-        >>> from hubbub import Ordinal
-        >>> ask = next(prune_items(Groups((50, 10, 40)), Sets(Ordinal(99), 9), units=10**12, keep=8))
-        >>> ask.mechanism.length, ask.view
-        (1, Whole())
-
     References
     ----------
     Dissertation, section 5.3.1, step 1.
@@ -160,19 +143,6 @@ def estimate_candidates(
     factor is right on average but not for each candidate, as people with many candidates may have others: intervals
     rest on limits that hold whatever these have (`upper_limits`). With a single candidate no factor is needed: people
     are only asked whether they have it.
-
-    Example:
-        >>> from hubbub import Random
-        >>> def answer(ask):
-        ...     people = [(3, 8), (3,)] * 2_000
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), Random(seed=2)))
-        >>> steps = estimate_candidates(Groups((20, 80)), [(3,), (8,), (3, 8)], units=4 * 10**12)
-        >>> second_ask = steps.send(answer(next(steps)))
-        >>> try:
-        ...     _ = steps.send(answer(second_ask))
-        ... except StopIteration as end:
-        ...     end.value.length, end.value.estimate.value.round(1).tolist()
-        (3, [1.0, 0.5, 0.5])
 
     References
     ----------

@@ -22,11 +22,6 @@ class KnownShare(NamedTuple):
         By which the share is multiplied to correct it on average, where it is too small.
     most
         Estimates that are at least the true share on average, with their variances; none where `share` is unbiased.
-
-    Example:
-        >>> known = KnownShare(0.2, 1e-4, "items", most=((0.3, 1e-4), (0.25, 1e-2)))
-        >>> known.upper(0.95).share
-        0.3
     """
 
     share: float
@@ -85,13 +80,6 @@ def association_rules(
         The itemsets to divide; a set of one item gives no rule.
     level
         The confidence level of each interval.
-
-    Example:
-        >>> shares = {(1,): KnownShare(0.4, 1e-5, "items"), (2,): KnownShare(0.2, 1e-5, "items")}
-        >>> shares[(1, 2)] = KnownShare(0.16, 1e-5, "itemsets")
-        >>> rule = association_rules(shares, [(1, 2)])[0]
-        >>> rule.given, rule.then, [round(end, 2) for end in rule.confidence], [round(end, 1) for end in rule.lift]
-        ((2,), (1,), [0.8, 0.76, 0.84], [2.0, 1.9, 2.2])
 
     References
     ----------

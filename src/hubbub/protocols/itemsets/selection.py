@@ -25,11 +25,6 @@ def chance_to_miss(estimate: Estimate, chosen: NDArray[np.int64]) -> float:
     chosen
         The places of the chosen candidates.
 
-    Example:
-        >>> estimate = Estimate([0.5, 0.3, 0.1, 0.0], [1e-4] * 4, 1000)
-        >>> round(chance_to_miss(estimate, np.array([0, 1])), 4)
-        0.025
-
     References
     ----------
     Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.

@@ -24,12 +24,6 @@ def group_percents(items: int, k: int, *, itemsets: bool) -> tuple[int, ...]:
     SVIM: half of the people name one item each, a tenth report how many candidates they have, the others which. If all
     items are candidates, nobody has to name items. For itemsets, half of the people are for SVIM, half for SVSM.
 
-    Example:
-        >>> group_percents(1000, 64, itemsets=True), group_percents(1000, 64, itemsets=False)
-        ((25, 5, 20, 10, 40), (50, 10, 40))
-        >>> group_percents(100, 64, itemsets=True)
-        (10, 40, 10, 40)
-
     References
     ----------
     Dissertation, sections 5.4.2 and 5.4.3.
@@ -61,12 +55,6 @@ def mine(
         Whether to search for sets of several items, or for single items only.
     turn, turns
         As of `Groups`.
-
-    Example:
-        >>> from hubbub.protocols.ask import Ask
-        >>> first = next(mine(Sets(Ordinal(500), most=20), epsilon=2.0, k=8))
-        >>> first.mechanism.length, round(first.cohort.share, 2)
-        (1, 0.25)
     """
     sets = domain
     if not isinstance(sets, Sets) or not isinstance(sets.items.size, int) or sets.items.size > MOST_ITEMS:
@@ -123,17 +111,6 @@ def itemset_study(
         As of `mine`.
     names
         The names of the items, by code; their codes unless given.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> rng = Random(seed=1)
-        >>> def answer(ask):  # in every group a third holds 3 and 7, a third 7, a third nothing
-        ...     people = [(3, 7)] * 2000 + [(7,)] * 2000 + [()] * 2000
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(ask.view(people), rng))
-        >>> (release,) = converse(itemset_study(Sets(Ordinal(9), most=4), epsilon=4.0, k=3), answer)
-        >>> sorted(release.estimate.labels), release.estimate.value.round(1).tolist()
-        (['3', '3 + 7', '7'], [0.7, 0.3, 0.3])
     """
     findings = yield from mine(domain, epsilon=epsilon, k=k, itemsets=itemsets, turn=turn, turns=turns)
     yield findings.release(names)

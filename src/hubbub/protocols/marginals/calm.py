@@ -29,14 +29,7 @@ MOST_SUBSET_CELLS = 64
 
 @dataclass(frozen=True, eq=False)
 class MarginalCounts:
-    """The sketch of the reports on each marginal: all that the server stores.
-
-    Example:
-        >>> calm = CALM(1.0, (2, 2, 2), ((0, 1), (1, 2)))
-        >>> halves = [calm.accumulate(calm.randomize([[0, 1, 1]] * 50, Random(seed=s))) for s in (1, 2)]
-        >>> (halves[0] + halves[1]).n
-        100
-    """
+    """The sketch of the reports on each marginal: all that the server stores."""
 
     sketches: Mapping[Attributes, Sketch]
 
@@ -67,15 +60,6 @@ class CALM:
     marginals
         The attributes of each marginal that people report on; every attribute is in at least one. `planned` chooses
         them.
-
-    Example:
-        >>> calm = CALM.planned(1.0, [2, 2, 3], n=20_000, k=2)
-        >>> calm.marginals, type(calm.oracle((0, 1))).__name__
-        (((0, 1), (0, 2), (1, 2)), 'GRR')
-        >>> people = np.stack([np.arange(20_000) % 2, np.arange(20_000) % 2, np.arange(20_000) % 3], axis=1)
-        >>> synopsis = calm.estimate(calm.accumulate(calm.randomize(people, Random(seed=1))))
-        >>> synopsis.marginal([0, 1]).value.round(1).tolist()
-        [0.5, 0.0, 0.0, 0.5]
 
     References
     ----------
@@ -132,14 +116,7 @@ class CALM:
         return Synopsis(self.unbiased(counts), self.sizes)
 
     def unbiased(self, counts: MarginalCounts) -> dict[Attributes, Estimate]:
-        """The unbiased estimate of each marginal from its own reports, with the variance of noise and sampling.
-
-        Example:
-            >>> calm = CALM(1.0, (2, 2), ((0,), (1,)))
-            >>> counts = calm.accumulate(calm.randomize([[0, 1]] * 1000, Random(seed=1)))
-            >>> sorted(calm.unbiased(counts)), calm.unbiased(counts)[0,].bias
-            ([(0,), (1,)], 'none')
-        """
+        """The unbiased estimate of each marginal from its own reports, with the variance of noise and sampling."""
         sketches = {view: sketch for view, sketch in counts.sketches.items() if sketch.n}
         missing = sorted(set(range(len(self.sizes))).difference(*sketches))
         if missing:
@@ -166,12 +143,6 @@ def release_marginals(
         The randomness.
     theta
         As of `plan_marginals`.
-
-    Example:
-        >>> people = np.stack([np.arange(50_000) % 2, np.arange(50_000) % 3 > 0, np.arange(50_000) % 2], axis=1)
-        >>> synopsis = release_marginals(people.astype(int), [2, 2, 2], 1.0, k=3, rng=Random(seed=1))
-        >>> synopsis.marginal([0, 2]).value.round(1).tolist()
-        [0.5, 0.0, 0.0, 0.5]
     """
     codes = check_rows(records, check_sizes(sizes))
     if not len(codes):
@@ -186,10 +157,6 @@ def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
 
     The chapter chooses between GRR and OUE; with few cells and a small epsilon, subset selection has less error than
     both.
-
-    Example:
-        >>> [type(cell_oracle(epsilon, 4)).__name__ for epsilon in (0.2, 1.0)], type(cell_oracle(1.0, 512)).__name__
-        (['SubsetSelection', 'GRR'], 'OUE')
     """
     oracles: list[FrequencyOracle] = [adaptive(epsilon=epsilon, domain=cells)]
     if cells <= MOST_SUBSET_CELLS:

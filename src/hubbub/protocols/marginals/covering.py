@@ -19,12 +19,7 @@ _ATTEMPTS = 8
 
 
 def fewest_sets(attributes: int, covered: int, size: int) -> int:
-    """A lower bound on the number of sets of a design (Schoenheim's bound).
-
-    Example:
-        >>> fewest_sets(8, 3, 4), fewest_sets(32, 3, 4)
-        (14, 1240)
-    """
+    """A lower bound on the number of sets of a design (Schoenheim's bound)."""
     bound = 1
     for less in reversed(range(covered)):
         bound = -(-(attributes - less) * bound // (size - less))
@@ -49,12 +44,6 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
         How many attributes a set has.
     most
         The most sets that the design may have.
-
-    Example:
-        >>> len(covering_design(8, 3, 4, 100)), len(covering_design(8, 2, 4, 100))
-        (14, 6)
-        >>> covering_design(32, 3, 4, 262) is None
-        True
     """
     check_integer("attributes", attributes, 1)
     check_integer("covered", covered, 1, attributes)
@@ -70,12 +59,7 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
 
 @lru_cache(maxsize=256)
 def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ...]:
-    """So many different sets of `size` attributes: they cover first every attribute, then every pair, and so on.
-
-    Example:
-        >>> spread_sets(5, 2, 4)
-        ((0, 1), (2, 3), (0, 4), (1, 2))
-    """
+    """So many different sets of `size` attributes: they cover first every attribute, then every pair, and so on."""
     check_integer("size", size, 1, attributes)
     check_integer("number", number, 1, comb(attributes, size))
     sets: list[Attributes] = []

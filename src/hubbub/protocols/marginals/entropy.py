@@ -24,12 +24,6 @@ def maximum_entropy(marginals: Mapping[Attributes, Floats], shape: Sequence[int]
         Shares of at least 0, by the axes of the table; each attribute is an axis.
     shape
         The shape of the table.
-
-    Example:
-        >>> first, other = np.array([[0.4, 0.1], [0.2, 0.3]]), np.array([[0.3, 0.3], [0.2, 0.2]])
-        >>> table = maximum_entropy({(0, 1): first, (1, 2): other}, (2, 2, 2))
-        >>> bool(abs(table.sum(axis=2) - first).max() < 1e-9), table[0].round(2).tolist()
-        (True, [[0.2, 0.2], [0.05, 0.05]])
     """
     axes = tuple(range(len(shape)))
     table = np.full(tuple(shape), 1.0 / np.prod(shape))

@@ -19,12 +19,7 @@ MOST_MARGINALS = 1 << 12
 
 
 def mean_cells(sizes: Sequence[int], s: int) -> float:
-    """The mean number of cells of a marginal of s attributes, over all such marginals.
-
-    Example:
-        >>> mean_cells([2] * 8, 3), mean_cells([2, 3, 4], 2)
-        (8.0, 8.666666666666666)
-    """
+    """The mean number of cells of a marginal of s attributes, over all such marginals."""
     sums = [1] + [0] * s
     for size in sizes:
         for count in range(s, 0, -1):
@@ -33,24 +28,14 @@ def mean_cells(sizes: Sequence[int], s: int) -> float:
 
 
 def noise_error(n: int, sizes: Sequence[int], epsilon: float, s: int) -> float:
-    """The sum of the variances of a 1-way marginal that is estimated from marginals of s attributes (Eq 6.4).
-
-    Example:
-        >>> [round(3 * noise_error(2**16, [2] * 8, 2.0, s), 5) for s in (3, 4)]
-        [0.00032, 0.00077]
-    """
+    """The sum of the variances of a 1-way marginal that is estimated from marginals of s attributes (Eq 6.4)."""
     cells = mean_cells(sizes, s)
     e = math.exp(min(epsilon, 300.0))
     return min(4 * e, cells - 2 + e) / (e - 1) ** 2 * cells / s * len(sizes) / n
 
 
 def sampling_error(n: int, t: int) -> float:
-    """An upper bound t/n on the sum of squared errors from asking one of t groups for the population (Eq 6.5).
-
-    Example:
-        >>> round(sampling_error(2**16, 56), 5)
-        0.00085
-    """
+    """An upper bound t/n on the sum of squared errors from asking one of t groups for the population (Eq 6.5)."""
     return t / n
 
 
@@ -75,13 +60,7 @@ class MarginalPlan:
 
     @property
     def t(self) -> int:
-        """How many marginals there are.
-
-        Example:
-            >>> plan = plan_marginals(2**16, [2] * 8, 1.0, k=3)
-            >>> plan.t, plan.s, plan.covers
-            (28, 2, False)
-        """
+        """How many marginals there are."""
         return len(self.marginals)
 
     @property
@@ -108,11 +87,6 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
         The number of attributes of the marginals that will be asked for.
     theta
         The assumed error of a reconstructed marginal.
-
-    Example:
-        >>> plan = plan_marginals(2**16, [2] * 8, 2.0, k=3)
-        >>> plan.t, plan.s, plan.covers, round(plan.noise, 5), round(plan.sampling, 5)
-        (14, 4, True, 0.00077, 0.00021)
 
     References
     ----------

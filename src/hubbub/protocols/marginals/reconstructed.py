@@ -33,15 +33,6 @@ class ReconstructedMarginal(Estimate):
         The lower bound of every cell, and an upper bound on its standard error.
     parts
         The attributes of the parts.
-
-    Example:
-        >>> pair = Estimate([0.3, 0.2, 0.1, 0.4], [1e-4] * 4, 1000)
-        >>> single = Estimate([0.5, 0.5], [1e-4] * 2, 1000)
-        >>> known = {(0, 1): pair, (1, 2): pair, (1,): single}
-        >>> table = ReconstructedMarginal.from_parts(np.full(8, 0.125), [(0, 1), (1, 2)], known, (2, 2, 2), 1000)
-        >>> low, high = table.interval(0.95)
-        >>> low[:2].round(3).tolist(), high[:2].round(3).tolist(), table.bias
-        ([0.041, 0.0], [0.322, 0.222], 'heuristic')
     """
 
     upper: Floats = field(default_factory=lambda: np.zeros((2, 0, 0)), repr=False)

@@ -28,18 +28,6 @@ class Synopsis:
         attribute varies fastest. Variances include noise and sampling.
     sizes
         How many values each attribute has.
-
-    Example:
-        >>> from hubbub.core.noise import Noise
-        >>> noise = Noise(floor=1e-4, slope=0.0)
-        >>> pairs = {(0, 1): [0.5, 0.0, 0.1, 0.4], (1, 2): [0.3, 0.3, 0.2, 0.2]}
-        >>> estimates = {view: Estimate(v, [1e-4] * 4, 9000, noise=noise) for view, v in pairs.items()}
-        >>> synopsis = Synopsis(estimates, (2, 2, 2))
-        >>> covered, reconstructed = synopsis.marginal([0, 1]), synopsis.marginal([0, 2])
-        >>> covered.value.round(2).tolist(), synopsis.covers([0, 2])
-        ([0.5, 0.0, 0.1, 0.4], False)
-        >>> reconstructed.value.round(2).tolist(), reconstructed.bias, reconstructed.parts
-        ([0.25, 0.25, 0.25, 0.25], 'heuristic', ((0,), (1,)))
     """
 
     def __init__(self, estimates: Mapping[Attributes, Estimate], sizes: Sequence[int]) -> None:
@@ -64,14 +52,7 @@ class Synopsis:
         return self._covered(wanted) if self.covers(wanted) else self._reconstructed(wanted)
 
     def table(self, attributes: Sequence[int]) -> Floats:
-        """The same shares without their error, as a table with an axis for each attribute, in the given order.
-
-        Example:
-            >>> from hubbub.core.noise import Noise
-            >>> estimate = Estimate([0.1, 0.2, 0.3, 0.1, 0.2, 0.1], [0.01] * 6, 10, noise=Noise(0.01, 0.0))
-            >>> Synopsis({(0, 1): estimate}, (2, 3)).table([1, 0]).round(1).tolist()
-            [[0.1, 0.1], [0.2, 0.2], [0.3, 0.1]]
-        """
+        """The same shares without their error, as a table with an axis for each attribute, in the given order."""
         return self._values(check_attributes(attributes, self.sizes)).transpose(
             [sorted(attributes).index(column) for column in attributes]
         )

@@ -34,14 +34,6 @@ def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Seque
         The randomness.
     attributes
         The columns, in this order; all unless given.
-
-    Example:
-        >>> from hubbub.protocols.marginals.calm import release_marginals
-        >>> people = np.repeat(np.arange(30_000)[:, None] % 2, 3, axis=1)
-        >>> synopsis = release_marginals(people, [2, 2, 2], 2.0, k=2, rng=Random(seed=1))
-        >>> drawn = synthetic_records(synopsis, 10_000, Random(seed=2), [2, 0])
-        >>> drawn.shape, bool((drawn[:, 0] == drawn[:, 1]).mean() > 0.9)
-        ((10000, 2), True)
     """
     check_integer("n", n, 0)
     order = list(range(len(synopsis.sizes))) if attributes is None else list(attributes)
@@ -56,12 +48,7 @@ def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Seque
 
 
 def information(table: Floats) -> float:
-    """The mutual information of two attributes, in nats.
-
-    Example:
-        >>> information(np.array([[0.25, 0.25], [0.25, 0.25]])), round(information(np.array([[0.5, 0], [0, 0.5]])), 3)
-        (0.0, 0.693)
-    """
+    """The mutual information of two attributes, in nats."""
     independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
     positive = table > 0
     return float((table[positive] * np.log(table[positive] / independent[positive])).sum())

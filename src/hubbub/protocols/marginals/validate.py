@@ -50,16 +50,6 @@ def measured_reconstruction(
         How many values each attribute has.
     most
         The most marginals that are left out.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.marginals.calm import CALM
-        >>> calm = CALM(2.0, (2, 2, 2), ((0, 1), (0, 2), (1, 2)))
-        >>> same = np.repeat(np.arange(30_000)[:, None] % 2, 3, axis=1)
-        >>> estimates = calm.unbiased(calm.accumulate(calm.randomize(same, Random(seed=1))))
-        >>> error = measured_reconstruction(estimates, (2, 2, 2))  # equal attributes, reconstructed as independent
-        >>> error.marginals, 0.2 < error.squared < 0.3
-        (3, True)
     """
     known = check_sizes(sizes)
     differences: list[float] = []

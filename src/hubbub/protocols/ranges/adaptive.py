@@ -47,15 +47,6 @@ class AdaptiveHierarchy:
     n
         How many people are expected.
 
-    Example:
-        >>> adaptive = AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 300_000)
-        >>> adaptive.rounds, len(adaptive.first)
-        (4, 9)
-        >>> people = np.random.default_rng(1).binomial(1023, 0.2, 300_000)
-        >>> grown, reports = adaptive.randomize(people[:, None], Random(seed=1))
-        >>> [len(partition) for partition in grown.partitions]
-        [9, 13, 25, 49]
-
     References
     ----------
     Du, Zhang, Bai, Liu, Ji, Cheng, Chen: AHEAD: adaptive hierarchical decomposition for range query under local
@@ -90,13 +81,7 @@ class AdaptiveHierarchy:
         return cell_oracle(self.epsilon, len(partition))
 
     def thresholds(self, partition: Partition) -> Floats:
-        """For each interval, the share above which cutting it saves more than it costs.
-
-        Example:
-            >>> adaptive = AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 300_000)
-            >>> adaptive.thresholds(adaptive.first)[:2].round(3).tolist()
-            [0.015, 0.015]
-        """
+        """For each interval, the share above which cutting it saves more than it costs."""
         variance = self.oracle(partition).variance(self.n)
         parts = partition.widths / self.dimensions[0].size
         return np.asarray(np.sqrt(variance * partition.children() / (2 * parts)))
@@ -122,12 +107,7 @@ class AdaptiveHierarchy:
         return growth.grown(), RangeReports(len(codes), levels)
 
     def expected(self) -> GrownHierarchy:
-        """The hierarchy that would result if people were spread evenly and estimates had no noise.
-
-        Example:
-            >>> AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 300_000).expected().leaves.widths[0]
-            np.int64(25)
-        """
+        """The hierarchy that would result if people were spread evenly and estimates had no noise."""
         partitions = [self.first]
         for _ in range(1, self.rounds):
             partition = partitions[-1]
@@ -137,14 +117,7 @@ class AdaptiveHierarchy:
 
 
 class Growth:
-    """The server's side of an adaptive hierarchy: it takes the supports of each round and decides what to ask next.
-
-    Example:
-        >>> growth = Growth(AdaptiveHierarchy(1.0, (Dimension.ordinal(16, fanout=4),), 3000))
-        >>> growth.add(np.array([600, 200, 200, 200]), 1200)
-        >>> growth.partition.starts.tolist()
-        [0, 1, 2, 3, 4, 8, 12]
-    """
+    """The server's side of an adaptive hierarchy: it takes the supports of each round and decides what to ask next."""
 
     def __init__(self, mechanism: AdaptiveHierarchy) -> None:
         self._mechanism = mechanism

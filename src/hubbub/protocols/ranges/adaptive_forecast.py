@@ -23,12 +23,6 @@ def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_squa
         How people report, and the query.
     mean_square
         The mean square of the measure that is added up; 1 for counts.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> adaptive = AdaptiveHierarchy(2.0, (Dimension.ordinal(1024),), 1_000_000)
-        >>> round(adaptive_error(adaptive, RangeQuery([(130, 720)])))
-        3353
     """
     query.check(mechanism.dimensions)
     grown, n = mechanism.expected(), mechanism.n

@@ -29,18 +29,6 @@ class AdaptiveTable:
         The results of `AdaptiveHierarchy.randomize`.
     measures
         Measures by name: numbers of at least 0, one for each person (row).
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> people = np.random.default_rng(1).binomial(1023, 0.2, 100_000)
-        >>> adaptive = AdaptiveHierarchy(1.0, (Dimension.ordinal(1024),), 100_000)
-        >>> table = AdaptiveTable(*adaptive.randomize(people[:, None], Random(seed=1)))
-        >>> answer = table.answer(RangeQuery([(0, 200)]))
-        >>> low, high = answer.interval()
-        >>> bool(low[0] < np.sum(people <= 200) < high[0]), answer.bias
-        (True, 'heuristic')
     """
 
     def __init__(

@@ -29,13 +29,7 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class CellSum:
-    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is known.
-
-    Example:
-        >>> terms = decomposition([Dimension.ordinal(8, fanout=2), Dimension.categorical(3)], ((1, 4), frozenset({2})))
-        >>> [(term.level, term.cells.tolist()) for term in terms.terms], terms.known
-        ([((2, 1), [5]), ((3, 1), [5, 14])], 0.0)
-    """
+    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is known."""
 
     terms: list[LevelCells]
     known: float
@@ -47,23 +41,12 @@ class CellSum:
 
 
 def cells_of(dimensions: Sequence[Dimension], level: Level) -> int:
-    """How many cells a level has.
-
-    Example:
-        >>> cells_of([Dimension.ordinal(8, fanout=2), Dimension.categorical(3)], (2, 1))
-        12
-    """
+    """How many cells a level has."""
     return prod(dimension.nodes(depth) for dimension, depth in zip(dimensions, level, strict=True))
 
 
 def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Codes:
-    """The cell of a level that each record (row) falls in.
-
-    Example:
-        >>> dimensions = [Dimension.ordinal(8, fanout=2), Dimension.categorical(3)]
-        >>> cell_of(dimensions, (2, 1), np.array([[3, 2], [7, 0]])).tolist()
-        [5, 9]
-    """
+    """The cell of a level that each record (row) falls in."""
     cell = np.zeros(len(records), dtype=np.int64)
     for column, (dimension, depth) in enumerate(zip(dimensions, level, strict=True)):
         cell = cell * dimension.nodes(depth) + dimension.node_of(records[:, column], depth)
@@ -71,23 +54,13 @@ def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Co
 
 
 def decomposition(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """A box as the products of the fewest intervals of each dimension (Eq 7.19).
-
-    Example:
-        >>> decomposition([Dimension.ordinal(8, fanout=2)] * 2, ((1, 6), (2, 7))).cells
-        8
-    """
+    """A box as the products of the fewest intervals of each dimension (Eq 7.19)."""
     covers = [dimension.decompose(selection) for dimension, selection in zip(dimensions, box, strict=True)]
     return _products(dimensions, [covers], [1.0])
 
 
 def single_values(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
-    """A box as the sum of all cells of the last level in it (Eq 7.9).
-
-    Example:
-        >>> single_values([Dimension.categorical(8)], ((1, 4),)).cells
-        4
-    """
+    """A box as the sum of all cells of the last level in it (Eq 7.9)."""
     empty: Codes = np.zeros(0, dtype=np.int64)
     covers: list[Cover] = []
     for dimension, selection in zip(dimensions, box, strict=True):
@@ -101,11 +74,6 @@ def consistent_terms(dimensions: Sequence[Dimension], box: Sequence[Selection]) 
 
     That the total is known is used by subtracting a multiple of the whole domain's weights that makes the root's weight
     0.
-
-    Example:
-        >>> terms = consistent_terms([Dimension.ordinal(4, fanout=2)], ((0, 1),))
-        >>> [term.weights.round(3).tolist() for term in terms.terms], terms.known
-        ([[0.333, -0.333], [0.167, 0.167, -0.167, -0.167]], 0.5)
     """
     box_covers = [least_squares(dimension, selection) for dimension, selection in zip(dimensions, box, strict=True)]
     whole_covers = [least_squares(dimension, None) for dimension in dimensions]

@@ -47,12 +47,7 @@ class RangeChoice:
 
     @property
     def name(self) -> str:
-        """The name of the mechanism, and how it answers.
-
-        Example:
-            >>> RangeChoice(HIO(1.0, (Dimension.ordinal(8),)), True, 1.0, True).name
-            'HIO, consistent'
-        """
+        """The name of the mechanism, and how it answers."""
         return type(self.mechanism).__name__ + (", consistent" if self.consistent else "")
 
 
@@ -79,15 +74,6 @@ def choose_ranges(
         The mean square of the measure that is added up; 1 for counts.
     unbiased
         Whether only unbiased answers are acceptable.
-
-    Example:
-        >>> choices = choose_ranges(epsilon=2.0, dimensions=[Dimension.ordinal(1024)], n=1_000_000, unbiased=True,
-        ...                         queries=[RangeQuery([(130, 720)])])
-        >>> [(choice.name, round(choice.stderr)) for choice in choices]
-        [('HIO, consistent', 3586), ('HIO', 8127), ('MG', 20707), ('SC', 21915)]
-        >>> four = [Dimension.ordinal(64)] * 4
-        >>> choose_ranges(epsilon=1.0, dimensions=four, queries=[RangeQuery([(0, 31)] * 4)], n=300_000)[0].name
-        'HDG'
     """
     if not queries:
         raise InvalidValue("queries", queries, "at least one")

@@ -31,12 +31,6 @@ class Dimension:
         How many values an interval of each level holds, root first. The root's width is the size. Each further width
         divides the width before it; the last interval of a level may be shorter.
 
-    Example:
-        >>> Dimension.ordinal(1024).widths, Dimension.categorical(7).widths
-        ((1024, 625, 125, 25, 5, 1), (7, 1))
-        >>> [Dimension.ordinal(1024).nodes(level) for level in range(6)]
-        [1, 2, 9, 41, 205, 1024]
-
     References
     ----------
     Dissertation, sections 7.3.1 and 7.4.2.
@@ -55,12 +49,7 @@ class Dimension:
 
     @classmethod
     def ordinal(cls, size: int, *, fanout: int = 5) -> Dimension:
-        """Values with an order: a tree of intervals, each the union of `fanout` smaller ones.
-
-        Example:
-            >>> Dimension.ordinal(8, fanout=2).widths
-            (8, 4, 2, 1)
-        """
+        """Values with an order: a tree of intervals, each the union of `fanout` smaller ones."""
         check_integer("size", size, 2, 1 << 32)
         check_integer("fanout", fanout, 2)
         widths = [1]
@@ -70,12 +59,7 @@ class Dimension:
 
     @classmethod
     def categorical(cls, size: int) -> Dimension:
-        """Values without an order: the root and the single values are the only levels.
-
-        Example:
-            >>> Dimension.categorical(3).levels
-            2
-        """
+        """Values without an order: the root and the single values are the only levels."""
         return cls(size, (size, 1))
 
     @property
@@ -88,21 +72,11 @@ class Dimension:
         return -(-self.size // self.widths[level])
 
     def node_of(self, codes: Codes, level: int) -> Codes:
-        """The interval that holds each value.
-
-        Example:
-            >>> Dimension.ordinal(8, fanout=2).node_of(np.array([0, 3, 7]), 1).tolist()
-            [0, 0, 1]
-        """
+        """The interval that holds each value."""
         return codes // self.widths[level]
 
     def runs(self, selection: Selection) -> list[tuple[int, int]]:
-        """The selected values as runs of consecutive values, each as its first and last value.
-
-        Example:
-            >>> Dimension.ordinal(9).runs(frozenset({1, 2, 7})), Dimension.ordinal(9).runs(None)
-            ([(1, 2), (7, 7)], [(0, 8)])
-        """
+        """The selected values as runs of consecutive values, each as its first and last value."""
         if selection is None:
             return [(0, self.size - 1)]
         if isinstance(selection, tuple):
@@ -120,13 +94,6 @@ class Dimension:
         """The selected values as the union of the fewest intervals (Eq 7.11).
 
         If there are only the root and the single values, it may be the root minus the values that are not selected.
-
-        Example:
-            >>> [nodes.tolist() for nodes, _ in Dimension.ordinal(8, fanout=2).decompose((1, 6))]
-            [[], [], [1, 2], [1, 6]]
-            >>> cover = Dimension.categorical(5).decompose(frozenset({0, 1, 3, 4}))
-            >>> [(nodes.tolist(), weights.tolist()) for nodes, weights in cover]
-            [([0], [1.0]), ([2], [-1.0])]
         """
         runs = self.runs(selection)
         if self.levels == 2 and self.size + 1 < 2 * sum(high - low + 1 for low, high in runs) < 2 * self.size:

@@ -28,13 +28,6 @@ class SumVariance:
         The multiple of the known total that the query adds.
     divided
         Whether a person reports on one level only.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> variance = SumVariance(1000, 1000.0, 0.0, divided=True)  # three cells of 100 people each
-        >>> variance.add(OLH(epsilon=2.0, domain=9), 500, np.ones(3), np.full(3, 100.0), np.full(3, 100.0))
-        >>> round(variance.total())
-        5116
     """
 
     def __init__(self, n: int, squares: float, known: float, *, divided: bool) -> None:
@@ -70,14 +63,7 @@ class SumVariance:
 
 
 def report_variance(oracle: FrequencyOracle, weights: Floats) -> tuple[float, float, float]:
-    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's weight.
-
-    Example:
-        >>> from hubbub import OLH
-        >>> a, b, c = report_variance(OLH(epsilon=2.0, domain=9), np.ones(3))
-        >>> round(a / 3, 3), b, round(c, 3)
-        (0.725, 0.0, 0.93)
-    """
+    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's weight."""
     moments = oracle.moments()
     holder, neither = oracle.pair_covariance() or (0.0, 0.0)
     gap = (moments.true_mean - moments.false_mean) ** 2

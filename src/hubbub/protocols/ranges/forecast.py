@@ -29,31 +29,13 @@ def expected_stderr(
         The mean square of the measure that is added up; 1 for counts.
     consistent
         As of `RangeTable.answer`.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.hierarchy import HIO, MG
-        >>> hio, mg = (kind(2.0, (Dimension.ordinal(1024),)) for kind in (HIO, MG))
-        >>> half = RangeQuery([(130, 720)])
-        >>> [round(expected_stderr(mechanism, half, 1_000_000)) for mechanism in (hio, mg)]
-        [8127, 20707]
-        >>> round(expected_stderr(hio, half, 1_000_000, consistent=True))
-        3586
     """
     query.check(mechanism.dimensions)
     return terms_stderr(mechanism, mechanism.terms(query.box, consistent=consistent), n, mean_square=mean_square)
 
 
 def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_square: float = 1.0) -> float:
-    """The standard error of any weighted sum of cells; parameters as of `expected_stderr`.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.hierarchy import HIO
-        >>> hio = HIO(2.0, (Dimension.ordinal(1024),))
-        >>> round(terms_stderr(hio, hio.terms(((130, 720),)), 1_000_000))
-        8127
-    """
+    """The standard error of any weighted sum of cells; parameters as of `expected_stderr`."""
     variance = SumVariance(n, n * mean_square, terms.known, divided=mechanism.divided)
     size = n // len(mechanism.levels) if mechanism.divided else n
     for term in terms.terms:

@@ -13,11 +13,6 @@ def grid_error(grids: HDG, query: RangeQuery) -> float:
     """The error of a share by HDG: the noise of the cells in a box, and the uneven spread of people within cells.
 
     Where the box restricts several dimensions it is the error of the worst pair.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> round(grid_error(HDG(1.0, (Dimension.ordinal(64),) * 4, 300_000), RangeQuery([(0, 31)] * 4)), 4)
-        0.0268
     """
     restricted = [column for column, selection in enumerate(query.box) if selection is not None]
     parts = {

@@ -30,14 +30,6 @@ class GridModel:
         The mechanism that defines the grids.
     shares
         The estimated shares of the cells of each grid.
-
-    Example:
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> hdg = HDG(1.0, (Dimension.categorical(2),) * 2, 1000)
-        >>> shares = {(0,): np.array([0.5, 0.6]), (1,): np.array([0.9, 0.3]), (0, 1): np.array([0.4, 0.1, 0.5, 0.1])}
-        >>> model = GridModel(hdg, shares)
-        >>> [round(model.share(box), 3) for box in (((0, 0), (0, 0)), ((0, 0), None), (None, (0, 0)))]
-        [0.358, 0.45, 0.817]
     """
 
     def __init__(self, grids: HDG, shares: Mapping[Grid, Floats]) -> None:

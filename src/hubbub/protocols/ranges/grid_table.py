@@ -27,17 +27,6 @@ class GridTable:
     three or more dimensions are combined from pairs. The variance covers the noise and the random choice of grids, and
     is estimated from the answers of eight parts of the reports. It does not cover the error of the assumptions (`bias`
     is "heuristic").
-
-    Example:
-        >>> from hubbub.core.random import Random
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> hdg = HDG(2.0, (Dimension.ordinal(64),) * 3, 30_000)
-        >>> records = np.random.default_rng(1).binomial(63, 0.4, (30_000, 3))
-        >>> table = GridTable(hdg, hdg.randomize(records, Random(seed=1)))
-        >>> truth = np.sum((records <= 25).all(axis=1))
-        >>> answer = table.answer(RangeQuery([(0, 25)] * 3))
-        >>> bool(abs(answer.value[0] - truth) < 0.05 * 30_000), answer.bias
-        (True, 'heuristic')
     """
 
     def __init__(self, mechanism: HDG, reports: GridReports, measures: Mapping[str, ArrayLike] | None = None) -> None:

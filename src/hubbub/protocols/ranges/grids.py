@@ -52,11 +52,6 @@ class HDG:
     n
         How many people are expected: it decides how fine the grids are.
 
-    Example:
-        >>> hdg = HDG(1.0, (Dimension.ordinal(100),) * 4, 300_000)
-        >>> len(hdg.grids), hdg.line_cells(0), hdg.plane_cells(0)
-        (10, 20, 4)
-
     References
     ----------
     Yang, Wang, Li, Cheng, Su: Answering multi-dimensional range queries under local differential privacy. VLDB 2021.
@@ -143,10 +138,6 @@ def even_width(size: int, width: float) -> int:
 
     Queries more often end at multiples of 5 of 100 values, or of 4 of 64, than of 3; and a range that ends with a cell
     has no error from the spread of people within cells.
-
-    Example:
-        >>> even_width(64, 2.9), even_width(100, 4.7), even_width(97, 4.7)
-        (4, 5, 5)
     """
     dividing = [candidate for candidate in range(1, size // 2 + 1) if size % candidate == 0]
     nearest = min(dividing, key=lambda candidate: abs(math.log(candidate / width)))

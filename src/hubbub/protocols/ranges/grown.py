@@ -28,14 +28,6 @@ class GrownHierarchy(IntervalMechanism):
         What a report may spend, and the one private dimension.
     partitions
         The partitions, coarsest first; a level is the number of a partition.
-
-    Example:
-        >>> dimension = Dimension.ordinal(8, fanout=2)
-        >>> halves = Partition.at_level(dimension, 1)
-        >>> grown = GrownHierarchy(1.0, (dimension,), (halves, halves.split(np.array([False, True]))))
-        >>> terms = grown.terms(((5, 7),))
-        >>> [term.weights.round(2).tolist() for term in terms.terms], round(terms.known, 3)
-        ([[-0.24, 0.24], [-0.19, -0.16, 0.34]], 0.421)
     """
 
     partitions: tuple[Partition, ...]

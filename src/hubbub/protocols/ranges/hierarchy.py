@@ -94,22 +94,11 @@ class IntervalMechanism(ABC):
         return self.epsilon if self.divided else epsilon_of(units_of(self.epsilon) // len(self.levels))
 
     def oracle(self, level: Level) -> FrequencyOracle:
-        """The oracle of a level: direct answers where its cells are few, else local hashing.
-
-        Example:
-            >>> hio = HIO(1.0, (Dimension.ordinal(1024),))
-            >>> [type(hio.oracle(level)).__name__ for level in hio.levels]
-            ['GRR', 'GRR', 'OLH', 'OLH', 'OLH']
-        """
+        """The oracle of a level: direct answers where its cells are few, else local hashing."""
         return cell_oracle(self.level_epsilon, cells_of(self.dimensions, level))
 
     def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
-        """A box as a weighted sum of cells.
-
-        Example:
-            >>> HIO(1.0, (Dimension.ordinal(1024),)).terms(((100, 899),)).cells
-            8
-        """
+        """A box as a weighted sum of cells."""
         return (consistent_terms if consistent else decomposition)(self.dimensions, box)
 
     def randomize(self, records: ArrayLike, rng: Random) -> RangeReports:
@@ -136,11 +125,6 @@ class IntervalMechanism(ABC):
 class HIO(IntervalMechanism):
     """A person reports on one level, drawn at random, with the whole budget (Algorithms 3 and 4).
 
-    Example:
-        >>> hio = HIO(2.0, (Dimension.ordinal(64), Dimension.categorical(3)))
-        >>> len(hio.levels), hio.level_epsilon
-        (7, 2.0)
-
     References
     ----------
     Dissertation, sections 7.3.2 and 7.4.1.
@@ -153,10 +137,6 @@ class HIO(IntervalMechanism):
 
 class HI(IntervalMechanism):
     """A person reports on every level, with a part of the budget each.
-
-    Example:
-        >>> HI(2.0, (Dimension.ordinal(64), Dimension.categorical(3))).level_epsilon
-        0.285714285714
 
     References
     ----------
@@ -172,10 +152,6 @@ class HI(IntervalMechanism):
 
 class MG(IntervalMechanism):
     """A person reports their cell of the whole marginal; an answer adds up all cells of the box.
-
-    Example:
-        >>> MG(2.0, (Dimension.ordinal(64),)).levels
-        ((1,),)
 
     References
     ----------
@@ -198,14 +174,7 @@ class MG(IntervalMechanism):
 
 
 def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Codes:
-    """The records as an array; refused if a code is outside its dimension.
-
-    Example:
-        >>> check_records((Dimension.ordinal(8),), [[9]])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: records[:, 0]: got 9; allowed: integers from 0 to 7
-    """
+    """The records as an array; refused if a code is outside its dimension."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(dimensions) or codes.dtype.kind not in "iu":
         raise InvalidValue("records", codes.shape, f"rows of {len(dimensions)} integers")
@@ -224,14 +193,7 @@ def _all_levels(dimensions: tuple[Dimension, ...]) -> tuple[Level, ...]:
 
 @lru_cache(maxsize=1 << 17)
 def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle for so many cells; its reports have a few bytes.
-
-    Example:
-        >>> type(cell_oracle(1.0, 9)).__name__, type(cell_oracle(1.0, 10**6)).__name__
-        ('GRR', 'OLH')
-        >>> cell_oracle(1.0, 10**12).domain
-        BitStrings(bits=40)
-    """
+    """The oracle for so many cells; its reports have a few bytes."""
     if cells > MOST_SIZED:
         return OLH(epsilon=epsilon, domain=BitStrings((cells - 1).bit_length()))
     if cells > MOST_LISTED:

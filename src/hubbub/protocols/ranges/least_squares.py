@@ -15,11 +15,6 @@ def least_squares(dimension: Dimension, selection: Selection) -> Cover:
     leaves up: on the values of an interval it is block-diagonal with the matrices of its children, plus a matrix of
     ones (Sherman and Morrison). The weights of several dimensions multiply, as A'A of a product of hierarchies is a
     product.
-
-    Example:
-        >>> cover = least_squares(Dimension.ordinal(4, fanout=2), (0, 1))
-        >>> [weights.round(3).tolist() for _, weights in cover]
-        [[0.286], [0.476, -0.19], [0.238, 0.238, -0.095, -0.095]]
     """
     solution, ones = np.zeros(dimension.size), np.ones(dimension.size)  # the matrix of a single value is 1
     for low, high in dimension.runs(selection):

@@ -17,28 +17,14 @@ _MOST_EXPONENT = 500  # of a scale of 2: its square is a float
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A number for each person that the server knows, as an integer: the number times `scale`.
-
-    Example:
-        >>> Measure.of("price", [3.0, 4.0]).scale, Measure.of("price", [0.5, 0.25]).total
-        (1.0, 0.75)
-        >>> Measure.of("price", [1.0, float("nan")])
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: price: got array([ 1., nan]); allowed: finite numbers, one a person
-    """
+    """A number for each person that the server knows, as an integer: the number times `scale`."""
 
     weights: NDArray[np.int64]
     scale: float
 
     @staticmethod
     def of(name: str, values: ArrayLike) -> Measure:
-        """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows.
-
-        Example:
-            >>> Measure.of("price", [1e-300, 0.0]).total
-            0.0
-        """
+        """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows."""
         array = np.asarray(values)
         if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
             raise InvalidValue(name, array, "finite numbers, one a person")
@@ -65,12 +51,7 @@ class Measure:
 
 
 def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dict[str, Measure]:
-    """The measures of n people, by name.
-
-    Example:
-        >>> read_measures({"price": [3.0, 4.0]}, 2)["price"].total
-        7.0
-    """
+    """The measures of n people, by name."""
     measures = {name: Measure.of(name, values) for name, values in (values_by_name or {}).items()}
     for name, measure in measures.items():
         if measure.weights.size != n:
@@ -79,12 +60,7 @@ def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dic
 
 
 def find_measure(measures: Mapping[str, Measure], name: str | None) -> Measure | None:
-    """The measure that a query names; None if it counts people.
-
-    Example:
-        >>> find_measure({}, None) is None
-        True
-    """
+    """The measure that a query names; None if it counts people."""
     if name is not None and name not in measures:
         raise InvalidValue("measure", name, f"one of {', '.join(measures) or 'no measures'}")
     return None if name is None else measures[name]

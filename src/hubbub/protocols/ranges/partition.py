@@ -22,12 +22,6 @@ class Partition:
         The first value of each interval, in order; the first of them is 0.
     levels
         The level of each interval.
-
-    Example:
-        >>> halves = Partition.at_level(Dimension.ordinal(8, fanout=2), 1)
-        >>> finer = halves.split(np.array([False, True]))
-        >>> finer.starts.tolist(), finer.widths.tolist()
-        ([0, 4, 6], [4, 2, 2])
     """
 
     dimension: Dimension
@@ -49,21 +43,11 @@ class Partition:
         return np.diff(self.starts, append=self.dimension.size)
 
     def cell_of(self, codes: Codes) -> Codes:
-        """The interval that holds each value.
-
-        Example:
-            >>> Partition.at_level(Dimension.ordinal(8, fanout=2), 1).cell_of(np.array([3, 4])).tolist()
-            [0, 1]
-        """
+        """The interval that holds each value."""
         return np.searchsorted(self.starts, codes, side="right") - 1
 
     def children(self) -> Codes:
-        """How many intervals of the next level each interval consists of; 1 for single values.
-
-        Example:
-            >>> Partition.at_level(Dimension.ordinal(12), 1).children().tolist()
-            [5, 5, 2]
-        """
+        """How many intervals of the next level each interval consists of; 1 for single values."""
         finer = np.array([*self.dimension.widths[1:], 1])
         return np.asarray(-(-self.widths // finer[self.levels]))
 
@@ -79,12 +63,7 @@ class Partition:
         return Partition(self.dimension, np.concatenate(starts), np.concatenate(levels))
 
     def covered(self, selection: Selection) -> Floats:
-        """The part of each interval's values that is selected.
-
-        Example:
-            >>> Partition.at_level(Dimension.ordinal(8, fanout=2), 1).covered((3, 7)).tolist()
-            [0.25, 1.0]
-        """
+        """The part of each interval's values that is selected."""
         inside: Codes = np.zeros(len(self), dtype=np.int64)
         for low, high in self.dimension.runs(selection):
             first, stop = np.maximum(self.starts, low), np.minimum(self.starts + self.widths, high + 1)

@@ -44,11 +44,6 @@ class SC:
     dimensions
         The private dimensions.
 
-    Example:
-        >>> sc = SC(5.0, (Dimension.ordinal(625), Dimension.categorical(7)))
-        >>> len(sc.levels), sc.level_epsilon
-        (5, 1.0)
-
     References
     ----------
     Dissertation, section 7.4.3.
@@ -89,14 +84,7 @@ class SC:
         return SplitReports(len(codes), reports)
 
     def expected_stderr(self, query: RangeQuery, n: int, *, mean_square: float = 1.0) -> float:
-        """The standard error of an answer from n people, if they are spread evenly and dimensions are independent.
-
-        Example:
-            >>> dimensions = (Dimension.ordinal(625),) * 4 + (Dimension.categorical(10),) * 4
-            >>> query = RangeQuery([(100, 420), *[None] * 7])
-            >>> round(SC(5.0, dimensions).expected_stderr(query, 1_000_000))
-            23138
-        """
+        """The standard error of an answer from n people, if they are spread evenly and dimensions are independent."""
         query.check(self.dimensions)
         squared_score, share = 1.0, 1.0
         for column, (dimension, selection) in enumerate(zip(self.dimensions, query.box, strict=True)):
@@ -120,16 +108,6 @@ class SplitTable:
     (1) or not (0). The dimensions are randomised independently, so that the product of the scores is an unbiased
     estimate of whether the person is in the box (it is the first row of the inverted transition matrix, Eqs 7.28-7.30).
     The variance is estimated, without bias, by the sum of the squared scores minus the sum of the scores.
-
-    Example:
-        >>> from hubbub.core.random import Random
-        >>> sc = SC(4.0, (Dimension.ordinal(64), Dimension.categorical(3)))
-        >>> records = np.stack([np.arange(20_000) % 64, np.arange(20_000) % 3], axis=1)
-        >>> table = SplitTable(sc, sc.randomize(records, Random(seed=2)))
-        >>> answer = table.answer(RangeQuery([(0, 31), {0, 1}]))
-        >>> low, high = answer.interval()
-        >>> bool(low[0] < 6_678 < high[0]), answer.stderr.round(-2).tolist()
-        (True, [700.0])
     """
 
     def __init__(self, mechanism: SC, reports: SplitReports, measures: Mapping[str, ArrayLike] | None = None) -> None:

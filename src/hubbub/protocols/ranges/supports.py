@@ -22,18 +22,7 @@ KEY_CELLS = 32
 
 
 class Supports:
-    """The supports of cells by level and measure. The least recently used are dropped first.
-
-    Example:
-        >>> from hubbub import GRR, Random
-        >>> grr = GRR(epsilon=30.0, domain=4)
-        >>> reports = grr.randomize([0, 1, 1, 3], Random(seed=1))
-        >>> supports = Supports()
-        >>> supports.of((1,), None, np.array([3, 1]), grr, reports)[0].tolist(), supports.counted
-        ([[1, 2], [1, 2]], 2)
-        >>> supports.of((1,), None, np.array([1, 2]), grr, reports)[0].tolist(), supports.counted
-        ([[2, 0], [2, 0]], 3)
-    """
+    """The supports of cells by level and measure. The least recently used are dropped first."""
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most

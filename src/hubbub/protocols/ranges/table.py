@@ -30,22 +30,6 @@ class RangeTable:
         Measures by name, with a number for each person (row).
     most_kept
         How many supports are kept for later queries.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.ranges.dimension import Dimension
-        >>> from hubbub.protocols.ranges.hierarchy import HIO
-        >>> hio = HIO(2.0, (Dimension.ordinal(64), Dimension.categorical(3)))
-        >>> ages, states = np.arange(30_000) % 64, np.arange(30_000) % 3
-        >>> reports = hio.randomize(np.stack([ages, states], axis=1), Random(seed=3))
-        >>> table = RangeTable(hio, reports, {"price": np.full(30_000, 2.5)})
-        >>> count = table.answer(RangeQuery([(0, 31), {0, 1}]), consistent=True)
-        >>> low, high = count.interval()
-        >>> bool(low[0] < 10_000 < high[0]), count.stderr.round(-2).tolist()
-        (True, [600.0])
-        >>> low, high = table.answer(RangeQuery([(0, 31), {0, 1}], "price")).interval()
-        >>> bool(low[0] < 25_000 < high[0])
-        True
     """
 
     def __init__(

@@ -31,18 +31,6 @@ class Answers:
     ----------
     plan
         The levels, and the mechanism of each.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.sao2 import Sao2
-        >>> plan = Sao2(epsilon=4.0, dimension=1, steps=2, changes=1, mechanism="Collision")
-        >>> answers, rng = Answers(plan), Random(seed=1)
-        >>> for level, mechanism in enumerate(plan.mechanisms):  # half of the people turn on in step 2
-        ...     people = plan.views[level](np.array([[0, 1], [0, 0]] * 5_000))
-        ...     answers.add(level, mechanism.accumulate(mechanism.randomize(people, rng)))
-        >>> answers.step = 2
-        >>> np.abs(answers.mean(1).value).round(1).tolist(), answers.range(1, 2).value.round(1).tolist()
-        ([0.0], [0.5])
     """
 
     remembered = ("step", "n", "counts")
@@ -63,36 +51,18 @@ class Answers:
         self.counts[:, self._entries(level)] = merged.counts
 
     def sketch(self, level: int) -> Sketch:
-        """The sketch of all reports of a level so far.
-
-        Example:
-            >>> from hubbub.protocols.sao2 import Sao2
-            >>> Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2)).sketch(1).counts.shape
-            (2, 6)
-        """
+        """The sketch of all reports of a level so far."""
         counts = self.counts[:, self._entries(level)].copy()
         return Sketch(self.plan.mechanisms[level].spec_id, int(self.n[level]), counts)
 
     @property
     def population(self) -> float:
-        """The estimated number of devices, including those of levels that have not reported yet.
-
-        Example:
-            >>> from hubbub.protocols.sao2 import Sao2
-            >>> Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2)).population
-            0.0
-        """
+        """The estimated number of devices, including those of levels that have not reported yet."""
         return self.plan.population(self.n)
 
     @property
     def now(self) -> int:
-        """The last step that can be estimated.
-
-        Example:
-            >>> from hubbub.protocols.sao2 import Sao2
-            >>> Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2)).now
-            0
-        """
+        """The last step that can be estimated."""
         return min(self.step, self.plan.steps)
 
     def mean(self, step: int) -> Estimate:
@@ -112,15 +82,7 @@ class Answers:
         return self.range(1, last)
 
     def weighted(self, weights: ArrayLike) -> Estimate:
-        """A weighted sum of `mean` over the steps so far; there is a weight for every step of the stream.
-
-        Example:
-            >>> from hubbub.protocols.sao2 import Sao2
-            >>> answers = Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2))
-            >>> answers.step = 1
-            >>> answers.weighted([1, 0, 0, 0]).variance.tolist()
-            [inf, inf, inf]
-        """
+        """A weighted sum of `mean` over the steps so far; there is a weight for every step of the stream."""
         return self._weighted(weights, self.now, "quantity")
 
     def _weighted(self, weights: ArrayLike, now: int, kind: Literal["share", "quantity"]) -> Estimate:

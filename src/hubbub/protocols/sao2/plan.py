@@ -53,11 +53,6 @@ class Sao2:
     pooled
         Whether estimates use all reports (`Pooled`), or only those that the paper's Algorithm 2 uses (`Digits`).
 
-    Example:
-        >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
-        >>> [mechanism.dimension for mechanism in plan.mechanisms], plan.portions.round(2).tolist()
-        ([8, 4, 2, 1], [0.54, 0.26, 0.17, 0.03])
-
     References
     ----------
     sao2-exsub, section 4. Where answers are `pooled`, `choice` is "optimum" and the mechanism is NetSub, ours.
@@ -128,56 +123,29 @@ class Sao2:
         return not self.mechanisms[0].whole_only
 
     def clips(self, step: int) -> bool:
-        """Whether a value can have changed more often by this step than a device may report, at any level.
-
-        Example:
-            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
-            >>> [plan.clips(step) for step in (1, 2, 3, 8)]
-            [False, False, True, True]
-        """
+        """Whether a value can have changed more often by this step than a device may report, at any level."""
         return any(_most_changes(view, step // view.span) > view.sparsity for view in self.views)
 
     def times(self, level: int) -> range:
-        """The steps at which the nodes of a level end.
-
-        Example:
-            >>> list(Sao2(epsilon=1.0, dimension=1, steps=9, changes=2).times(level=2))
-            [4, 8]
-        """
+        """The steps at which the nodes of a level end."""
         return range(self.tree.span(level), self.steps + 1, self.tree.span(level))
 
     def ending(self, step: int) -> list[tuple[int, int]]:
-        """The nodes that devices report at a step, as (level, node); all nodes at the last step if not `online`.
-
-        Example:
-            >>> Sao2(epsilon=1.0, dimension=1, steps=8, changes=2).ending(step=4)
-            [(0, 4), (1, 2), (2, 1)]
-        """
+        """The nodes that devices report at a step, as (level, node); all nodes at the last step if not `online`."""
         if self.online:
             return self.tree.ending(step)
         nodes = self.tree.nodes if step == self.steps else ()
         return [(level, node) for level, count in enumerate(nodes) for node in range(1, count + 1)]
 
     def reading(self, n: NDArray[np.int64]) -> Reading:
-        """The way to combine residues into estimates, if n devices report on each level.
-
-        Example:
-            >>> Sao2(epsilon=1.0, dimension=1, steps=2, changes=2).reading(np.array([5, 0])).trust()
-            [1.0, 0.0]
-        """
+        """The way to combine residues into estimates, if n devices report on each level."""
         if not self.pooled:
             return Digits(self.tree)
         with np.errstate(divide="ignore"):
             return Pooled(self.tree, tuple((np.asarray(self.variances) / n).tolist()))
 
     def population(self, n: NDArray[np.int64]) -> float:
-        """The estimated number of devices, if n have reported on each level, and levels with n = 0 are still to come.
-
-        Example:
-            >>> plan = Sao2(epsilon=1.0, dimension=1, steps=2, changes=2, choice="uniform")
-            >>> plan.population(np.array([5, 0]))
-            10.0
-        """
+        """The estimated number of devices, if n have reported on each level, and levels with n = 0 are still to come."""
         share = float(self.portions[n > 0].sum())
         return float(n.sum()) / share if share else 0.0
 

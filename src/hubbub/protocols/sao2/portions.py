@@ -26,13 +26,6 @@ def squares(reading: Reading, tree: Tree, queries: Queries) -> Floats:
 
     The estimates are the values of all steps, each at its own step ("mean"); the sums over steps 1 to t, each at step t
     ("prefix"); or the sums over any steps t1 to t2, at the end ("range"). Exact up to 512 steps.
-
-    Example:
-        >>> tree = Tree(steps=4, fanout=2)
-        >>> squares(Digits(tree), tree, "mean").tolist()
-        [2.0, 2.0, 1.0]
-        >>> squares(Digits(tree), tree, "range").tolist()
-        [10.0, 20.0, 4.0]
     """
     if queries not in get_args(Queries):
         raise InvalidValue("queries", queries, f"one of {', '.join(get_args(Queries))}")
@@ -84,13 +77,6 @@ def level_portions(
         uniform for prefixes, two to three times worse for ranges, and leaves the top level empty if T is a power of r.
     pooled
         Whether estimates are made by `Pooled` or by `Digits`.
-
-    Example:
-        >>> tree = Tree(steps=32, fanout=2)
-        >>> level_portions(tree, [1.0] * 6, queries="range", pooled=False).round(2).tolist()
-        [0.1, 0.13, 0.18, 0.25, 0.33, 0.01]
-        >>> level_portions(tree, [1.0] * 6, queries="range").round(2).tolist()
-        [0.12, 0.11, 0.14, 0.19, 0.28, 0.15]
     """
     by_level = np.asarray(variances, dtype=np.float64)
     if by_level.shape != (tree.levels,) or not (np.isfinite(by_level) & (by_level > 0)).all():
@@ -115,12 +101,7 @@ def level_portions(
 
 
 def arc_lengths(portions: Sequence[float] | Floats) -> list[int]:
-    """The portions as integers that sum to 2^32: the lengths of arcs that cover the circle.
-
-    Example:
-        >>> arc_lengths([0.25, 0.75]), sum(arc_lengths([1 / 3] * 3)) == 2**32
-        ([1073741824, 3221225472], True)
-    """
+    """The portions as integers that sum to 2^32: the lengths of arcs that cover the circle."""
     shares = np.asarray(portions, dtype=np.float64)
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
         raise InvalidValue("portions", portions, "numbers of at least 0 that sum to 1")

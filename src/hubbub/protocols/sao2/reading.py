@@ -28,13 +28,7 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class Digits:
-    """As in the paper (Algorithm 2): the value at a step is the sum of the residues that its base-r digits name.
-
-    Example:
-        >>> tree = Tree(steps=5, fanout=2)
-        >>> [level.tolist() for level in Digits(tree).coefficients([0, 0, 1, 0, 0], now=3)]  # x_3: steps 1 and 2, 3
-        [[0.0, 0.0, 1.0, 0.0, 0.0], [1.0, 0.0], [0.0]]
-    """
+    """As in the paper (Algorithm 2): the value at a step is the sum of the residues that its base-r digits name."""
 
     tree: Tree
 
@@ -64,12 +58,6 @@ class Pooled:
     variances
         The variance of a residue's estimate at each level, up to a common factor; infinite if nobody reports on a
         level.
-
-    Example:
-        >>> tree = Tree(steps=4, fanout=2)
-        >>> pooled = Pooled(tree, (1.0, 1.0, 1.0))
-        >>> [level.round(3).tolist() for level in pooled.coefficients([0, 1, 0, 0], now=2)]
-        [[0.333, 0.333, 0.0, 0.0], [0.667, 0.0], [0.0]]
     """
 
     tree: Tree
@@ -80,12 +68,7 @@ class Pooled:
             raise InvalidValue("variances", self.variances, f"{self.tree.levels} numbers above 0")
 
     def trust(self) -> list[float]:
-        """The weight of a node's own residue, beside the sum of its children's residues, at each level: u_h / v_h.
-
-        Example:
-            >>> Pooled(Tree(steps=2), (1.0, float("inf"))).trust()
-            [1.0, 0.0]
-        """
+        """The weight of a node's own residue, beside the sum of its children's residues, at each level: u_h / v_h."""
         shares, precision = [], 0.0
         for level, variance in enumerate(self.variances):
             own, below = 1 / variance, precision / self.tree.fanout

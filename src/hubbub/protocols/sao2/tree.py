@@ -28,13 +28,6 @@ class Tree:
         How many steps there are, T.
     fanout
         How many nodes of a level make up one node of the level above, r.
-
-    Example:
-        >>> tree = Tree(steps=10, fanout=2)
-        >>> tree.levels, tree.nodes
-        (4, (10, 5, 2, 1))
-        >>> tree.parts(7)  # 7 = 4 + 2 + 1: steps 1 to 4, 5 and 6, 7
-        [(2, 1), (1, 3), (0, 7)]
     """
 
     steps: int
@@ -61,32 +54,17 @@ class Tree:
         return len(self.nodes)
 
     def span(self, level: int) -> int:
-        """How many steps a node of a level spans.
-
-        Example:
-            >>> [Tree(steps=10, fanout=3).span(level) for level in range(3)]
-            [1, 3, 9]
-        """
+        """How many steps a node of a level spans."""
         span: int = self.fanout**level
         return span
 
     def ending(self, step: int) -> list[tuple[int, int]]:
-        """The nodes that end with a step, as (level, node).
-
-        Example:
-            >>> Tree(steps=10, fanout=2).ending(8)
-            [(0, 8), (1, 4), (2, 2), (3, 1)]
-        """
+        """The nodes that end with a step, as (level, node)."""
         self._check(step)
         return [(h, step // self.span(h)) for h in range(self.levels) if step % self.span(h) == 0]
 
     def parts(self, step: int) -> list[tuple[int, int]]:
-        """The nodes whose residues sum to the value at a step, as (level, node), earliest first (Algorithm 2).
-
-        Example:
-            >>> Tree(steps=10, fanout=3).parts(8)  # 8 is 22 in base 3
-            [(1, 1), (1, 2), (0, 7), (0, 8)]
-        """
+        """The nodes whose residues sum to the value at a step, as (level, node), earliest first (Algorithm 2)."""
         self._check(step)
         nodes = []
         for level in reversed(range(self.levels)):
@@ -97,12 +75,7 @@ class Tree:
         return nodes
 
     def in_use(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """For each node of a level, the first step whose `parts` include it, and the first later step that does not.
-
-        Example:
-            >>> [times.tolist() for times in Tree(steps=10, fanout=2).in_use(1)]
-            [[2, 4, 6, 8, 10], [4, 4, 8, 8, 11]]
-        """
+        """For each node of a level, the first step whose `parts` include it, and the first later step that does not."""
         node = np.arange(1, self.nodes[level] + 1)
         if level == self.levels - 1:
             end = np.full(node.size, self.steps + 1)

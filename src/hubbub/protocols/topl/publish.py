@@ -38,11 +38,6 @@ class PublishedStream:
     search
         The mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; None with the
         paper's finders.
-
-    Example:
-        >>> stream = PublishedStream(theta=2.0, values=np.array([1.0, 3.0, -1.0]), variance=4.0)
-        >>> stream.range_sum(0, 2).value.tolist(), stream.range_sum(0, 2).stderr.round(2).tolist()
-        ([4.0], [2.83])
     """
 
     theta: float
@@ -73,13 +68,7 @@ def find_theta(
     rng: Random,
     finder: str = FINDER,
 ) -> float:
-    """Estimate the threshold from the square wave reports of some values; parameters as of `publish`.
-
-    Example:
-        >>> values = np.tile([20.0, 30.0], 20_000)
-        >>> 15 < find_theta(values, bound=1000.0, epsilon=1.0, search_epsilon=2.0, r=1 << 16, rng=Random(seed=1)) < 60
-        True
-    """
+    """Estimate the threshold from the square wave reports of some values; parameters as of `publish`."""
     if finder == FINDER:
         search = _searched(values, bound, search_epsilon, rng)
         return tail_theta(*search, most=bound, epsilon=epsilon, r=r)[0]
@@ -123,13 +112,6 @@ def publish(
         How many values the search takes, and how many values the longest range has.
     finder
         "tail"; or the paper's "SW-W" or "SW".
-
-    Example:
-        >>> stream = np.tile([3.0, 5.0, 9.0], 20_000)
-        >>> published = publish(stream, epsilon=2.0, bound=1000.0, m=30_000, r=30_000, rng=Random(seed=1))
-        >>> total = published.range_sum(0, 30_000)
-        >>> bool(abs(total.value[0] / 30_000 - 17 / 3) < 0.5), 5 < published.theta < 50
-        (True, True)
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not ((numbers >= 0) & (numbers <= bound)).all():

@@ -44,10 +44,6 @@ class ToPL:
     every
         How many values a step has.
 
-    Example:
-        >>> ToPL(epsilon=1.0, bound=100.0).effective_epsilon <= 1.0
-        True
-
     References
     ----------
     tops-topl, section 4.
@@ -76,12 +72,7 @@ class ToPL:
         return max(search_wave(units).effective_epsilon, hybrid.effective_epsilon)
 
     def spec(self) -> dict[str, Json]:
-        """The settings as JSON.
-
-        Example:
-            >>> ToPL(**ToPL(epsilon=1.0, bound=5.0).spec()).bound
-            5.0
-        """
+        """The settings as JSON."""
         return asdict(self)
 
 
@@ -94,15 +85,6 @@ class ToPLServer:
         What devices are asked.
     state
         The `state` of an earlier server, to go on from; None to begin anew.
-
-    Example:
-        >>> from hubbub import Random
-        >>> server = ToPLServer(ToPL(epsilon=4.0, bound=1000.0, holdout=4000, every=2000))
-        >>> for fares in ([20.0] * 4000, [20.0] * 2000):
-        ...     mechanism = server.ask.mechanism
-        ...     mean = server.add(mechanism.accumulate(mechanism.randomize(server.ask.view(fares), Random(seed=1))))
-        >>> round(float(mean.value[0])), server.position
-        (20, 6000)
     """
 
     def __init__(self, settings: ToPL, state: Mapping[str, Any] | None = None) -> None:

@@ -96,16 +96,6 @@ def topl(
         How many values the longest range has; 0 means r times the number of reports in a step of the search.
     memory
         Where state is kept from step to step.
-
-    Example:
-        >>> from hubbub import Random
-        >>> from hubbub.protocols.driver import converse
-        >>> def answer(ask):
-        ...     values = ask.view(np.tile([3.0, 5.0, 10.0], 10_000))
-        ...     return ask.mechanism.accumulate(ask.mechanism.randomize(values, Random(seed=ask.step)))
-        >>> releases = list(converse(topl(epsilon=2.0, most=1000.0, r=4), answer, steps=4))
-        >>> [round(float(release.estimate.value[0])) for release in releases[1:]], list(releases[-1].estimates)
-        ([6, 6, 6], ['estimate', 'Sums', 'Means', 'Above the threshold', 'Lost by clipping'])
     """
     for name, value, least in (("r", r, 1), ("first", first, 1), ("every", every, 0), ("reach", reach, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -199,14 +189,7 @@ def _update_threshold(known: _Known, wave: SquareWave, view: Binned, most: float
 
 
 def clipping_of(memory: Memory) -> dict[str, Estimate]:
-    """The share of people above the threshold, and what clipping their numbers hides; nothing before the search.
-
-    Example:
-        >>> memory = Memory()
-        >>> ask = next(topl(epsilon=1.0, most=9.0, r=2, memory=memory))
-        >>> clipping_of(memory)
-        {}
-    """
+    """The share of people above the threshold, and what clipping their numbers hides; nothing before the search."""
     known = memory["known"]
     return {name: estimate for name, estimate in ((ABOVE, known.above), (LOST, known.hidden)) if estimate is not None}
 

@@ -36,32 +36,17 @@ _BODY, _HALVINGS, _STEPS = 1000, 20, 20
 
 
 def magnitudes(most: float) -> Binned:
-    """The view of the search: which of 1,024 cells a number is in; borders grow by a constant factor.
-
-    Example:
-        >>> magnitudes(1000.0)([0.0, 1.0, 1.02, 1000.0]).tolist()
-        [0, 513, 515, 1023]
-    """
+    """The view of the search: which of 1,024 cells a number is in; borders grow by a constant factor."""
     return Binned(first=most / SPAN, factor=SPAN ** (1 / (CELLS - 2)), cells=CELLS)
 
 
 def search_wave(units: int) -> SquareWave:
-    """The mechanism of the search.
-
-    Example:
-        >>> search_wave(10**12).high
-        1023.0
-    """
+    """The mechanism of the search."""
     return SquareWave(epsilon=epsilon_of(units), low=0.0, high=CELLS - 1.0, cells=CELLS - 1)
 
 
 def numbers_of(view: Binned) -> Floats:
-    """A representative number for each cell: the geometric mean of its borders; half the first border for cell 0.
-
-    Example:
-        >>> numbers_of(Binned(first=1.0, factor=4.0, cells=4)).tolist()
-        [0.5, 2.0, 8.0, 16.0]
-    """
+    """A representative number for each cell: the geometric mean of its borders; half the first border for cell 0."""
     middle = view.borders * math.sqrt(view.factor)
     return np.concatenate([[view.first / 2], middle[:-1], view.borders[-1:]])
 
@@ -73,14 +58,6 @@ def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats
     one standard deviation for h = (near + far) / (4 n gain^2 d^2). The tail begins at the smallest share for which this
     is at most `PRECISE`. It is that of a log-normal distribution: the logarithms of its quantiles are linear in the
     quantiles of the normal distribution.
-
-    Example:
-        >>> from hubbub import Random
-        >>> view, wave = magnitudes(1000.0), search_wave(10**12)
-        >>> cells = view(np.tile([20.0, 30.0], 20_000))
-        >>> shares, numbers = people_above(wave, view, wave.accumulate(wave.randomize(cells, Random(seed=1))))
-        >>> round(float(shares.sum()), 9), 22 < float(shares @ numbers) < 28
-        (1.0, True)
     """
     cumulative = np.cumsum(wave.likeliest(sketch))
     ends = np.log(np.append(view.borders, view.borders[-1]))
@@ -117,15 +94,6 @@ def tail_theta(
         What a report of a clipped value will spend.
     r
         The most values that a range has.
-
-    Example:
-        >>> from hubbub import Random
-        >>> view, wave = magnitudes(1000.0), search_wave(10**12)
-        >>> cells = view(np.tile([20.0, 30.0], 20_000))
-        >>> sketch = wave.accumulate(wave.randomize(cells, Random(seed=1)))
-        >>> theta, lost = tail_theta(wave, view, sketch, most=1000.0, epsilon=1.0, r=1 << 16)
-        >>> 25 < theta < 60, lost < 0.5
-        (True, True)
     """
     shares, numbers = people_above(wave, view, sketch)
     thetas = np.minimum(view.borders, most)  # the last border may be above `most` by rounding
@@ -139,15 +107,6 @@ def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -
     The threshold rests on an extrapolated tail, which a few huge values need not follow. These estimates do not: their
     intervals are those of the reports of the search alone. The upper end of the loss is what rare large values could
     add to the mean without being noticed. The threshold is taken as given, although it is found from the same reports.
-
-    Example:
-        >>> from hubbub import Random
-        >>> view, wave = magnitudes(1000.0), search_wave(2 * 10**12)
-        >>> values = np.where(np.arange(20_000) % 20, 5.0, 900.0)
-        >>> sketch = wave.accumulate(wave.randomize(view(values), Random(seed=1)))
-        >>> above, lost = clipped_away(wave, view, sketch, 10.0)
-        >>> bool(above.interval()[0][0] < 0.05 < above.interval()[1][0])
-        True
     """
     distribution, most = wave.distribution(sketch), float(view.borders[-1])
     label = f"above {theta:.4g}"

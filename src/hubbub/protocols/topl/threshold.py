@@ -21,12 +21,6 @@ def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: flo
 
     Eq 8: the variance of one report times the mean length (r+2)/3, plus the squared bias of clipping times the mean
     squared length (r+1)(r+2)/6, where the paper prints r^2/24.
-
-    Example:
-        >>> shares, points = np.array([0.9, 0.1]), np.array([1.0, 50.0])
-        >>> errors = range_errors(shares, points, np.array([1.0, 50.0]), epsilon=1.0, r=100)
-        >>> bool(errors[0] < errors[1])
-        True
     """
     variance = Hybrid(epsilon=epsilon, low=0.0, high=1.0).variance(1)  # the same for any value, above epsilon 0.61
     noise = (r + 2) / 3 * variance * thetas**2
@@ -35,12 +29,7 @@ def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: flo
 
 
 def pruned(shares: Floats) -> Floats:
-    """The shares, set to 0 from the first of five consecutive points on that are all below 0.01% (section 4.1).
-
-    Example:
-        >>> pruned(np.array([0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1])).tolist()
-        [0.5, 0.4, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    """
+    """The shares, set to 0 from the first of five consecutive points on that are all below 0.01% (section 4.1)."""
     small: NDArray[np.bool_] = np.concatenate([shares < LEAST, np.ones(CONSECUTIVE, dtype=bool)])
     windows = np.lib.stride_tricks.sliding_window_view(small, CONSECUTIVE)
     runs = np.asarray(np.all(windows, axis=1))[1:]
@@ -54,15 +43,7 @@ def pruned(shares: Floats) -> Floats:
 
 
 def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> Floats:
-    """The shares of the wave's points as a finder estimates them: "SW" by EMS, "SW-W" by EM and pruned.
-
-    Example:
-        >>> from hubbub import Random
-        >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0, cells=63)
-        >>> sketch = wave.accumulate(wave.randomize([5.0] * 5000, Random(seed=1)))
-        >>> [bool(distribution_of(wave, sketch, finder)[-1] > 0) for finder in FINDERS]
-        [True, False]
-    """
+    """The shares of the wave's points as a finder estimates them: "SW" by EMS, "SW-W" by EM and pruned."""
     if finder not in FINDERS:
         raise InvalidValue("finder", finder, f"one of {', '.join(FINDERS)}")
     shares = wave.likeliest(sketch, smooth=finder == "SW")
@@ -82,13 +63,6 @@ def best_theta(wave: SquareWave, sketch: Sketch, *, epsilon: float, r: int, find
         The most values that a range has.
     finder
         One of `FINDERS`.
-
-    Example:
-        >>> from hubbub import Random
-        >>> wave = SquareWave(epsilon=1.0, low=0.0, high=1000.0, cells=255)
-        >>> sketch = wave.accumulate(wave.randomize([20.0, 30.0] * 20_000, Random(seed=1)))
-        >>> 15 < best_theta(wave, sketch, epsilon=1.0, r=1 << 16) < 60
-        True
     """
     points = wave.points[1:]
     shares = distribution_of(wave, sketch, finder)

@@ -85,12 +85,7 @@ class Method(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """How the method compares with LPU, which has the least error on most streams that change.
-
-        Example:
-            >>> METHODS["LPU"].advice, METHODS["LBA"].advice
-            ('an interval in every step, and the least error on most streams', 'LPU, of the population, errs far less')
-        """
+        """How the method compares with LPU, which has the least error on most streams that change."""
         return "LPU, of the population, errs far less" if self.everyone else self.decision.beside_lpu
 
     @property
@@ -196,24 +191,14 @@ METHODS: dict[str, Method] = {
 
 
 def find_method(name: str) -> Method:
-    """The method of a name in `METHODS`.
-
-    Example:
-        >>> find_method("LPU").everyone
-        False
-    """
+    """The method of a name in `METHODS`."""
     if name not in METHODS:
         raise InvalidValue("method", name, f"one of {', '.join(METHODS)}")
     return METHODS[name]
 
 
 def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
-    """All amounts that one ask of a method may spend, in units of 1e-12 epsilon, smallest first.
-
-    Example:
-        >>> epsilons("LPA", epsilon=1.0, w=20), len(epsilons("LBA", epsilon=1.0, w=20))
-        ((1000000000000,), 20)
-    """
+    """All amounts that one ask of a method may spend, in units of 1e-12 epsilon, smallest first."""
     chosen = find_method(method)
     division = chosen.division(Frequencies(2), epsilon=epsilon, w=w)
     if isinstance(division, PopulationDivision):
@@ -238,11 +223,6 @@ def window_stream(
         Where state is kept from step to step, so that a stream can be resumed.
     options
         Options of the method, such as `beta`.
-
-    Example:
-        >>> stream = window_stream("LPA", Frequencies(2), epsilon=1.0, w=20)
-        >>> round(next(stream).cohort.share, 6)
-        0.025
     """
     chosen, memory = find_method(method), memory or Memory()
     division = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))

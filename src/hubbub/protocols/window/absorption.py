@@ -20,13 +20,7 @@ class _Absorbed:
 
 
 def absorption_parts(division: Division, *, beta: float = 0.5) -> tuple[int, ...]:
-    """The numbers of parts that an ask can take, if everyone answers.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> len(absorption_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
-        21
-    """
+    """The numbers of parts that an ask can take, if everyone answers."""
     measure = division.portion(beta) // division.w
     unit = (division.total - measure * division.w) // division.w
     return (measure, *(unit * count for count in finite_counts(division.w)))
@@ -41,11 +35,6 @@ def absorption(
     of the rest, which a later publication absorbs if it is not used. After a publication that took k of these w-ths,
     the next k-1 steps publish nothing. Unless `filtered`, a step without a publication releases the last one again, as
     printed.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(absorption(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
-        0.125
     """
     w, memory = division.w, memory or Memory()
     last = memory.keep("last", LastPublication(division, filtered=filtered))

@@ -78,13 +78,7 @@ class ClippedAsks(NamedTuple):
 def clipped_asks(
     method: str, *, epsilon: float, w: int, most: float, first: float = 1.0, cells: int = 32, search: float = 0.2
 ) -> ClippedAsks:
-    """All asks of `clipped_means` with the same parameters.
-
-    Example:
-        >>> asks = clipped_asks("LPU", epsilon=1.0, w=4, most=1000.0)
-        >>> asks.views[1], asks.means, asks.rounds
-        ({'kind': 'clipped', 'low': 0.0, 'high': {'from': 1.0, 'to': 1000.0}}, ('Hybrid', (1000000000000,)), 2)
-    """
+    """All asks of `clipped_means` with the same parameters."""
     from hubbub.protocols.window import METHODS
 
     cell_shares, division = _parts(method, epsilon=epsilon, w=w, most=most, first=first, cells=cells, search=search)
@@ -148,11 +142,6 @@ def clipped_means(
         The share of the window that the search takes.
     memory, options
         As of `hubbub.protocols.window.window_stream`.
-
-    Example:
-        >>> stream = clipped_means("LPU", epsilon=1.0, w=4, most=1000.0)
-        >>> type(next(stream).view).__name__
-        'Binned'
     """
     from hubbub.protocols.window import METHODS
 
@@ -187,15 +176,7 @@ def _widened(release: Release, squared_bias: float) -> Release:
 
 
 def best_threshold(shares: Floats, edges: Floats, division: Division, *, now: float) -> float:
-    """The threshold with the least variance plus squared bias of clipping; the present one if none is much better.
-
-    Example:
-        >>> from hubbub.protocols.window import PopulationDivision
-        >>> division = PopulationDivision(Means(0.0, 100.0), epsilon=1.0, w=4)
-        >>> division.population = 4000.0
-        >>> best_threshold(np.array([0.9, 0.1, 0.0]), np.array([0.0, 1.0, 10.0, 100.0]), division, now=100.0)
-        10.0
-    """
+    """The threshold with the least variance plus squared bias of clipping; the present one if none is much better."""
     question, part = division.question, division.total // division.w
     errors = {}
     for threshold in map(float, edges[1:]):

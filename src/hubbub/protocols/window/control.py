@@ -30,10 +30,6 @@ class Pid:
         The gains; they sum to 1 by convention.
     memory
         How many errors the integral averages.
-
-    Example:
-        >>> Pid().feedback(0.5, elapsed=1)
-        0.5
     """
 
     proportional: float = 0.9
@@ -48,13 +44,7 @@ class Pid:
         self._errors: list[float] = []
 
     def feedback(self, error: float, *, elapsed: int = 1) -> float:
-        """The controlled error, after so many steps since the last one.
-
-        Example:
-            >>> pid = Pid(0.0, 1.0, 0.0)
-            >>> pid.feedback(1.0), pid.feedback(0.0)
-            (1.0, 0.5)
-        """
+        """The controlled error, after so many steps since the last one."""
         change = (error - self._errors[-1]) / max(elapsed, 1) if self._errors else 0.0
         self._errors = [*self._errors[-self.memory + 1 :], error]
         average = sum(self._errors) / len(self._errors)
@@ -75,16 +65,6 @@ class Kalman:
     ----------
     process_variance
         The variance of a value's change in a step; if None, it is learnt for each value.
-
-    Example:
-        >>> kalman = Kalman(0.01)
-        >>> kalman.correct(Estimate([1.0], [0.5], 10)).tolist()
-        [1.0]
-        >>> kalman.advance()
-        >>> kalman.variance.tolist()
-        [0.51]
-        >>> kalman.correct(Estimate([0.0], [0.51], 10)).tolist()
-        [0.5]
     """
 
     remembered = ("_speeds", "_weights", "_values", "_variances")

@@ -20,13 +20,7 @@ class _Taken:
 
 
 def distribution_parts(division: Division, *, beta: float = 0.5) -> tuple[int, ...]:
-    """The numbers of parts that an ask can take, if everyone answers.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> len(distribution_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
-        114
-    """
+    """The numbers of parts that an ask can take, if everyone answers."""
     measure = division.portion(beta) // division.w
     publish = division.total - measure * division.w
     return (measure, *(parts for parts in finite_parts(publish) if parts <= publish // 2))
@@ -39,11 +33,6 @@ def distribution(
 
     `beta` of the window measures the distance from the last release, evenly over the steps; the rest is for
     publications. Unless `filtered`, a step without a publication releases the last one again, as printed.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(distribution(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
-        0.125
     """
     w, memory = division.w, memory or Memory()
     last = memory.keep("last", LastPublication(division, filtered=filtered))

@@ -145,14 +145,7 @@ class Division(ABC):
 
 
 class BudgetDivision(Division):
-    """Everyone answers; parts are units of 1e-12 epsilon.
-
-    Example:
-        >>> from hubbub.protocols.statistic import Frequencies
-        >>> division = BudgetDivision(Frequencies(2), epsilon=1.0, w=20)
-        >>> division.portion(1 / 20)
-        50000000000
-    """
+    """Everyone answers; parts are units of 1e-12 epsilon."""
 
     FEWEST = 10**6
     """With fewer parts (1e-6 epsilon) a report is nearly independent of the value, and the error counts as infinite."""
@@ -183,13 +176,7 @@ class BudgetDivision(Division):
 
 
 class PopulationDivision(Division):
-    """A cohort answers with the whole epsilon; parts are places on the circle.
-
-    Example:
-        >>> from hubbub.protocols.statistic import Frequencies
-        >>> PopulationDivision(Frequencies(2), epsilon=1.0, w=20).portion(1 / 2) == 2**31
-        True
-    """
+    """A cohort answers with the whole epsilon; parts are places on the circle."""
 
     remembered = (*Division.remembered, "_pointer")
 

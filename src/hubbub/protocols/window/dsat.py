@@ -21,13 +21,7 @@ class _Threshold:
 
 
 def dsat_parts(division: Division, *, beta: float = 0.5, publications: int = 0) -> tuple[int, int]:
-    """The parts that a measurement and a publication take.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> dsat_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
-        (25000000000, 100000000000)
-    """
+    """The parts that a measurement and a publication take."""
     publications = publications or max(1, division.w // 4)
     if not 1 <= publications <= division.w:
         raise InvalidValue("publications", publications, f"an integer from 1 to w = {division.w}")
@@ -51,11 +45,6 @@ def dsat(
     rate of publications is counted over the steps of the window only. The threshold is a multiple of the error of a
     publication, so that it means the same for every statistic; it starts at `threshold`, 1 unless given. C is a quarter
     of w unless given. Unless `filtered`, a step without a publication releases the last one again, as printed.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(dsat(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
-        0.125
     """
     w, memory = division.w, memory or Memory()
     last, pid = memory.keep("last", LastPublication(division, filtered=filtered)), memory.keep("pid", Pid())

@@ -16,25 +16,13 @@ _HALVINGS = 8
 
 
 def round_count(count: int) -> int:
-    """The largest whole number of at most `count` that has only zeros after its first five binary digits.
-
-    Example:
-        >>> [round_count(count) for count in (1, 31, 33, 100)]
-        [1, 31, 32, 100]
-        >>> round_count(101)
-        100
-    """
+    """The largest whole number of at most `count` that has only zeros after its first five binary digits."""
     spare = max(count.bit_length() - _DIGITS, 0)
     return count >> spare << spare
 
 
 def finite_counts(most: int) -> tuple[int, ...]:
-    """All results of `round_count` for the numbers from 1 to `most`.
-
-    Example:
-        >>> len(finite_counts(20)), len(finite_counts(10**6))
-        (20, 270)
-    """
+    """All results of `round_count` for the numbers from 1 to `most`."""
     counts: list[int] = []
     count = 1
     while count <= most:
@@ -45,24 +33,13 @@ def finite_counts(most: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def finite_parts(total: int) -> tuple[int, ...]:
-    """All results of `round_parts` except 0: m/32 of the total for m from 16 to 31, halved up to seven times; and all.
-
-    Example:
-        >>> parts = finite_parts(1 << 20)
-        >>> len(parts), parts[0] / 2**20, parts[-1] / 2**20
-        (129, 0.00390625, 1.0)
-    """
+    """All results of `round_parts` except 0: m/32 of the total for m from 16 to 31, halved up to seven times; and all."""
     fractions = {(total * m) >> (_DIGITS + halving) for halving in range(_HALVINGS) for m in range(16, 32)}
     return tuple(sorted(fractions | {total}))
 
 
 def round_parts(parts: int, total: int) -> int:
-    """The largest of `finite_parts(total)` that is at most `parts`; 0 if there is none.
-
-    Example:
-        >>> [round_parts(parts, 1024) for parts in (512, 300, 3)]
-        [512, 288, 0]
-    """
+    """The largest of `finite_parts(total)` that is at most `parts`; 0 if there is none."""
     allowed = finite_parts(total)
     place = bisect_right(allowed, parts)
     return allowed[place - 1] if place else 0

@@ -26,16 +26,6 @@ class LastPublication:
     Either way **the interval is that of the step's own reports**, extended to include the value: it is valid whatever
     the stream does. The variance of a filter would not be, since a filter cannot foresee a jump. A step without reports
     has no interval: its variance is infinite.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> last = LastPublication(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))
-        >>> published = last.release(Estimate([0.5, 0.5], [0.01, 0.01], 9))
-        >>> later = last.release(None, Estimate([0.4, 0.6], [0.04, 0.04], 5)).estimate
-        >>> later.value.tolist(), [end.round(2).tolist() for end in later.interval()]
-        ([0.5, 0.5], [[0.01, 0.21], [0.79, 0.99]])
-        >>> last.release(None).estimate.variance.tolist()
-        [inf, inf]
     """
 
     remembered = ("value", "step", "n", "_kalman")
@@ -79,12 +69,7 @@ class LastPublication:
 
 
 def pooled(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of several independent estimates of the same values, weighted by their precision.
-
-    Example:
-        >>> pooled([Estimate([0.2], [0.01], 10), Estimate([0.4], [0.01], 10)]).value.round(3).tolist()
-        [0.3]
-    """
+    """The mean of several independent estimates of the same values, weighted by their precision."""
     first = estimates[0]
     if len(estimates) == 1:
         return first
@@ -102,10 +87,5 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def dissimilarity(fresh: Estimate, last: NDArray[np.float64]) -> float:
-    """An unbiased estimate of the mean squared distance between the present values and the last release (Eq 3).
-
-    Example:
-        >>> round(dissimilarity(Estimate([0.5, 0.5], [0.01, 0.01], 10), np.array([0.2, 0.8])), 6)
-        0.08
-    """
+    """An unbiased estimate of the mean squared distance between the present values and the last release (Eq 3)."""
     return float(np.mean((fresh.value - last) ** 2) - np.mean(fresh.variance))

@@ -36,13 +36,7 @@ class _Group:
 
 
 def pegasus_parts(division: Division, *, beta: float = 0.2) -> tuple[int, int]:
-    """The parts that the grouper and the perturber take.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> pegasus_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
-        (10000000000, 40000000000)
-    """
+    """The parts that the grouper and the perturber take."""
     step_parts = division.total // division.w
     measure = int(step_parts * beta)
     return measure, step_parts - measure
@@ -55,11 +49,6 @@ def pegasus(division: Division, *, beta: float = 0.2, tolerance: float = 1.0, me
     server, is ours. Of the w-th of every step, `beta` measures whether the stream is still near the group's mean (the
     grouper), and the rest estimates the values (the perturber). A group ends when the distance is above `tolerance`
     times the error of one estimate.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(pegasus(PopulationDivision(Frequencies(2), epsilon=1.0, w=4), beta=0.5)).cohort.share
-        0.125
     """
     if not 0 < beta < 1:
         raise InvalidValue("beta", beta, "a number between 0 and 1")

@@ -25,24 +25,12 @@ class _Schedule:
 
 
 def rescue_parts(division: Division, *, most: float = 0.1) -> tuple[int, ...]:
-    """The numbers of parts that an ask of RescueDP can take, if everyone answers.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> len(rescue_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20)))
-        74
-    """
+    """The numbers of parts that an ask of RescueDP can take, if everyone answers."""
     return tuple(parts for parts in finite_parts(division.total) if parts <= division.portion(most))
 
 
 def fast_parts(division: Division, *, samples: int = 0) -> tuple[int, ...]:
-    """The parts that an ask of FAST takes.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> fast_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
-        (200000000000,)
-    """
+    """The parts that an ask of FAST takes."""
     samples = samples or max(1, division.w // 4)
     if not 1 <= samples <= division.w:
         raise InvalidValue("samples", samples, f"an integer from 1 to w = {division.w}")
@@ -64,11 +52,6 @@ def rescue(
     A sample takes min(scale ln(I + 1), most_share) of what the window has left, at most `most` of the window, where I
     is the interval. The interval grows by gain (1 - (d / error)^2), where d is the distance between the filtered value
     and the last release after PID control, and error the standard error of the fresh estimate.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> round(next(rescue(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share, 3)
-        0.1
     """
     memory = memory or Memory()
     kalman, pid = memory.keep("kalman", Kalman(process_variance)), memory.keep("pid", Pid())
@@ -111,11 +94,6 @@ def fast(
     FAST promises user-level privacy over a finite stream; this form, with w-event privacy, is ours: samples are counted
     in a sliding window. The interval grows by gain (1 - e^((d - target)/target)), where d is the distance between
     prediction and correction in standard errors, after PID control.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(fast(PopulationDivision(Frequencies(2), epsilon=1.0, w=4), samples=2)).cohort.share
-        0.5
     """
     w = division.w
     (part,) = fast_parts(division, samples=samples)

@@ -20,13 +20,7 @@ def sampling_parts(division: Division) -> tuple[int, ...]:
 
 
 def sampling(division: Division, *, memory: Memory | None = None) -> Protocol:
-    """Publish at the steps 1, w+1, 2w+1, ... with the whole window; repeat the last release in between (section 4.1).
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(sampling(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
-        1.0
-    """
+    """Publish at the steps 1, w+1, 2w+1, ... with the whole window; repeat the last release in between (section 4.1)."""
     last = (memory or Memory()).keep("last", LastPublication(division))
     while True:
         due = (division.step - 1) % division.w == 0

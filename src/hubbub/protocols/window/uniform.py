@@ -9,13 +9,7 @@ from hubbub.protocols.window.last_publication import LastPublication
 
 
 def uniform_parts(division: Division) -> tuple[int, ...]:
-    """The parts that an ask takes.
-
-    Example:
-        >>> from hubbub.protocols.window import BudgetDivision, Frequencies
-        >>> uniform_parts(BudgetDivision(Frequencies(2), epsilon=1.0, w=20))
-        (50000000000,)
-    """
+    """The parts that an ask takes."""
     return (division.total // division.w,)
 
 
@@ -23,11 +17,6 @@ def uniform(division: Division, *, filtered: bool = True, memory: Memory | None 
     """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1).
 
     Unless `filtered`, a step releases its own estimate, as printed.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies, PopulationDivision
-        >>> next(uniform(PopulationDivision(Frequencies(2), epsilon=1.0, w=4))).cohort.share
-        0.25
     """
     last = (memory or Memory()).keep("last", LastPublication(division, filtered=filtered))
     (part,) = uniform_parts(division)

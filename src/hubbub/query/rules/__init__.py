@@ -40,17 +40,7 @@ RULES = (
 
 
 def normalise(select: Tree, schema: TableSchema) -> Tree:
-    """A query after all rules.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.parse import parse, sql
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("price", "DOUBLE"),))
-        >>> query = parse("select avg(Price) as mean from people where not (30 > AGE or price < 2)").select
-        >>> sql(normalise(query, schema))
-        'SELECT SUM("price") / COUNT("price") AS "mean" FROM "people" WHERE "price" >= 2 AND "age" >= 30'
-    """
+    """A query after all rules."""
     tree = select.copy()
     for rule in RULES:
         check_time()

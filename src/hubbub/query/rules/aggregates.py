@@ -16,11 +16,6 @@ def expand_aggregates(select: Tree, schema: TableSchema) -> Tree:
     """The query with AVG(x) as SUM(x) / COUNT(x), STDDEV as the root of VAR_SAMP, and all quantiles as QUANTILE_DISC.
 
     What a result was called stays its alias.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> expand_aggregates(parse_one("SELECT AVG(x), MEDIAN(x) FROM t", dialect="duckdb"), None).sql("duckdb")
-        'SELECT SUM(x) / COUNT(x) AS "avg(x)", QUANTILE_DISC(x, 0.5) AS "median(x)" FROM t'
     """
     from sqlglot import exp
 

@@ -19,15 +19,6 @@ def expand_aliases(select: Tree, schema: TableSchema) -> Tree:
     """The query with aliases of SELECT, GROUP BY 1, ORDER BY 1 and GROUP BY ALL written out.
 
     Behind GROUP BY a column goes before an alias of its name; behind HAVING and ORDER BY the alias does.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.parse import parse, sql
-        >>> from hubbub.query.schema import PrivateColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),))
-        >>> query = parse("SELECT age, COUNT(*) AS n FROM people GROUP BY 1 HAVING n > 9 ORDER BY n").select
-        >>> sql(expand_aliases(query, schema)).partition("GROUP")[2]
-        ' BY age HAVING COUNT(*) > 9 ORDER BY COUNT(*)'
     """
     from sqlglot import exp
 

@@ -12,16 +12,7 @@ if TYPE_CHECKING:
 
 
 def resolve_columns(select: Tree, schema: TableSchema) -> Tree:
-    """The query with every name quoted and spelt as in the table, without the table's name before it.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.parse import parse, sql
-        >>> from hubbub.query.schema import PrivateColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("Age", Ordinal(100)),))
-        >>> sql(resolve_columns(parse("SELECT COUNT(*) FROM people AS p WHERE p.age = 3").select, schema))
-        'SELECT COUNT(*) FROM "people" WHERE "Age" = 3'
-    """
+    """The query with every name quoted and spelt as in the table, without the table's name before it."""
     from sqlglot import exp
 
     spelling = {name.casefold(): name for name in schema.names}

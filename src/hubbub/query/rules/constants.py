@@ -21,15 +21,6 @@ def fold_constants(select: Tree, schema: TableSchema) -> Tree:
     """The query with arithmetic of numbers that private columns are compared with replaced by what it comes to.
 
     That of public conditions is the database's, whose numbers are decimals: 0.1 + 0.2 is 0.3.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.schema import PrivateColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),))
-        >>> query = parse_one("SELECT 1 FROM people WHERE age < 10 * (2 + 4) AND os > 1 + 2")
-        >>> fold_constants(query, schema).args["where"].sql()
-        'WHERE age < 60 AND os > 1 + 2'
     """
     where = select.args.get("where")
     if where is not None:
@@ -56,13 +47,7 @@ def _folded_inside(node: Tree, schema: TableSchema) -> Tree:
 
 
 def number(node: Tree) -> int | float | None:
-    """The number that a literal is, with its sign; None if it is none.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> number(parse_one("-2.5")), number(parse_one("'a'"))
-        (-2.5, None)
-    """
+    """The number that a literal is, with its sign; None if it is none."""
     from sqlglot import exp
 
     if isinstance(node, exp.Paren):

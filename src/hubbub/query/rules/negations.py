@@ -14,12 +14,6 @@ def push_negations(select: Tree, schema: TableSchema) -> Tree:
     """The query whose WHERE has NOT only before IN, IS NULL, LIKE and functions.
 
     By de Morgan's laws, which hold for unknown (NULL) as well: a condition selects the same people as before.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> query = parse_one("SELECT 1 FROM t WHERE NOT (a < 3 OR NOT b BETWEEN 1 AND 2)")
-        >>> push_negations(query, None).args["where"].sql()
-        'WHERE a >= 3 AND b BETWEEN 1 AND 2'
     """
     where = select.args.get("where")
     if where is not None:

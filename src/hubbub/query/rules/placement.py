@@ -17,18 +17,7 @@ MOST_GROUPED = 4096
 
 
 def check_placement(select: Tree, schema: TableSchema) -> Tree:
-    """The same query, if private columns stand in WHERE and GROUP BY alone, and results are keys or aggregates.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from hubbub.query.parse import parse
-        >>> from hubbub.query.schema import PrivateColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),))
-        >>> check_placement(parse("SELECT AVG(age) FROM people").select, schema)
-        Traceback (most recent call last):
-            ...
-        hubbub.query.errors.QueryError: age is private: nobody's is known; SUM, AVG and quantiles are of public ...
-    """
+    """The same query, if private columns stand in WHERE and GROUP BY alone, and results are keys or aggregates."""
     from sqlglot import exp
 
     where = select.args.get("where")

@@ -12,17 +12,7 @@ if TYPE_CHECKING:
 
 
 def put_public_first(select: Tree, schema: TableSchema) -> Tree:
-    """The query whose WHERE begins with what rests on public columns alone; the order of all else stays.
-
-    Example:
-        >>> from hubbub import Ordinal
-        >>> from sqlglot import parse_one
-        >>> from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
-        >>> schema = TableSchema("people", (PrivateColumn("age", Ordinal(100)),), (PublicColumn("os", "VARCHAR"),))
-        >>> query = parse_one("SELECT 1 FROM people WHERE age > 3 AND os = 'ios'")
-        >>> put_public_first(query, schema).args["where"].sql()
-        "WHERE os = 'ios' AND age > 3"
-    """
+    """The query whose WHERE begins with what rests on public columns alone; the order of all else stays."""
     from sqlglot import exp
 
     where = select.args.get("where")
@@ -38,13 +28,7 @@ def put_public_first(select: Tree, schema: TableSchema) -> Tree:
 
 
 def conjuncts(node: Tree) -> list[Tree]:
-    """The conditions that must all hold.
-
-    Example:
-        >>> from sqlglot import parse_one
-        >>> [part.sql() for part in conjuncts(parse_one("a AND (b OR c) AND d"))]
-        ['a', '(b OR c)', 'd']
-    """
+    """The conditions that must all hold."""
     from sqlglot import exp
 
     if isinstance(node, exp.And):

@@ -97,12 +97,7 @@ class FutureRand(SignVector):
 
 
 def annulus_weights(sparsity: int, annulus: Annulus) -> list[int]:
-    """The weight of a pattern that disagrees 0, 1, ..., s times.
-
-    Example:
-        >>> [weight / UNIT**2 for weight in annulus_weights(2, Annulus(0, 0, UNIT // 2))]
-        [3.0, 1.25, 1.25]
-    """
+    """The weight of a pattern that disagrees 0, 1, ..., s times."""
     low, high, decay = annulus
     plain = [decay**h * UNIT ** (sparsity - h) for h in range(sparsity + 1)]
     outside = [h for h in range(sparsity + 1) if not low <= h <= high]
@@ -114,12 +109,7 @@ def annulus_weights(sparsity: int, annulus: Annulus) -> list[int]:
 
 
 def published_annulus(epsilon: float, sparsity: int) -> Annulus:
-    """The annulus and the decay of the paper.
-
-    Example:
-        >>> published_annulus(1.0, 100)[:2]
-        (30, 49)
-    """
+    """The annulus and the decay of the paper."""
     rate = epsilon / (5 * math.sqrt(sparsity))
     low = math.ceil(sparsity / (math.exp(rate) + 1) - 2 * math.sqrt(sparsity))
     high = math.floor(sparsity / rate * math.log(2 / (1 + math.exp(-rate))))
@@ -127,12 +117,7 @@ def published_annulus(epsilon: float, sparsity: int) -> Annulus:
 
 
 def best_annulus(epsilon: float, sparsity: int) -> Annulus:
-    """The annulus and the decay with the smallest error of the mean, among those that spend at most epsilon.
-
-    Example:
-        >>> best_annulus(1.0, 8)[:2], best_annulus(1.0, 100)[:2]
-        ((1, 3), (40, 50))
-    """
+    """The annulus and the decay with the smallest error of the mean, among those that spend at most epsilon."""
     wanted = min(epsilon, 2 * _MOST_RATE)
     low, high = _candidates(sparsity)
     slow, fast = np.zeros(low.size), np.full(low.size, _MOST_RATE)

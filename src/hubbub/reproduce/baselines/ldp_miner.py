@@ -26,11 +26,6 @@ def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator
     length
         The 90th percentile of the sizes of sets, which the protocol takes as known.
 
-    Example:
-        >>> ask = next(ldp_miner(Sets(Ordinal(500), most=20), epsilon=2.0, k=8, length=12))
-        >>> ask.mechanism.length, ask.mechanism.epsilon, ask.cohort.share
-        (12, 1.0, 1.0)
-
     References
     ----------
     Dissertation, section 5.1.1.

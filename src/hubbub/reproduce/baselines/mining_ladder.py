@@ -57,12 +57,7 @@ class Rung:
     published: bool = True
 
     def percents(self, *, itemsets: bool) -> tuple[int, ...]:
-        """The percentage of people in each group; for itemsets, half of the people are for the items alone.
-
-        Example:
-            >>> LDP_MINER.percents(itemsets=False), LDP_MINER.percents(itemsets=True)
-            ((10, 40, 50), (5, 20, 25, 50))
-        """
+        """The percentage of people in each group; for itemsets, half of the people are for the items alone."""
         if self.first_length == "L":
             return (5, 20, 25, 50) if itemsets else (10, 40, 50)
         if self.second_length == "L":
@@ -105,11 +100,6 @@ def mine_by(
         The number of items or itemsets to find.
     itemsets
         Whether sets of several items are searched for.
-
-    Example:
-        >>> ask = next(mine_by(LDP_MINER, Sets(Ordinal(500), most=20), epsilon=2.0, k=8))
-        >>> ask.view, round(ask.cohort.share, 2)
-        (Size(most=20), 0.1)
 
     References
     ----------
@@ -157,10 +147,5 @@ def _estimated(
 
 
 def top_shares(shares: Shares, k: int) -> Shares:
-    """The k largest shares, the largest first.
-
-    Example:
-        >>> top_shares({(3,): 0.1, (4,): 0.5, (5,): 0.3}, 2)
-        {(4,): 0.5, (5,): 0.3}
-    """
+    """The k largest shares, the largest first."""
     return dict(sorted(shares.items(), key=lambda pair: -pair[1])[:k])

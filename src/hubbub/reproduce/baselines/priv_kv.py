@@ -66,13 +66,7 @@ class PrivKV(OneKey):
 
 
 def largest_odds(epsilon: float) -> Fraction:
-    """The largest r with 2 r^2/(1+r) at most e^eps, rounded down.
-
-    Example:
-        >>> r = largest_odds(1.0)
-        >>> round(float(2 * r**2 / (1 + r)), 12)
-        2.718281828459
-    """
+    """The largest r with 2 r^2/(1+r) at most e^eps, rounded down."""
     power = exp_floor(epsilon)
     square = math.floor((power**2 + 8 * power) * _DIGITS**2)
     return (power + Fraction(math.isqrt(square), _DIGITS)) / 4

@@ -230,12 +230,7 @@ class Succinct(MeanOnly):
 
 
 def best_clip(epsilon: float, sparsity: int) -> int:
-    """The clip with the smallest error of the mean, by trying all.
-
-    Example:
-        >>> best_clip(1.0, 8), best_clip(8.0, 8), best_clip(1.0, 101)
-        (2, 4, 1)
-    """
+    """The clip with the smallest error of the mean, by trying all."""
     sums, before = np.arange(-sparsity, sparsity + 1, 2), 1 + np.arange(1 - sparsity, sparsity, 2)
     clips = np.arange(2 - sparsity % 2, min(sparsity, _MOST_CLIP) + 1, 2)
     errors = []
@@ -248,12 +243,7 @@ def best_clip(epsilon: float, sparsity: int) -> int:
 
 
 def published_clip(sparsity: int, n: int) -> int:
-    """The clip with which sao2-exsub compares, sqrt(s ln n)/2.5 for n people, to the nearest that `clip` may be.
-
-    Example:
-        >>> published_clip(8, 50_000), published_clip(1, 50_000)
-        (4, 1)
-    """
+    """The clip with which sao2-exsub compares, sqrt(s ln n)/2.5 for n people, to the nearest that `clip` may be."""
     wanted = math.sqrt(sparsity * math.log(max(n, 2))) / 2.5
     return min(max(2 * round((wanted - sparsity % 2) / 2) + sparsity % 2, 2 - sparsity % 2), sparsity)
 

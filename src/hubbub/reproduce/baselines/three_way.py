@@ -187,10 +187,6 @@ def shares(epsilon: float, entries: int) -> tuple[int, int, int]:
 
     Rounded so that nothing is never less telling than the wrong sign, and the right one never more than e^(eps/k)
     times as much.
-
-    Example:
-        >>> [round(share / 2**32, 4) for share in shares(1.0, 1)]
-        [0.1749, 0.1345, 0.3655]
     """
     power = min(exp_floor(Fraction(epsilon) / entries), _MOST_POWER)
     false = ceil_div(WHOLE, power + 3)

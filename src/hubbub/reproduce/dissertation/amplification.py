@@ -11,11 +11,6 @@ LENGTHS = (2, 5, 10, 20, 50, 100)
 
 
 def amplified(epsilon: float, length: int) -> float:
-    """The budget eps' of GRR that spends epsilon on a set padded to this length (Theorem 5.2.1).
-
-    Example:
-        >>> round(amplified(1.0, 10), 2)
-        2.9
-    """
+    """The budget eps' of GRR that spends epsilon on a set padded to this length (Theorem 5.2.1)."""
     check_integer("length", length, 1)
     return math.log1p(length * math.expm1(epsilon))

@@ -13,12 +13,7 @@ from hubbub.reproduce.baselines.heavy_hitters.drawing import generator
 
 
 def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
-    """Draw n records from a marginal, moved to the simplex if it has shares below 0; return the count of each cell.
-
-    Example:
-        >>> drawn_records(np.array([[0.6, 0.5], [-0.1, 0.0]]), 10, Random(seed=1)).sum()
-        np.int64(10)
-    """
+    """Draw n records from a marginal, moved to the simplex if it has shares below 0; return the count of each cell."""
     shares = project_simplex(table.ravel())
     return generator(rng).multinomial(n, shares / shares.sum()).reshape(table.shape)
 
@@ -35,11 +30,6 @@ def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
         How many drawn records are in each cell: axes are the features, then the label.
     records
         Real records, the label last.
-
-    Example:
-        >>> counts = np.array([[90, 10], [5, 95]])
-        >>> misclassified(counts, np.array([[0, 0], [0, 0], [1, 1], [1, 0]]))
-        0.25
     """
     try:
         from sklearn.svm import SVC  # type: ignore[import-untyped]

@@ -23,13 +23,7 @@ Setting = tuple[str, int]  # method, n
 
 
 def people_without(olh: OLH, error: float) -> float:
-    """The number of reports that have this mean squared error without post-processing (Eq 3.2, averaged).
-
-    Example:
-        >>> olh = OLH(epsilon=1.0, domain=1024)
-        >>> round(people_without(olh, olh.variance(1000, 1 / 1024)))
-        1000
-    """
+    """The number of reports that have this mean squared error without post-processing (Eq 3.2, averaged)."""
     return olh.variance(1, 1 / olh.size) / error
 
 

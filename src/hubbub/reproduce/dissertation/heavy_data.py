@@ -31,13 +31,7 @@ _DISTINCT = 400  # values of the exponential population: the rarest has a share 
 
 
 def exponential(context: Context, rng: Random) -> BitPopulation:
-    """1,000,000 people whose values have shares in proportion to e^(-0.05 rank), at random among 2^64.
-
-    Example:
-        >>> few = exponential(Context(repeats=1, rng=Random(seed=1), scale=0.01), Random(seed=1))
-        >>> few.n, few.bits, bool(0.04 < few.counts.max() / few.n < 0.06)
-        (10000, 64, True)
-    """
+    """1,000,000 people whose values have shares in proportion to e^(-0.05 rank), at random among 2^64."""
     ranks = geometric(context.size(1_000_000), _DISTINCT, math.exp(-0.05), rng)
     return BitPopulation.of(rng.uint64(_DISTINCT)[ranks], 64)
 

@@ -30,12 +30,7 @@ Method = Callable[..., FoundValues]
 
 
 def pem_lengths(bits: int, k: int, query_limit: int = QUERY_LIMIT) -> tuple[int, ...]:
-    """The prefix lengths of PEM's groups: as few groups as the limit on queries allows (section 4.3.3).
-
-    Example:
-        >>> pem_lengths(64, 16), len(pem_lengths(160, 16))
-        ((16, 28, 40, 52, 64), 13)
-    """
+    """The prefix lengths of PEM's groups: as few groups as the limit on queries allows (section 4.3.3)."""
     plans = (prefix_lengths(bits, k, groups) for groups in range(1, bits + 1))
     return next(lengths for lengths in plans if queries(lengths, k) <= query_limit)
 
@@ -97,13 +92,7 @@ class Score(NamedTuple):
 
 
 def score(found: FoundValues, population: BitPopulation, k: int, threshold: float | None = None) -> Score:
-    """The score of the found values against the true top k, or against all values whose share is at least `threshold`.
-
-    Example:
-        >>> crowd = BitPopulation.counted([5, 9], np.array([60, 40]), 4)
-        >>> score(FoundValues([9, 3], np.array([0.5, 0.1])), crowd, 2)
-        Score(hits=1, f1=0.5, ncr=0.3333333333333333, error=100.0)
-    """
+    """The score of the found values against the true top k, or against all values whose share is at least `threshold`."""
     ranked = population.ranked(k)
     if threshold is not None:
         ranked = population.ranked(int((population.counts >= threshold * population.n).sum()))

@@ -48,12 +48,7 @@ MarginalRuns = RunScores[MarginalSetting]
 
 
 def squared_errors(answers: Answers, truth: Answers) -> tuple[float, float]:
-    """The sum of squared errors of a marginal, averaged over the marginals: as estimated, and moved to the simplex.
-
-    Example:
-        >>> squared_errors({(0,): np.array([1.5, -0.5])}, {(0,): np.array([0.5, 0.5])})
-        (2.0, 0.5)
-    """
+    """The sum of squared errors of a marginal, averaged over the marginals: as estimated, and moved to the simplex."""
     raw = [float(((answers[query] - table) ** 2).sum()) for query, table in truth.items()]
     moved = [float(((_nearest(answers[query]) - table) ** 2).sum()) for query, table in truth.items()]
     return float(np.mean(raw)), float(np.mean(moved))

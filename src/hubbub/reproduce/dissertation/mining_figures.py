@@ -31,23 +31,12 @@ WORDS = {HITS: "found", NCR: "NCR", ERROR: "Var"}
 
 
 def known(scores: Floats) -> Floats:
-    """The scores that are numbers.
-
-    Example:
-        >>> known(np.array([2.0, np.nan])).tolist()
-        [2.0]
-    """
+    """The scores that are numbers."""
     return np.asarray(scores[~np.isnan(scores)])
 
 
 def mean_score(runs: MiningRuns, people: str, method: str, epsilon: float, k: int, column: int) -> float:
-    """The mean over the runs whose score is a number; NaN if there is none.
-
-    Example:
-        >>> runs = {MiningSetting("all", "SVIM", 2.0, 64): np.array([[8.0, 0.2, 1e6], [9.0, 0.3, np.nan]])}
-        >>> mean_score(runs, "all", "SVIM", 2.0, 64, HITS), mean_score(runs, "all", "SVIM", 2.0, 64, ERROR)
-        (8.5, 1000000.0)
-    """
+    """The mean over the runs whose score is a number; NaN if there is none."""
     scores = known(runs[MiningSetting(people, method, epsilon, k)][:, column])
     return float(scores.mean()) if scores.size else float("nan")
 

@@ -15,12 +15,7 @@ from hubbub.mechanisms.frequency.unary import OUE, SUE, Unary
 
 
 def pure_variance(p: float, q: float) -> float:
-    """Var[c(i)]/n of a pure protocol, at share 0 (Eq 3.3).
-
-    Example:
-        >>> pure_variance(0.5, 0.25)
-        3.0
-    """
+    """Var[c(i)]/n of a pure protocol, at share 0 (Eq 3.3)."""
     return q * (1 - q) / (p - q) ** 2
 
 
@@ -85,12 +80,7 @@ ORACLES: dict[str, Oracle] = {oracle.name: oracle for oracle in _ALL}
 
 
 def describe(mechanism: FrequencyOracle) -> str:
-    """The integers that a deployed mechanism chose, in a few words.
-
-    Example:
-        >>> describe(OLH(epsilon=0.5, domain=1024))
-        'g = 3'
-    """
+    """The integers that a deployed mechanism chose, in a few words."""
     if isinstance(mechanism, BLH | OLH):
         return f"g = {mechanism.buckets}"
     if isinstance(mechanism, SHE):

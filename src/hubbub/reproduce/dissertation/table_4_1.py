@@ -51,12 +51,7 @@ _NOTE = f"section 4.3.2's d = k 2^(s_g - s_(g-1)) - k with k = {K} (the table do
 
 
 def last_threshold(epsilon: float, bits: int, n: int, groups: int) -> float:
-    """Psi of the last group, n people being divided into groups as in section 4.3.2; one group tests all 2^m values.
-
-    Example:
-        >>> round(last_threshold(1.0, 32, 10_000, 1), 4)
-        0.1196
-    """
+    """Psi of the last group, n people being divided into groups as in section 4.3.2; one group tests all 2^m values."""
     sigma = math.sqrt(4 * math.exp(epsilon)) / (math.exp(epsilon) - 1)
     if groups == 1:
         return sensitivity_threshold(sigma, 2.0**bits, n)

@@ -40,12 +40,7 @@ FRESH = "with fresh noise at every handing over, without which the server can fo
 
 
 class ShuffleCosts(NamedTuple):
-    """The rows of the table: costs of one report for the user, of a million reports for the others.
-
-    Example:
-        >>> ShuffleCosts(0.3, 200, 50.0, 200.0, 50.0, 100.0).user_bytes
-        200
-    """
+    """The rows of the table: costs of one report for the user, of a million reports for the others."""
 
     user_ms: float
     user_bytes: float

@@ -71,12 +71,7 @@ class Source:
 
 
 def length_note(steps: int) -> str:
-    """The length of a synthetic stream, beside the paper's.
-
-    Example:
-        >>> length_note(800), length_note(400)
-        ('800 steps', '400 steps (the paper: 800)')
-    """
+    """The length of a synthetic stream, beside the paper's."""
     return f"{steps} steps" + ("" if steps == STEPS else f" (the paper: {STEPS})")
 
 

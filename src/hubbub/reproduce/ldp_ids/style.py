@@ -25,12 +25,7 @@ _COLOURS = {
 
 
 def look(method: str) -> dict[str, Any]:
-    """The plotting options of a method's line.
-
-    Example:
-        >>> look("LBA")["color"] == look("LPA")["color"], look("LBA")["linestyle"], look("LP-DSAT")["linestyle"]
-        (True, '--', '-')
-    """
+    """The plotting options of a method's line."""
     budget = method.startswith("LB")
     colour, marker = _COLOURS["SP" if method == "LSP" else method[2:].removeprefix("-")]
     filled = "none" if budget else colour

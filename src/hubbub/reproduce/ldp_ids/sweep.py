@@ -53,12 +53,7 @@ MRE, MSE, BITS, SPREAD = range(4)
 
 @dataclass(frozen=True)
 class MethodSetting:
-    """The guarantee, epsilon in any w steps, and the method's own options.
-
-    Example:
-        >>> str(MethodSetting(epsilon=2.0))
-        'eps=2 w=20'
-    """
+    """The guarantee, epsilon in any w steps, and the method's own options."""
 
     epsilon: float = 1.0
     w: int = 20
@@ -108,22 +103,12 @@ def start(source: Source, method: str, setting: MethodSetting) -> Protocol:
 
 
 def plain(method: str) -> str:
-    """The method's registered name.
-
-    Example:
-        >>> plain("LPA, filtered")
-        'LPA'
-    """
+    """The method's registered name."""
     return method.removesuffix(FILTERED)
 
 
 def options_of(method: str, setting: MethodSetting) -> dict[str, Any]:
-    """The options of the setting, and whether the method filters what it releases: the paper's do not.
-
-    Example:
-        >>> [options_of(method, MethodSetting()) for method in ("LPA", "LPA, filtered", "LSP")]
-        [{'filtered': False}, {'filtered': True}, {}]
-    """
+    """The options of the setting, and whether the method filters what it releases: the paper's do not."""
     can_filter = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
     return {**setting.options, **({"filtered": method.endswith(FILTERED)} if can_filter else {})}
 
@@ -160,13 +145,7 @@ def sweep(
 
 
 def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[Cell]:
-    """The verdicts of `judged`; if there are too few runs for a standard error, the notes say so.
-
-    Example:
-        >>> runs = {("LNS", "LPA", MethodSetting()): np.array([[1.0]])}
-        >>> verdicts(lambda runs: [Claim("small", 1.0, below=2)], runs)[0].note
-        'holds (below 2); without a standard error: runs: 1'
-    """
+    """The verdicts of `judged`; if there are too few runs for a standard error, the notes say so."""
     cells, number = judged(claims_of, runs), fewest_runs(runs)
     if number >= FEWEST_RUNS:
         return cells
@@ -198,15 +177,7 @@ def error_cells(
 
 
 def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spread: float) -> float:
-    """The MSE on paper: V(eps/w, n) of LBU; V(eps, n/w) of LPU, and the sampling variance of its cohort.
-
-    Example:
-        >>> from hubbub.protocols.window import Frequencies
-        >>> f"{theory('LBU', Frequencies(2), MethodSetting(), 200_000, 0.0):.5g}"
-        '0.0019996'
-        >>> f"{theory('LPU', Frequencies(2), MethodSetting(), 200_000, 0.0):.5g}"
-        '9.2067e-05'
-    """
+    """The MSE on paper: V(eps/w, n) of LBU; V(eps, n/w) of LPU, and the sampling variance of its cohort."""
     units, shares = units_of(setting.epsilon), np.zeros(question.size)
     if method == "LBU":
         return question.error(units // setting.w, n, shares)

@@ -66,10 +66,6 @@ def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
 
     At the top of a tree of r^h steps W_h is negative, which we replace by 0: then nobody reports on the node that the
     last step needs.
-
-    Example:
-        >>> calibrated_portions(Tree(steps=32, fanout=2)).round(2).tolist()
-        [0.07, 0.13, 0.24, 0.35, 0.21, 0.0]
     """
     span = np.array([tree.span(level) for level in range(tree.levels)], dtype=np.float64)
     reach = (tree.fanout - 1) * span

@@ -24,12 +24,6 @@ def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
         The number of devices.
     last
         The last step that a query is about.
-
-    Example:
-        >>> plan = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2)
-        >>> once, twice = (expected_tve(plan, "range", n, 8) for n in (40_000, 10_000))
-        >>> round(twice / once, 2)
-        2.0
     """
     step = np.arange(1, plan.steps + 1)
     before, through = (np.arange(last), np.arange(1, last + 1)) if queries == "mean" else np.triu_indices(last + 1, 1)
@@ -46,12 +40,6 @@ def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
 
 
 def exact_gain(plan: Sao2, queries: Queries) -> float:
-    """The relative reduction of the mean squared error of all answers by a plan's portions, compared with equal ones.
-
-    Example:
-        >>> best = Sao2(epsilon=1.0, dimension=1, steps=8, changes=2, pooled=False, queries="range")
-        >>> 0.1 < exact_gain(best, "range") < 0.5
-        True
-    """
+    """The relative reduction of the mean squared error of all answers by a plan's portions, compared with equal ones."""
     once = squares(Digits(plan.tree), plan.tree, queries) * np.array(plan.variances)
     return 1 - float((once / plan.portions).sum() / (once * plan.tree.levels).sum())

@@ -69,13 +69,7 @@ class Toggling(Stream):
 
 
 def toggling(n: int, steps: int, dimension: int, changes: int, rng: Random) -> Toggling:
-    """Vectors of 0 and 1 that begin at 0: each device flips `changes` random entries of all steps (section 7.1).
-
-    Example:
-        >>> stream = toggling(1000, 4, 2, 8, Random(seed=1))  # every entry turns in every step
-        >>> [stream.truth(step).tolist() for step in (1, 2, 3)]
-        [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
-    """
+    """Vectors of 0 and 1 that begin at 0: each device flips `changes` random entries of all steps (section 7.1)."""
     position = sparse_vectors(n, steps * dimension, changes, rng).entries >> INDEX_SHIFT
     turned = np.zeros((steps, n, dimension), dtype=np.int8)
     turned[position // dimension, np.arange(n)[:, None], position % dimension] = 1
@@ -89,10 +83,6 @@ def as_printed(
 
     The plan does not use that a device has one category at a time: any `changes` entries of a level's residues may
     differ from 0. Collision needs whole vectors, and answers at the end.
-
-    Example:
-        >>> as_printed("ExSub", epsilon=1.0, dimension=1, steps=8, changes=2).portions.tolist()
-        [0.25, 0.25, 0.25, 0.25]
     """
     return kind(
         epsilon=epsilon,
@@ -107,15 +97,7 @@ def as_printed(
 
 
 def scores(run: ChangingRun, last: int) -> Scores:
-    """The scores of a run over the steps up to `last`.
-
-    Example:
-        >>> stream = Toggling(np.ones((2, 2000, 1), dtype=np.int8))
-        >>> plan = Sao2(epsilon=8.0, dimension=1, steps=2, changes=1)
-        >>> errors = scores(run_plan(plan, stream, Random(seed=1)), last=2)
-        >>> errors.range_tve >= errors.prefix_tve >= errors.prefix_mae
-        True
-    """
+    """The scores of a run over the steps up to `last`."""
     truth = run.truth[:last]
     steps = np.abs(run.values[:last] - truth)
     final = np.array([run.answers.mean(step).value for step in range(1, last + 1)])
@@ -149,12 +131,7 @@ def average(runs: Runs, keys: Key | Sequence[Key], what: str) -> float:
 
 
 def look(method: str) -> dict[str, Any]:
-    """The plotting options of a method's line.
-
-    Example:
-        >>> look(OURS)["label"], look(OURS)["color"] == look("ExSub")["color"]
-        ('SaO2, ours', False)
-    """
+    """The plotting options of a method's line."""
     if method in (OURS, NET):
         color, marker = ("#d55e00", "o") if method == OURS else ("#e7298a", "8")
         return {"color": color, "marker": marker, "label": method, "markersize": 5, "linewidth": 1.3}

@@ -37,13 +37,7 @@ class CutWindows:
 
 
 def first_moves(windows: Ternary, most: int) -> CutWindows:
-    """Cut every window to its first `most` moves: a device that has reported as many stays silent.
-
-    Example:
-        >>> cut = first_moves(Ternary.dense([[1, -1, 1], [0, 1, 0]]), 2)
-        >>> cut.people.means().tolist(), cut.cost, cut.lost
-        ([0.5, 0.0, 0.0], 0.5, 0.25)
-    """
+    """Cut every window to its first `most` moves: a device that has reported as many stays silent."""
     cut = Ternary(windows.entries[:, :most], windows.dimension)
     all_moves, left = ((batch.entries >= 0).sum() for batch in (windows, cut))
     return CutWindows(cut, float(np.abs(cut.means() - windows.means()).sum()), float(1 - left / all_moves))

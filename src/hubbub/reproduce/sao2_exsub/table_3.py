@@ -63,12 +63,7 @@ def table_3(context: Context) -> Reproduced:
 
 
 def plan_of(name: str, epsilon: float, fanout: int) -> Sao2:
-    """The plan of a row at an epsilon and a fan-out.
-
-    Example:
-        >>> plan_of("ExSub", 1.0, 16).tree.nodes, plan_of(OURS, 1.0, 16).pooled
-        ((128, 8), True)
-    """
+    """The plan of a row at an epsilon and a fan-out."""
     if name in (OURS, NET):
         mechanism = "ExSub" if name == OURS else "NetSub"
         return Sao2(epsilon=epsilon, dimension=1, steps=T, changes=S, fanout=fanout, mechanism=mechanism)
@@ -79,10 +74,6 @@ def theory(plan: Sao2, n: int) -> float:
     """The expected largest error of a stream, if the errors of residues are normal with their exact variances.
 
     Answers share residues, so that the expectation is the mean of 2,000 draws, always the same ones. Of one entry.
-
-    Example:
-        >>> round(theory(plan_of("ExSub", 1.0, 2), N), 1)
-        0.5
     """
     devices = np.maximum(np.round(plan.portions * n), 1)
     coefficients = plan.reading(devices.astype(np.int64)).coefficients(np.eye(plan.steps), np.arange(1, plan.steps + 1))

@@ -57,12 +57,7 @@ def table_4(context: Context) -> Reproduced:
 
 
 def theory(metric: str, name: str, epsilon: float, place: Place) -> float:
-    """The expected error, by the exact variance of normal errors.
-
-    Example:
-        >>> round(theory("TVE", "ExSub", 1.0, TABLE_2), 3), round(theory("TVE", "ExSub", 3.0, TABLE_4), 1)
-        (3.607, 12.8)
-    """
+    """The expected error, by the exact variance of normal errors."""
     return (expected_tve if metric == "TVE" else expected_mae)(name, epsilon, place)
 
 

@@ -39,15 +39,7 @@ class Errors(NamedTuple):
 
 
 def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Floats | None], people: Ternary) -> Errors:
-    """The errors of estimated means and frequencies (if there are any), and of both after post-processing.
-
-    Example:
-        >>> people = Ternary.dense([[1, 0], [1, -1]])
-        >>> exact = people.means(), people.frequencies()
-        >>> off = errors(exact[0] + 0.25, exact[1] - 0.25, exact, people)
-        >>> off.mean_tve, off.mean_tve_possible, off.sign_tve, off.sign_mae, off.mean_squared
-        (0.5, 0.0, 0.5, 0.25, 0.125)
-    """
+    """The errors of estimated means and frequencies (if there are any), and of both after post-processing."""
     true_mean, true_frequency = people.means(), people.frequencies()
     possible_mean, possible_frequency = possible
     raw, processed = mean - true_mean, possible_mean - true_mean
@@ -77,14 +69,6 @@ def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random, *, exactl
         The mechanism, the vectors of the people, and the randomness.
     exactly
         Whether it is known that everyone holds exactly `sparsity` entries, or only at most as many.
-
-    Example:
-        >>> from hubbub import Collision
-        >>> from hubbub.data import sparse_vectors
-        >>> rng = Random(seed=1)
-        >>> off = measure(Collision(epsilon=2.0, dimension=16, sparsity=2), sparse_vectors(5000, 16, 2, rng), rng)
-        >>> off.mean_mae_possible <= off.mean_mae < 0.3
-        True
     """
     sketch = collect(mechanism, people, rng)
     mean = mechanism.estimate(sketch)

@@ -90,24 +90,14 @@ METHODS: dict[str, NamedMechanism] = {method.name: method for method in _ALL}
 
 @lru_cache(maxsize=256)  # the same in every run
 def mechanism(name: str, epsilon: float, dimension: int, sparsity: int, n: int) -> TernaryMechanism:
-    """The mechanism of that name, for n people.
-
-    Example:
-        >>> mechanism("Collision", 1.0, 128, 8, 1000).spec()["buckets"]
-        39
-    """
+    """The mechanism of that name, for n people."""
     if name not in METHODS:
         raise InvalidValue("name", name, f"one of {', '.join(METHODS)}")
     return METHODS[name].build(epsilon, dimension, sparsity, n)
 
 
 def look(name: str) -> dict[str, Any]:
-    """The plotting options of a method's line.
-
-    Example:
-        >>> look("CoCo")["color"] == look("Collision")["color"]
-        False
-    """
+    """The plotting options of a method's line."""
     method = METHODS[name]
     return {
         "color": method.colour,

@@ -109,23 +109,13 @@ def logs(runs: Runs, key: Key, field: str) -> float:
 
 
 def expected_tve(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
-    """The expected TVE without post-processing: a sum of mean absolute normal errors, sqrt(2 variance/pi) each.
-
-    Example:
-        >>> round(expected_tve("Collision", 1.0, Place(50_000, 128, 8)), 3)
-        4.001
-    """
+    """The expected TVE without post-processing: a sum of mean absolute normal errors, sqrt(2 variance/pi) each."""
     positions, deviation = _normal(name, epsilon, place, of)
     return positions * math.sqrt(2 / math.pi) * deviation
 
 
 def expected_mae(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
-    """The expected MAE without post-processing: the mean of the largest of as many independent normal errors.
-
-    Example:
-        >>> round(expected_mae("Collision", 1.0, Place(50_000, 128, 8)), 3)
-        0.111
-    """
+    """The expected MAE without post-processing: the mean of the largest of as many independent normal errors."""
     positions, deviation = _normal(name, epsilon, place, of)
     x = np.linspace(0.0, 10.0, 4001)
     below = np.array([math.erf(number / math.sqrt(2)) for number in x])  # the chance that one error is no larger

@@ -33,13 +33,7 @@ class QueryErrors(NamedTuple):
 
 
 def random_queries(n: int, longest: int, rng: Random, count: int = QUERIES) -> Queries:
-    """Random ranges (first, last) of at least one and at most `longest` positions.
-
-    Example:
-        >>> queries = random_queries(100, 50, Random(seed=1), 10)
-        >>> bool((queries[:, 0] < queries[:, 1]).all()), bool((queries[:, 1] - queries[:, 0]).max() <= 50)
-        (True, True)
-    """
+    """Random ranges (first, last) of at least one and at most `longest` positions."""
     start = rng.below(max(n - longest, 0) + 1, count)
     room = min(n, longest)
     ends = np.sort(np.stack([rng.below(room + 1, count), rng.below(room, count)], axis=1), axis=1)

@@ -18,12 +18,7 @@ _BETA = 0.3 * 0.02
 
 
 def smooth_sensitivity(values: NDArray[np.float64], bound: float, rank: int, decay: float) -> float:
-    """max over k of e^(-b k) max over t of V(P+t) - V(P+t-k-1) (appendix B), for values in order.
-
-    Example:
-        >>> round(smooth_sensitivity(np.array([1.0, 2.0, 4.0]), 10.0, 2, 0.5), 3)  # k = 1: e^(-1/2) (10 - 2)
-        4.852
-    """
+    """max over k of e^(-b k) max over t of V(P+t) - V(P+t-k-1) (appendix B), for values in order."""
     m = values.size
     best = 0.0
     for k in range(m + 2):

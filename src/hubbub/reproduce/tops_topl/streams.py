@@ -58,13 +58,7 @@ class ValueStream:
 
 @cache
 def made(name: str, size: int = _LONGEST) -> ValueStream:
-    """A synthetic stream with the statistics of one of the paper's; always the same one.
-
-    Example:
-        >>> stream = made("POS", 10_000)
-        >>> np.percentile(stream.values, [85, 95, 99.5]).tolist()
-        [13.0, 21.0, 39.0]
-    """
+    """A synthetic stream with the statistics of one of the paper's; always the same one."""
     shape = PAPER[name]
     n = min(size, shape.n, _LONGEST)
     rng = np.random.default_rng([ord(letter) for letter in name])

@@ -42,14 +42,6 @@ class Alarms:
         The collections that are served, and the store.
     plans
         The alarms of each collection, by its name.
-
-    Example:
-        >>> from hubbub.authoring.toml import EXAMPLE, load_collection
-        >>> from hubbub.service.store import open_store
-        >>> plan = AlarmPlan.from_spec({"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}})
-        >>> alarms = Alarms([load_collection(EXAMPLE)], open_store("sqlite:///:memory:"), {"themes": plan})
-        >>> [(watch.key, state.raised) for watch, state in alarms.states("themes")]
-        [('dark', None)]
     """
 
     def __init__(self, collections: Sequence[Collection], store: Store, plans: Mapping[str, AlarmPlan]) -> None:

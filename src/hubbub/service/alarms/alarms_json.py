@@ -9,14 +9,7 @@ from hubbub.service.alarms.alarms import Alarms
 
 
 def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
-    """Each alarm's definition, guarantee and current state, and the latest events, oldest first.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> collector = example_collector()
-        >>> alarms_json(collector.alarms, collector.collections["themes"])["alarms"]
-        []
-    """
+    """Each alarm's definition, guarantee and current state, and the latest events, oldest first."""
     name, seconds = collection.name, collection.step_seconds
     watches = [watch for watch, _ in alarms.states(name)]
     status = alarms.status(name)

@@ -36,13 +36,6 @@ class AlarmEvent:
         The number given as `above` or `below`; None for an alarm on a change from a baseline.
     baseline
         The baseline that was learnt, for an alarm on a change; otherwise None.
-
-    Example:
-        >>> event = AlarmEvent(number=1, collection="planes", alarm="late", category="", question="delays",
-        ...     title="the share of late planes", state="raised", direction="above", step=40, at=144000.0, since=38,
-        ...     value=0.31, low=0.29, high=0.33, threshold=0.25, baseline=None)
-        >>> AlarmEvent.from_json(event.to_json()) == event
-        True
     """
 
     number: int

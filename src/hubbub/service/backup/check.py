@@ -16,14 +16,7 @@ _MOST_NAMED = 3
 
 
 def check_backup(folder: Path) -> Manifest:
-    """Check a backup without changing anything. Returns its manifest; `BackupRefused` if anything is wrong.
-
-    Example:
-        >>> check_backup(Path("no such folder"))
-        Traceback (most recent call last):
-            ...
-        hubbub.service.backup.manifest.BackupRefused: no such folder: not a backup, or one that was not finished: ...
-    """
+    """Check a backup without changing anything. Returns its manifest; `BackupRefused` if anything is wrong."""
     manifest = Manifest.read(folder)
     faulty = {
         "missing": [file.name for file in manifest.files if not (folder / file.name).is_file()],

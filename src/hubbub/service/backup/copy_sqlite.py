@@ -14,17 +14,7 @@ _PATIENCE = 30.0
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a store to a new file, in one snapshot. The collector may go on meanwhile.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.service.store.sqlite import SqliteStore
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> SqliteStore(folder / "store.db").close()
-        >>> copy_sqlite(folder / "store.db", folder / "copy.db")
-        >>> sorted(path.name for path in folder.iterdir())
-        ['copy.db', 'store.db']
-    """
+    """Copy a store to a new file, in one snapshot. The collector may go on meanwhile."""
     if not source.is_file():
         raise BackupRefused(f"{source}: there is no such store")
     make_private_file(target)
@@ -47,10 +37,5 @@ def make_single_file(copy: sqlite3.Connection) -> None:
 
 
 def sqlite_files(path: Path) -> list[Path]:
-    """The files of a SQLite database: the database itself, and those that SQLite puts beside it.
-
-    Example:
-        >>> [path.name for path in sqlite_files(Path("store.db"))]
-        ['store.db', 'store.db-wal', 'store.db-shm', 'store.db-journal']
-    """
+    """The files of a SQLite database: the database itself, and those that SQLite puts beside it."""
     return [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", "-journal")]

@@ -34,15 +34,6 @@ def make_backup(store: str, reports: Path, target: Path) -> Manifest:
         The folder of its single reports; it need not exist if the store names none.
     target
         The new folder.
-
-    Example:
-        >>> import tempfile
-        >>> from hubbub.service.store import open_store
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> open_store(f"sqlite:///{folder / 'hubbub.db'}").close()
-        >>> manifest = make_backup(f"sqlite:///{folder / 'hubbub.db'}", folder / "hubbub.db.reports", folder / "backup")
-        >>> [file.name for file in manifest.files], sorted(path.name for path in (folder / "backup").iterdir())
-        (['store.db'], ['manifest.json', 'reports', 'store.db'])
     """
     if os.path.lexists(target):
         raise BackupRefused(f"{target}: there already; a backup is a new folder")

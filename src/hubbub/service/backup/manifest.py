@@ -35,16 +35,7 @@ class BackupFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """When a backup was made, by which version and from which kind of store, and its files, the database first.
-
-    Example:
-        >>> import tempfile
-        >>> manifest = Manifest(1.5, "0.1.0", "sqlite", (BackupFile(DATABASE, 3, "0" * 64),))
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> manifest.write(folder)
-        >>> Manifest.read(folder) == manifest
-        True
-    """
+    """When a backup was made, by which version and from which kind of store, and its files, the database first."""
 
     made: float
     hubbub: str
@@ -97,14 +88,6 @@ def copy_file(source: Path, target: Path) -> BackupFile:
     """Copy a file durably to a new file that only its owner can read. Returns the name, size and checksum of the copy.
 
     Must not be used on a database that this process has open: closing the source would drop SQLite's locks.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "a").write_bytes(b"abc")
-        >>> copied = copy_file(folder / "a", folder / "b")
-        >>> copied.name, copied.bytes, copied.sha256[:8]
-        ('b', 3, 'ba7816bf')
     """
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as original, open(os.open(target, _NEW_FILE, 0o600), "wb") as file:

@@ -11,16 +11,7 @@ __all__ = ["Store", "open_store", "sqlite_path"]
 
 
 def open_store(url: str) -> Store:
-    """The store that a URL names: sqlite:///path, or postgresql://...
-
-    Example:
-        >>> open_store("sqlite:///:memory:").collections()
-        []
-        >>> open_store("mysql://host")
-        Traceback (most recent call last):
-            ...
-        hubbub.core.errors.InvalidValue: store: got 'mysql://...'; allowed: sqlite:///path or postgresql://...
-    """
+    """The store that a URL names: sqlite:///path, or postgresql://..."""
     path = sqlite_path(url)
     if path is not None:
         from hubbub.service.store.sqlite import SqliteStore
@@ -32,12 +23,7 @@ def open_store(url: str) -> Store:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of the SQLite store that a URL names; None for PostgreSQL.
-
-    Example:
-        >>> str(sqlite_path("sqlite:///hubbub.db")), sqlite_path("postgresql://host/name")
-        ('hubbub.db', None)
-    """
+    """The file of the SQLite store that a URL names; None for PostgreSQL."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return Path(rest[1:])

@@ -27,10 +27,6 @@ class EraRow(NamedTuple):
 
     `arithmetic` is the version of the protocol's arithmetic; 0 if the era is from before it was stored. Each run of a
     study is an era of its own: in all tables, the number of the run stands in the columns `first` and `step`.
-
-    Example:
-        >>> EraRow("0" * 32, "popular", 40, 1).key
-        ('00000000000000000000000000000000', 'popular', 40)
     """
 
     collection: str
@@ -221,16 +217,7 @@ class RateRow(NamedTuple):
 
 @dataclass
 class StoreChanges:
-    """What one transaction stores and deletes.
-
-    Example:
-        >>> changes = StoreChanges()
-        >>> bool(changes)
-        False
-        >>> changes.counts["0" * 32, "late"] += 1
-        >>> bool(changes)
-        True
-    """
+    """What one transaction stores and deletes."""
 
     collections: list[CollectionRow] = field(default_factory=list)
     passed_over: list[PassedOver] = field(default_factory=list)

@@ -107,12 +107,7 @@ _MIGRATIONS = {1: _TO_2, 2: _TO_3, 3: _TO_4, 4: _TO_5, 5: _TO_6}
 
 
 def store_format(*, real: str, bytes: str, serial: str) -> Format:
-    """The versions of a store and their migrations, with the database's names of types.
-
-    Example:
-        >>> store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY").version
-        6
-    """
+    """The versions of a store and their migrations, with the database's names of types."""
     migrations: dict[int, Migration] = {}
     for number, statements in _MIGRATIONS.items():
         migrations[number] = tuple(statement.format(real=real, bytes=bytes, serial=serial) for statement in statements)

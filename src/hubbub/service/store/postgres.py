@@ -30,12 +30,6 @@ class PostgresStore(Store):
     """A store in the database that a URL names, in its default schema.
 
     Every commit locks the owner's row: a collector that takes over waits for the last commit of the earlier one.
-
-    Example:
-        >>> PostgresStore("postgresql://127.0.0.1:1/nothing?connect_timeout=2")
-        Traceback (most recent call last):
-            ...
-        hubbub.service.store.base.StoreFailed: connection failed...
     """
 
     types = {"real": "DOUBLE PRECISION", "bytes": "BYTEA", "serial": "BIGSERIAL PRIMARY KEY"}  # noqa: RUF012 - as the base declares it

@@ -102,10 +102,5 @@ _TABLES = (
 
 
 def tables(*, real: str, bytes: str, serial: str) -> list[str]:
-    """The statements that create all other tables, with the database's names of types.
-
-    Example:
-        >>> len(tables(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY"))
-        23
-    """
+    """The statements that create all other tables, with the database's names of types."""
     return [statement.format(real=real, bytes=bytes, serial=serial) for statement in _TABLES]

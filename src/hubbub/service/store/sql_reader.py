@@ -25,12 +25,6 @@ class SqlReader(ABC):
 
 
 def ask_row(columns: Sequence[Any]) -> AskRow:
-    """The row of the columns `ASK_COLUMNS`, in the types of `AskRow`.
-
-    Example:
-        >>> columns = ("0" * 32, "1" * 32, "q", 0, 7, 1, 0, "{}", 0.0, 60.0, 1, 0, memoryview(b"sketch"))
-        >>> ask_row(columns).final, ask_row(columns).sketch
-        (True, b'sketch')
-    """
+    """The row of the columns `ASK_COLUMNS`, in the types of `AskRow`."""
     row = AskRow(*columns)
     return row._replace(final=bool(row.final), forgotten=bool(row.forgotten), sketch=bytes(row.sketch))

@@ -31,14 +31,7 @@ _Identity: TypeAlias = tuple[int, int] | None
 
 
 class SqliteStore(Store):
-    """A file in write-ahead mode, or ":memory:" for tests.
-
-    Example:
-        >>> store = SqliteStore(":memory:")
-        >>> store.collections(), store.counts()
-        ([], Counter())
-        >>> store.close()
-    """
+    """A file in write-ahead mode, or ":memory:" for tests."""
 
     types = {"real": "REAL", "bytes": "BLOB", "serial": "INTEGER PRIMARY KEY"}  # noqa: RUF012 - as the base declares it
 

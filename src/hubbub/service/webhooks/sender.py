@@ -40,12 +40,6 @@ class WebhookSender:
         The receiver, and the collector with the events.
     clock
         The time in the headers of deliveries.
-
-    Example:
-        >>> from hubbub.service.example import example_collector
-        >>> sender = WebhookSender(Webhook("pager", "http://127.0.0.1:9", (b"k" * 32,)), example_collector())
-        >>> sender.status("themes")
-        {'webhook': 'pager', 'taken': 0, 'waiting': 0, 'failing': None}
     """
 
     def __init__(self, webhook: Webhook, collector: Collector, clock: Callable[[], float] = time.time) -> None:

@@ -60,15 +60,7 @@ class GroupAnswers(ABC):
 
 
 class DrawnAnswers(GroupAnswers):
-    """Answers whose support counts are drawn from their exact distribution.
-
-    Example:
-        >>> people = np.repeat([0, 1], [6000, 4000])
-        >>> answers = DrawnAnswers(np.uint64([5, 900]), people, 4.0, Random(seed=1))
-        >>> codes, supports = answers.best(Extensions.everything(32), 2)
-        >>> codes.tolist(), answers.shares(supports).round(1).tolist()
-        ([5, 900], [0.6, 0.4])
-    """
+    """Answers whose support counts are drawn from their exact distribution."""
 
     def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:
         super().__init__(codes, people, epsilon, rng)

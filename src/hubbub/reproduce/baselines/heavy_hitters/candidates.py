@@ -19,11 +19,6 @@ class Extensions:
         Different integers.
     bits
         The number of bits that follow.
-
-    Example:
-        >>> two = Extensions([0b1, 0b0], 2)
-        >>> two.size, two.within(np.uint64([0b011, 0b100])).tolist(), two.listed().tolist()
-        (8, [True, True], [4, 5, 6, 7, 0, 1, 2, 3])
     """
 
     prefixes: NDArray[Any]
@@ -31,12 +26,7 @@ class Extensions:
 
     @classmethod
     def everything(cls, bits: int) -> Extensions:
-        """All strings of this many bits.
-
-        Example:
-            >>> Extensions.everything(2).listed().tolist()
-            [0, 1, 2, 3]
-        """
+        """All strings of this many bits."""
         return cls(np.zeros(1, dtype=np.uint64), bits)
 
     def __post_init__(self) -> None:
@@ -72,12 +62,7 @@ class Extensions:
         return self.extended(rows, np.tile(np.arange(1 << self.bits), len(self.prefixes)))
 
     def drawn(self, number: int, held: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Different candidates that are none of the codes in `held`, at random.
-
-        Example:
-            >>> Extensions([0b1], 1).drawn(1, np.uint64([0b10]), np.random.default_rng(1)).tolist()
-            [3]
-        """
+        """Different candidates that are none of the codes in `held`, at random."""
         taken = set(held.tolist())
         chosen: list[int] = []
         while len(chosen) < number:

@@ -20,12 +20,7 @@ FINAL_SHARE = 0.1
 
 
 def channel_blocks(bits: int, k: int, query_limit: int) -> int:
-    """The smallest number of blocks of a value for which k^1.5 channels keep the limit on queries.
-
-    Example:
-        >>> channel_blocks(64, 16, 1 << 20), channel_blocks(64, 32, 1 << 20)
-        (6, 7)
-    """
+    """The smallest number of blocks of a value for which k^1.5 channels keep the limit on queries."""
     channels = math.ceil(k**1.5)
     for blocks in range(1, bits + 1):
         if sum(channels << (stop - start) for start, stop in cuts_of(bits, blocks)) <= query_limit:
@@ -60,11 +55,6 @@ def multiple_channels(
         (section 4.4.2); else everyone spends half on each.
     threshold
         If given, only values with an estimated share of at least this are returned.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
-        >>> multiple_channels(crowd, k=2, epsilon=4.0, query_limit=1 << 12, rng=Random(seed=2)).values
-        [77, 5000]
 
     References
     ----------

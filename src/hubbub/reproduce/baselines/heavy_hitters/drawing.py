@@ -8,10 +8,5 @@ from hubbub.core.random import Random
 
 
 def generator(rng: Random) -> np.random.Generator:
-    """A numpy generator with a seed drawn from `rng`: it has binomials, and fast permutations.
-
-    Example:
-        >>> generator(Random(seed=1)).permutation(3).size
-        3
-    """
+    """A numpy generator with a seed drawn from `rng`: it has binomials, and fast permutations."""
     return np.random.default_rng(np.frombuffer(rng.bytes(16), dtype=np.uint32))

@@ -16,12 +16,7 @@ class FoundValues(NamedTuple):
     shares: NDArray[np.float64]
 
     def above(self, threshold: float | None) -> FoundValues:
-        """The values whose estimated share is at least the threshold; all values if it is None.
-
-        Example:
-            >>> FoundValues([7, 9], np.array([0.3, 0.1])).above(0.2).values
-            [7]
-        """
+        """The values whose estimated share is at least the threshold; all values if it is None."""
         if threshold is None:
             return self
         number = int((self.shares >= threshold).sum())
@@ -29,11 +24,6 @@ class FoundValues(NamedTuple):
 
 
 def best_values(values: Sequence[int] | NDArray[Any], shares: NDArray[np.float64], k: int) -> FoundValues:
-    """The k values of the largest estimated shares.
-
-    Example:
-        >>> best_values([7, 9, 4], np.array([0.1, 0.5, 0.2]), 2).values
-        [9, 4]
-    """
+    """The k values of the largest estimated shares."""
     order = np.argsort(-shares, kind="stable")[:k]
     return FoundValues([int(values[place]) for place in order], shares[order])

@@ -26,13 +26,6 @@ class BitPopulation:
         For each person, the index in `values` of the string that they hold.
     bits
         The length of the strings.
-
-    Example:
-        >>> three = BitPopulation.of([0b1100, 0b0001, 0b1100], 4)
-        >>> three.values.tolist(), three.people.tolist(), three.ranked(1)
-        ([1, 12], [1, 0, 1], [12])
-        >>> three.segment(0, 2).tolist()  # the first two bits of each value
-        [0, 3]
     """
 
     values: NDArray[Any]
@@ -47,12 +40,7 @@ class BitPopulation:
 
     @classmethod
     def counted(cls, strings: Sequence[int], counts: NDArray[np.int64], bits: int) -> BitPopulation:
-        """The population in which `counts` people hold each of these different integers.
-
-        Example:
-            >>> BitPopulation.counted([9, 4], np.array([1, 2]), 4).people.tolist()
-            [1, 0, 0]
-        """
+        """The population in which `counts` people hold each of these different integers."""
         values, places = np.unique(np.array(strings, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
         return cls(values, np.repeat(places, counts), bits)
 
@@ -80,12 +68,6 @@ class BitPopulation:
         return (self.values >> np.uint64(shift)) & np.uint64(mask) if stop > start else np.zeros_like(self.values)
 
     def split(self, sizes: Sequence[float], rng: Random) -> list[BitPopulation]:
-        """The people divided at random into parts whose sizes are in proportion to `sizes`.
-
-        Example:
-            >>> crowd = BitPopulation.counted([1], np.array([100]), 4)
-            >>> [part.n for part in crowd.split([1, 3], Random(seed=1))]
-            [25, 75]
-        """
+        """The people divided at random into parts whose sizes are in proportion to `sizes`."""
         cuts = np.rint(np.cumsum(sizes) / np.sum(sizes) * self.n).astype(np.int64)[:-1]
         return [replace(self, people=part) for part in np.split(generator(rng).permutation(self.people), cuts)]

@@ -44,11 +44,6 @@ def search_prefixes(
         If given, only prefixes with an estimated share of at least this are extended.
     known
         Whether the last group extends the true prefixes, as in Table 4.3.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
-        >>> search_prefixes(crowd, (8, 16), k=2, epsilon=4.0, rng=Random(seed=1)).values
-        [77, 5000]
     """
     prefixes, length = Extensions.everything(0).prefixes, 0
     shares = np.ones(1)
@@ -87,11 +82,6 @@ def pem1(
     divided
         If true, every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. If false,
         everyone spends half on a prefix and half on the whole value, from which shares are estimated, as published.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 5000], np.array([300_000, 200_000]), 16)
-        >>> [pem1(crowd, k=2, epsilon=4.0, rng=Random(seed=1), divided=way).values for way in (True, False)]
-        [[77, 5000], [77, 5000]]
 
     References
     ----------

@@ -22,12 +22,7 @@ CHARACTER = 8
 
 
 def batch_size(n: int, epsilon: float) -> int:
-    """The number of people in a batch: max(n/1000, 800/eps^2), at most n.
-
-    Example:
-        >>> batch_size(1_000_000, 2.0), batch_size(100_000, 0.5)
-        (1000, 3200)
-    """
+    """The number of people in a batch: max(n/1000, 800/eps^2), at most n."""
     return min(n, math.ceil(max(n / 1000, 800 / epsilon**2)))
 
 
@@ -66,11 +61,6 @@ def priv_trie(
         four standard deviations.
     threshold
         If given, only values with an estimated share of at least this are returned.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 50000], np.array([300_000, 200_000]), 16)
-        >>> priv_trie(crowd, k=2, epsilon=4.0, rng=Random(seed=1)).values
-        [77, 50000]
 
     References
     ----------

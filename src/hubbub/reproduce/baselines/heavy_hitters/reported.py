@@ -19,15 +19,7 @@ _BLOCK = 1 << 20
 
 
 class ReportedAnswers(GroupAnswers):
-    """The answers of a group as real reports, of codes of at most 64 bits.
-
-    Example:
-        >>> people = np.repeat([0, 1], [6000, 4000])
-        >>> answers = ReportedAnswers(np.uint64([5, 900]), people, 4.0, Random(seed=1))
-        >>> codes, supports = answers.best(Extensions.everything(10), 2)
-        >>> codes.tolist(), answers.shares(supports).round(1).tolist()
-        ([5, 900], [0.6, 0.4])
-    """
+    """The answers of a group as real reports, of codes of at most 64 bits."""
 
     def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:
         super().__init__(codes, people, epsilon, rng)

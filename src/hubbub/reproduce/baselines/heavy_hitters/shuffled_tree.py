@@ -20,25 +20,12 @@ Shares = Callable[[HistogramMethod, NDArray[np.int64], Random], NDArray[np.float
 
 
 def drawn_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-    """The estimated shares; the sums of reports are drawn from their distribution.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> drawn_shares(ByOracle(GRR(epsilon=4.0, domain=2)), np.array([700, 300]), Random(seed=1)).round(1).tolist()
-        [0.7, 0.3]
-    """
+    """The estimated shares; the sums of reports are drawn from their distribution."""
     return method.shares(counts, rng)
 
 
 def reported_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
-    """The estimated shares, with every report made and counted.
-
-    Example:
-        >>> from hubbub import GRR
-        >>> method = ByOracle(GRR(epsilon=4.0, domain=2))
-        >>> reported_shares(method, np.array([700, 300]), Random(seed=1)).round(1).tolist()
-        [0.7, 0.3]
-    """
+    """The estimated shares, with every report made and counted."""
     if not isinstance(method, ByOracle):
         raise InvalidValue("method", type(method).__name__, "a mechanism, which makes reports")
     reports = method.oracle.randomize(np.repeat(np.arange(len(counts)), counts), rng)
@@ -73,13 +60,6 @@ def shuffled_tree_hist(
         Whether every round asks other people, with the whole epsilon: for methods that are private without a shuffle.
     shares
         How reports become shares: `drawn_shares` or `reported_shares`.
-
-    Example:
-        >>> from hubbub.reproduce.baselines.shuffled.comparators import COMPARATORS
-        >>> crowd = BitPopulation.counted([0x6162, 0x6163], np.array([60_000, 40_000]), 16)
-        >>> options = {"epsilon": 1.0, "delta": 1e-6, "make": COMPARATORS["SOLH"], "rng": Random(seed=1)}
-        >>> [value.to_bytes(2) for value in shuffled_tree_hist(crowd, k=2, **options)]
-        [b'ab', b'ac']
 
     References
     ----------

@@ -25,12 +25,7 @@ Segments = list[NDArray[Any]]
 
 
 def pair_segments(bits: int, k: int, query_limit: int) -> int:
-    """The fewest segments for which their values, and the pairs of k candidates of each, keep the limit on queries.
-
-    Example:
-        >>> pair_segments(64, 32, 1 << 20), pair_segments(160, 16, 1 << 20)
-        (4, 10)
-    """
+    """The fewest segments for which their values, and the pairs of k candidates of each, keep the limit on queries."""
     for segments in range(2, bits + 1):
         values = sum(1 << (stop - start) for start, stop in cuts_of(bits, segments))
         if values + segments * (segments - 1) // 2 * k * k <= query_limit:
@@ -62,11 +57,6 @@ def segment_pairs(
         If true, 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
         whole epsilon (section 4.4.2). If false, everyone reports two segments and the whole value, with a third of
         epsilon each.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 50000], np.array([30_000, 20_000]), 16)
-        >>> segment_pairs(crowd, k=2, epsilon=6.0, query_limit=1 << 10, rng=Random(seed=1)).values
-        [77, 50000]
 
     References
     ----------

@@ -36,12 +36,6 @@ class CountSketchAnswers:
     rng
         The randomness of the people and of the hashes.
 
-    Example:
-        >>> held = np.repeat(np.uint64([5, 900]), [60_000, 40_000])
-        >>> sketch = CountSketchAnswers(held, 4.0, Random(seed=1))
-        >>> sketch.shares(np.uint64([5, 900])).round(1).tolist()
-        [0.6, 0.4]
-
     References
     ----------
     Bassily, Nissim, Stemmer and Thakurta, 2017.
@@ -103,11 +97,6 @@ def tree_hist(
     divided
         If true, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. If false,
         everyone spends half on each, as published.
-
-    Example:
-        >>> crowd = BitPopulation.counted([77, 50000], np.array([600_000, 400_000]), 16)
-        >>> tree_hist(crowd, k=2, epsilon=4.0, rng=Random(seed=1)).values
-        [77, 50000]
     """
     from statistics import NormalDist
 

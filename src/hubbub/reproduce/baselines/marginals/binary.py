@@ -16,15 +16,7 @@ from hubbub.reproduce.baselines.marginals.method import Answers, MarginalTask
 
 
 class BinaryEncoding:
-    """Each attribute of d values as ceil(log2 d) bits, the highest first.
-
-    Example:
-        >>> encoding = BinaryEncoding((2, 3))
-        >>> encoding.encode(np.array([[1, 2], [0, 1]])).tolist(), encoding.bits((1,))
-        ([[1, 1, 0], [0, 0, 1]], (1, 2))
-        >>> encoding.decode(np.array([[0.1, 0.2], [0.3, 0.4]]), (1,)).round(2).tolist()
-        [0.1, 0.2, 0.3]
-    """
+    """Each attribute of d values as ceil(log2 d) bits, the highest first."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = tuple(sizes)
@@ -59,11 +51,6 @@ def fourier(task: MarginalTask, rng: Random) -> Answers:
 
     All parities of up to as many bits as k attributes have are equally likely. People whose coefficient no query needs
     are not simulated; a coefficient that nobody reported on is 0.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9000, 3), dtype=np.int64), (2, 2, 2), 2.0, 2, [(0, 1)])
-        >>> abs(fourier(task, Random(seed=1))[0, 1].round(1)).tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
     """
     encoding = BinaryEncoding(task.sizes)
     bits = encoding.encode(task.records)
@@ -88,13 +75,7 @@ def fourier(task: MarginalTask, rng: Random) -> Answers:
 
 
 def binary_calm(task: MarginalTask, rng: Random) -> Answers:
-    """BE: CALM on the bits of the attributes; codes that no value has are left out.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9000, 3), dtype=np.int64), (2, 3, 2), 2.0, 2, [(0, 1)])
-        >>> binary_calm(task, Random(seed=1))[0, 1].round(1).tolist()
-        [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
+    """BE: CALM on the bits of the attributes; codes that no value has are left out."""
     encoding = BinaryEncoding(task.sizes)
     bits = encoding.encode(task.records)
     sizes = [2] * bits.shape[1]

@@ -39,12 +39,7 @@ class MarginalTask:
     queries: Sequence[Attributes]
 
     def shape(self, attributes: Attributes) -> tuple[int, ...]:
-        """The shape of the table of these attributes.
-
-        Example:
-            >>> MarginalTask(np.zeros((1, 2), dtype=np.int64), (2, 3), 1.0, 2, [(0, 1)]).shape((0, 1))
-            (2, 3)
-        """
+        """The shape of the table of these attributes."""
         return tuple(self.sizes[column] for column in attributes)
 
 
@@ -55,35 +50,16 @@ class MarginalMethod(Protocol):
 
 
 def calm(task: MarginalTask, rng: Random) -> Answers:
-    """CALM, with the marginals that Algorithm 2 chooses.
-
-    Example:
-        >>> records = np.zeros((9000, 3), dtype=np.int64)
-        >>> task = MarginalTask(records, (2, 2, 2), 1.0, 2, [(0, 1)])
-        >>> calm(task, Random(seed=1))[0, 1].round(1).tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
-    """
+    """CALM, with the marginals that Algorithm 2 chooses."""
     synopsis = release_marginals(task.records, task.sizes, task.epsilon, k=task.k, rng=rng)
     return {query: synopsis.table(query) for query in task.queries}
 
 
 def uniform(task: MarginalTask, rng: Random) -> Answers:
-    """The uniform table, independent of the records.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9, 2), dtype=np.int64), (2, 2), 1.0, 2, [(0, 1)])
-        >>> uniform(task, Random(seed=1))[0, 1].tolist()
-        [[0.25, 0.25], [0.25, 0.25]]
-    """
+    """The uniform table, independent of the records."""
     return {query: np.full(task.shape(query), 1 / prod(task.shape(query))) for query in task.queries}
 
 
 def no_noise(task: MarginalTask, rng: Random) -> Answers:
-    """The true marginals, without any privacy.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9, 2), dtype=np.int64), (2, 2), 1.0, 2, [(0, 1)])
-        >>> no_noise(task, Random(seed=1))[0, 1].tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
-    """
+    """The true marginals, without any privacy."""
     return {query: true_table(task.records, query, task.sizes) for query in task.queries}

@@ -21,11 +21,6 @@ def full_contingency(task: MarginalTask, rng: Random) -> Answers:
     """FC: everybody reports their cell of the table of all attributes; a marginal is a sum of its cells (Eq 6.1).
 
     The supports of unary encoding are drawn from their distribution, which is the same as that of real reports.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9000, 3), dtype=np.int64), (2, 2, 2), 2.0, 2, [(0, 1)])
-        >>> abs(full_contingency(task, Random(seed=1))[0, 1].round(1)).tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
     """
     everything = tuple(range(len(task.sizes)))
     cells = prod(task.sizes)
@@ -39,11 +34,6 @@ def all_marginals(task: MarginalTask, rng: Random) -> Answers:
     """AM: everybody reports their cell of one of all marginals of k attributes (Eq 6.2).
 
     Only people whose marginal is asked for are simulated. A marginal that nobody reported on is uniform.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9000, 3), dtype=np.int64), (2, 2, 2), 2.0, 2, [(0, 1)])
-        >>> abs(all_marginals(task, Random(seed=1))[0, 1].round(1)).tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
     """
     queries = list(dict.fromkeys(task.queries))
     if any(len(query) != task.k for query in queries):

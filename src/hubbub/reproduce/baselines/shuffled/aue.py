@@ -32,12 +32,6 @@ class AUE:
     domain
         The number of values.
 
-    Example:
-        >>> aue = AUE(epsilon=1.0, delta=1e-6, n=100_000, domain=4)
-        >>> totals = aue.randomize(np.repeat([0, 2], 50_000), Random(seed=1)).sum(axis=0)
-        >>> aue.estimate(totals).round(2).tolist()
-        [0.5, -0.0, 0.5, 0.0]
-
     References
     ----------
     Dissertation, section 9.3.4; Balcer and Cheu, "Separating local and shuffled differential privacy via histograms".
@@ -82,10 +76,5 @@ class AUE:
 
 
 def fewest_people(epsilon: float, delta: float) -> float:
-    """200 ln(4/delta) / epsilon^2.
-
-    Example:
-        >>> round(fewest_people(0.5, 1e-9))
-        17688
-    """
+    """200 ln(4/delta) / epsilon^2."""
     return 200 * math.log(4 / delta) / epsilon**2

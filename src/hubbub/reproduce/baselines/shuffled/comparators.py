@@ -20,12 +20,7 @@ from hubbub.reproduce.baselines.shuffled.formulas import printed_rap, printed_ra
 
 
 class HistogramSetting(NamedTuple):
-    """A central epsilon and delta, the number of people and the number of values.
-
-    Example:
-        >>> HistogramSetting(0.5, 1e-9, n=1000, domain=10).n
-        1000
-    """
+    """A central epsilon and delta, the number of people and the number of values."""
 
     epsilon: float
     delta: float
@@ -47,13 +42,7 @@ class HistogramMethod(Protocol):
 
 @dataclass(frozen=True)
 class ByOracle:
-    """Shares by a frequency oracle.
-
-    Example:
-        >>> method = ByOracle(GRR(epsilon=4.0, domain=3))
-        >>> method.shares(np.array([7000, 2000, 1000]), Random(seed=1)).round(1).tolist()
-        [0.7, 0.2, 0.1]
-    """
+    """Shares by a frequency oracle."""
 
     oracle: FrequencyOracle
 

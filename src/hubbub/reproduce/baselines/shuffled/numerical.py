@@ -16,12 +16,7 @@ from hubbub.reproduce.baselines.shuffled.comparators import ByOracle, HistogramM
 
 
 def numerical_sh(setting: HistogramSetting) -> HistogramMethod:
-    """GRR with the largest local epsilon that a valid bound allows.
-
-    Example:
-        >>> numerical_sh(HistogramSetting(0.5, 1e-6, n=10_000, domain=10)).oracle.epsilon > 4
-        True
-    """
+    """GRR with the largest local epsilon that a valid bound allows."""
     return ByOracle(_largest(lambda local: GRR(epsilon=local, domain=setting.domain), setting))
 
 
