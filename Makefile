@@ -20,9 +20,9 @@ $(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install -e '.[demo]'
 	@touch $@
 
-$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+$(VENV)/dev.stamp: pyproject.toml papers/pyproject.toml | $(VENV)/bin/python
 	@echo "installing hubbub and its development tools ..."
-	@$(PIP) install -e '.[all]' --group dev
+	@$(PIP) install -e '.[all]' -e papers --group dev
 	@touch $@ $(VENV)/demo.stamp
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
@@ -52,11 +52,11 @@ test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowes
 	wait $$lint; linted=$$?; cat build/lint.txt; exit $$((tests || linted))
 
 test-slow: $(VENV)/dev.stamp ## the statistical sweeps, the long forms of short tests, many examples of each property
-	@$(IN_MEMORY) $(PY) -m pytest -m slow tests
+	@$(IN_MEMORY) $(PY) -m pytest -m slow tests papers
 	@HUBBUB_EXAMPLES=long $(IN_MEMORY) $(PY) -m pytest -m 'hypothesis and not slow' tests
 
 test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a small size
-	@$(PY) -m pytest -m papers tests/reproduce
+	@$(PY) -m pytest -m papers papers/tests
 
 test-mutations: $(VENV)/dev.stamp ## a test fails for each security decision that is mutated; ONLY="shuffler:" tries some of them
 	@$(PY) tests/mutations.py $(ONLY)

@@ -16,9 +16,9 @@ from measure import Failure, Result, cpu_seconds, short
 
 from hubbub import GRR, OLH, CoCo, Collision
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.amplification.amplify import amplify
-from hubbub.privacy.amplification.blanket_bound import BlanketBound
-from hubbub.privacy.amplification.smallest import smallest_epsilon
+from hubbub.privacy.amplify import amplify
+from hubbub.privacy.binomial_tails import smallest_epsilon
+from hubbub.privacy.shuffle_bounds import BlanketBound
 
 FOLDER = "ML_SHUFFLING_AMPLIFICATION"
 DELTA = 1e-6

@@ -10,9 +10,8 @@ from measure import Failure, Result, short
 
 from hubbub import Random
 from hubbub.kernels.support import hash_support
-from hubbub.protocols.heavy_hitters.bit_encoding import Integers
-from hubbub.protocols.heavy_hitters.plan import PrefixPlan
-from hubbub.simulate.top import run_plan
+from hubbub.protocols.heavy_hitters.prefixes import Integers, PrefixPlan
+from hubbub.rehearse.top import run_plan
 
 BITS, K, EPSILON = 64, 32, 2.0
 MOST_RATIO = 1.5

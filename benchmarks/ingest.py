@@ -133,7 +133,7 @@ def _request(kind: str, body: bytes) -> bytes:
 def _batches(asked: _Asked) -> Iterator[bytes]:
     """Batches with fresh ids; the reports themselves may repeat."""
     from hubbub import Random
-    from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+    from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
     known = None
     while True:
@@ -149,7 +149,7 @@ def _batches(asked: _Asked) -> Iterator[bytes]:
 
 def _singles(asked: _Asked) -> Iterator[bytes]:
     from hubbub import Random
-    from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
+    from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
     known = None
     while True:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hubbub.service.server import KeyFolder, bind
+from hubbub.service.http.server import KeyFolder, bind
 
 STEP, LATENESS = 30, 5
 
@@ -45,11 +45,11 @@ mechanism = "OLH"
 def collector(folder: Path) -> int:
     from hubbub.authoring import load_collection
     from hubbub.dashboard.app import dashboard
-    from hubbub.service.auth import Tokens
-    from hubbub.service.collector import Collector, Limits
-    from hubbub.service.server import run
+    from hubbub.service.base.trusted_clock import TrustedClock
+    from hubbub.service.collector.collector import Collector, Limits
+    from hubbub.service.http.problems import Tokens
+    from hubbub.service.http.server import run
     from hubbub.service.store import open_store
-    from hubbub.service.trusted_clock import TrustedClock
 
     secrets, listening = KeyFolder(folder / "keys"), bind("127.0.0.1", 0)
     tokens = Tokens([secrets.token()])
@@ -70,8 +70,8 @@ def empty() -> int:
 
     import uvicorn
 
-    from hubbub.service.guard import Guard
-    from hubbub.service.server import loop_factory, server_config
+    from hubbub.service.http.guard import Guard
+    from hubbub.service.http.server import loop_factory, server_config
 
     listening = bind("127.0.0.1", 0)
     body = b'{"accepted":1000,"duplicates":0,"rejected":[]}'

@@ -10,11 +10,9 @@ from measure import Failure, Result, cpu_seconds, short
 from hubbub import Random
 from hubbub.kernels.support import hash_support
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
-from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
-from hubbub.protocols.ranges.supports import Supports
-from hubbub.protocols.ranges.table import RangeTable
+from hubbub.protocols.ranges.table import RangeTable, Supports
 
 N, SIZE, EPSILON = 1_000_000, 256, 2.0
 QUERY = RangeQuery([(37, 164), (11, 200)], "price")

@@ -13,7 +13,7 @@ from native import compiler
 
 from hubbub import Random
 from hubbub.curator.tops import ToPS
-from hubbub.kernels.published import FINE, publish_values
+from hubbub.kernels.curator import FINE, publish_values
 
 THETA = 100.0
 MOST_MEMORY = 32  # MiB

@@ -12,7 +12,7 @@ from measure import BUILD, HERE, Failure, Result, cpu_seconds, short
 from native import compiler
 
 from hubbub import Random, SquareWave
-from hubbub.kernels.square_wave import MOST, most_likely
+from hubbub.kernels.estimators import MOST, most_likely
 
 POINTS = 1024
 REPORTS = 100_000

@@ -12,12 +12,10 @@ import numpy as np
 
 from hubbub import Random
 from hubbub.data import adult, census, flights3m, taxi
-from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy
-from hubbub.protocols.ranges.adaptive_table import AdaptiveTable
-from hubbub.protocols.ranges.choose import choose_ranges
-from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.planning.ranges import choose_ranges
+from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy, AdaptiveTable
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
 
 SIZE, EPSILON, MOST = 1024, 1.0, 300_000

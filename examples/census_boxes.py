@@ -9,11 +9,10 @@ import numpy as np
 
 from hubbub import Random
 from hubbub.data import census
-from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.grid_table import GridTable
 from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
 
 SIZE, EPSILON, BOXES = 64, 1.0, 20

@@ -14,9 +14,9 @@ import numpy as np
 
 from hubbub import Random
 from hubbub.authoring import load_collection
-from hubbub.core.ratios import Ratios
+from hubbub.simulate.conversation import run_question
 from hubbub.simulate.devices import ArrayStream
-from hubbub.simulate.question import run_question
+from hubbub.statistics.ratios import Ratios
 
 SYSTEMS = {"13": (0.5, 0.04), "14": (0.35, 0.12), "15": (0.1, 0.05), "(none)": (0.05, 0.05)}
 """The share of devices on each system, and the share of these on which the app crashed."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 import hubbub as hb
-from hubbub.core.random import Random
 from hubbub.data import Table, adult
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.simulate.roc import auc, roc
+from hubbub.random.source import Random
+from hubbub_papers.roc import auc, roc
 
 TRAINING = 32_561  # the rows of the training file come first
 NUMBERS = {"age": (40, 25), "education_num": (10, 4), "hours_per_week": (40, 20)}  # the middle, and what makes 1

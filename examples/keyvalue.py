@@ -10,9 +10,9 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.consistency import capped_signs, conditional_means
-from hubbub.core.random import Random
 from hubbub.data import KeyValues, movies
-from hubbub.simulate import collect
+from hubbub.random.source import Random
+from hubbub.simulate.conversation import collect
 
 EPSILON, SPARSITY = 2.0, 16
 SHOWN = 8

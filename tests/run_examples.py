@@ -19,7 +19,7 @@ from hubbub.core.errors import MissingDependency
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PROGRAMS = ("hubbub.cli", "hubbub.dashboard", "hubbub.service", "hubbub.shuffler")
 """Packages whose modules may be impossible to import: commands reach them, and say what is missing."""
-LONG = ("hubbub.reproduce", "hubbub.demo")
+LONG = ("hubbub_papers", "hubbub.demo")
 SOURCE = str(Path(hubbub.__file__).parent)
 
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from hubbub import Random
 from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.protocols.ask import Ask
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
 

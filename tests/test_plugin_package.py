@@ -53,7 +53,7 @@ import json, sys
 import hubbub as hb
 from hubbub.authoring import load_collection
 from hubbub.mechanisms import randomizers
-from hubbub.simulate import collect_column
+from hubbub.rehearse.estimate import collect_column
 
 mechanism = hb.ForcedResponse(epsilon=1.0, domain=4)
 collection = load_collection("lamps.toml")

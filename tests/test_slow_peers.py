@@ -18,19 +18,18 @@ from tests.shuffler.shuffle_world import ShuffleWorld
 from hubbub.client import Client, HttpTransport, Unreachable, transport
 from hubbub.collection import Keys, SystemClock
 from hubbub.core.errors import InvalidValue
-from hubbub.demo import collector_api
-from hubbub.demo.collector_api import Away, CollectorApi
-from hubbub.demo.remote_watch import RemoteWatch
-from hubbub.query import remote
-from hubbub.query.remote import CollectorAway, RemoteTable
-from hubbub.service.alarms.event import AlarmEvent
+from hubbub.query import connect as remote
+from hubbub.query.connect import CollectorAway, RemoteTable
+from hubbub.service.alarms import AlarmEvent
 from hubbub.service.webhooks.config import Webhook
-from hubbub.service.webhooks.delivery import NotDelivered, deliver
+from hubbub.service.webhooks.sender import NotDelivered, deliver
 from hubbub.shuffle.local_parties import write_certificate
+from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
-from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.spot_check import send_spot_checks
 from hubbub.shuffler.store import ShufflerStore
+from hubbub.watch import remote as collector_api
+from hubbub.watch.remote import Away, CollectorApi, RemoteWatch
 
 SHORT, LONG = 0.5, 10 * HANG
 """Deadlines that are injected: one that is over soon, and one that ends no request within a test."""

@@ -16,19 +16,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hubbub.core.distribution import Distribution as Distribution
     from hubbub.core.domain import Categorical as Categorical
     from hubbub.core.domain import KeyValue as KeyValue
     from hubbub.core.domain import Numeric as Numeric
     from hubbub.core.domain import Ordinal as Ordinal
     from hubbub.core.domain import Sets as Sets
     from hubbub.core.domain import Strings as Strings
+    from hubbub.core.domain.sets import ItemSets as ItemSets
     from hubbub.core.estimate import Estimate as Estimate
-    from hubbub.core.item_sets import ItemSets as ItemSets
-    from hubbub.core.random import Random as Random
     from hubbub.core.reports import Reports as Reports
-    from hubbub.core.sketch import Sketch as Sketch
-    from hubbub.core.ternary import Ternary as Ternary
+    from hubbub.core.reports import Sketch as Sketch
     from hubbub.curator.tops import ToPS as ToPS
     from hubbub.mechanisms.base import Mechanism as Mechanism
     from hubbub.mechanisms.frequency.adaptive import adaptive as adaptive
@@ -38,19 +35,19 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.hadamard import Hadamard as Hadamard
     from hubbub.mechanisms.frequency.local_hashing import BLH as BLH
     from hubbub.mechanisms.frequency.local_hashing import OLH as OLH
+    from hubbub.mechanisms.frequency.local_hashing import SOLH as SOLH
+    from hubbub.mechanisms.frequency.loloha import Loloha as Loloha
     from hubbub.mechanisms.frequency.measured import Measured as Measured
     from hubbub.mechanisms.frequency.questions import Questions as Questions
     from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
     from hubbub.mechanisms.frequency.she import SHE as SHE
-    from hubbub.mechanisms.frequency.solh import SOLH as SOLH
     from hubbub.mechanisms.frequency.subset import SubsetSelection as SubsetSelection
-    from hubbub.mechanisms.frequency.the import THE as THE
     from hubbub.mechanisms.frequency.unary import OUE as OUE
     from hubbub.mechanisms.frequency.unary import SUE as SUE
-    from hubbub.mechanisms.memo.loloha import Loloha as Loloha
+    from hubbub.mechanisms.frequency.unary import THE as THE
     from hubbub.mechanisms.numeric.hybrid import Hybrid as Hybrid
-    from hubbub.mechanisms.numeric.piecewise import Piecewise as Piecewise
-    from hubbub.mechanisms.numeric.rounding import StochasticRounding as StochasticRounding
+    from hubbub.mechanisms.numeric.hybrid import Piecewise as Piecewise
+    from hubbub.mechanisms.numeric.hybrid import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
     from hubbub.mechanisms.sets.priv_set import PrivSet as PrivSet
     from hubbub.mechanisms.sets.psfo import PSFO as PSFO
@@ -62,50 +59,43 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
     from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
     from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
-    from hubbub.privacy.amplification.amplify import amplify as amplify
+    from hubbub.mechanisms.ternary.vectors import Ternary as Ternary
+    from hubbub.planning.plan import plan as plan
+    from hubbub.planning.sets import plan_sets as plan_sets
+    from hubbub.privacy.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
-    from hubbub.privacy.plan import plan as plan
-    from hubbub.privacy.plan_sets import plan_sets as plan_sets
-    from hubbub.protocols.change_stream import ChangeStream as ChangeStream
+    from hubbub.protocols.changes.stream import ChangeStream as ChangeStream
     from hubbub.query.connect import connect as connect
-    from hubbub.reproduce.baselines.ddrm import DDRM as DDRM
-    from hubbub.reproduce.baselines.efmrtt import EFMRTT as EFMRTT
-    from hubbub.reproduce.baselines.future_rand import FutureRand as FutureRand
-    from hubbub.reproduce.baselines.kvue import KVUE as KVUE
-    from hubbub.reproduce.baselines.pckv_agrr import PCKVAGRR as PCKVAGRR
-    from hubbub.reproduce.baselines.pckv_grr import PCKVGRR as PCKVGRR
-    from hubbub.reproduce.baselines.pckv_ue import PCKVUE as PCKVUE
-    from hubbub.reproduce.baselines.priv_kv import PrivKV as PrivKV
-    from hubbub.reproduce.baselines.succinct import Succinct as Succinct
-    from hubbub.reproduce.baselines.topl import ToPLClipped as ToPLClipped
+    from hubbub.random.source import Random as Random
+    from hubbub.statistics.distribution import Distribution as Distribution
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Categorical": "hubbub.core.domain",
-    "Distribution": "hubbub.core.distribution",
+    "Distribution": "hubbub.statistics.distribution",
     "Estimate": "hubbub.core.estimate",
     "Gradients": "hubbub.mechanisms.ternary.gradients",
-    "ItemSets": "hubbub.core.item_sets",
+    "ItemSets": "hubbub.core.domain.sets",
     "KeyValue": "hubbub.core.domain",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
     "OnlineExSub": "hubbub.mechanisms.ternary.online",
     "Ordinal": "hubbub.core.domain",
     "Questions": "hubbub.mechanisms.frequency.questions",
-    "Random": "hubbub.core.random",
+    "Random": "hubbub.random.source",
     "Reports": "hubbub.core.reports",
     "Sets": "hubbub.core.domain",
-    "Sketch": "hubbub.core.sketch",
+    "Sketch": "hubbub.core.reports",
     "Strings": "hubbub.core.domain",
-    "Ternary": "hubbub.core.ternary",
+    "Ternary": "hubbub.mechanisms.ternary.vectors",
     "ToPS": "hubbub.curator.tops",
     "adaptive": "hubbub.mechanisms.frequency.adaptive",
     "connect": "hubbub.query.connect",
-    "amplify": "hubbub.privacy.amplification.amplify",
+    "amplify": "hubbub.privacy.amplify",
     "audit": "hubbub.privacy.audit",
-    "plan": "hubbub.privacy.plan",
-    "plan_sets": "hubbub.privacy.plan_sets",
+    "plan": "hubbub.planning.plan",
+    "plan_sets": "hubbub.planning.sets",
 }
 
 

@@ -9,8 +9,7 @@ import pytest
 from many import Many
 
 from hubbub.alarms import limits as module
-from hubbub.alarms.limits import limits_for, median_delay
-from hubbub.alarms.run_length import mean_steps
+from hubbub.alarms.limits import limits_for, mean_steps, median_delay
 from hubbub.alarms.sequential import SequentialTest
 
 RATE = 1 / 200

@@ -12,12 +12,12 @@ import pytest
 from hubbub.authoring import check, load_collection
 from hubbub.authoring.answerable import answers, codes_of
 from hubbub.authoring.toml import EXAMPLE, read_collection
-from hubbub.client.admit import admit
+from hubbub.client.answer import admit
 from hubbub.client.documents import ClientRefusal, PublishedAsk
-from hubbub.collection.finding import UnsafeCollection
+from hubbub.collection.setting import UnsafeCollection
 from hubbub.core.domain import Strings
 from hubbub.protocols.statistic import Frequencies
-from hubbub.protocols.view import Among, View, Whole
+from hubbub.protocols.views.basic import Among, View, Whole
 from hubbub.questions import QUESTIONS, Shape, StatisticQuestion
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "vectors"))

@@ -15,9 +15,8 @@ from hubbub.collection import Collection
 from hubbub.collection.spending import Cost, cost_of, steps_a_year, total_of, worst_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.ledger.promise import Budget
+from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.window import METHODS
 from hubbub.questions import Question

@@ -9,12 +9,12 @@ import pytest
 from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
-from hubbub.authoring.diff import changes
+from hubbub.authoring.check import changes
 from hubbub.collection import Collection
+from hubbub.collection.safety import CLAUSES, weaker_clauses
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
-from hubbub.collection.weaker import CLAUSES, weaker_clauses
 from hubbub.core.domain import Categorical, Numeric, Ordinal
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 
 FIELDS = {"theme": Categorical(["light", "dark"]), "level": Ordinal(10), "seconds": Numeric(0.0, 20.0, cells=8)}

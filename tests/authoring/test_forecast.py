@@ -17,7 +17,7 @@ from hubbub import Ordinal, Sets, Strings
 from hubbub.authoring import check, forecast
 from hubbub.authoring.forecast import DEVICES, groups_need
 from hubbub.collection import Collection
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS

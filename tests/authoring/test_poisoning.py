@@ -12,7 +12,7 @@ from tests.questions.settings import setting
 
 from hubbub import GRR, Categorical, KeyValue, Numeric, Ordinal, Random, Strings
 from hubbub.authoring import check, load_collection
-from hubbub.authoring.poisoning import poisoning
+from hubbub.authoring.forecast import poisoning
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.checks.influence import accepted_reports
 from hubbub.core.errors import InvalidValue

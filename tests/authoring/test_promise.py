@@ -12,7 +12,7 @@ from tests.collection.conftest import FIELDS, QUESTIONS, make
 from hubbub.authoring import promise
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions.words import epsilon_text, rounded_up, sure_text, times_text
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from hubbub import GRR, OUE, BasicRappor, Loloha, Measured, amplify
 from hubbub.authoring import check, load_collection, promise
-from hubbub.authoring.coalitions import coalitions, coalitions_of
+from hubbub.authoring.promise import coalitions, coalitions_of
 from hubbub.authoring.toml import read_collection
 from hubbub.collection import Collection
-from hubbub.collection.finding import UnsafeCollection
+from hubbub.collection.setting import UnsafeCollection
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
 from hubbub.questions import read_collection as read_signed

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.authoring import UnsafeCollection, load_collection, read_collection
 from hubbub.authoring.toml import EXAMPLE
-from hubbub.collection.duration import duration_text, every, seconds_of
+from hubbub.collection.time import duration_text, every, seconds_of
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 

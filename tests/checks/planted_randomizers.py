@@ -10,8 +10,8 @@ from hubbub import GRR, OLH, OUE, SHE, BasicRappor, Measured, Random
 from hubbub.core.hashing import bucket, hash32
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, choose
 from hubbub.mechanisms.frequency.unary import flip_bits
+from hubbub.mechanisms.weights import TWO_64, choose
 
 
 class SwappedRates(GRR):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub import FLH, GRR, Piecewise, PrivSet, Rappor
 from hubbub.core.estimate import Estimate
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 
 
 class _DropsN(Sketch):

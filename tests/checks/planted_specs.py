@@ -10,8 +10,8 @@ import numpy as np
 
 from hubbub import GRR, OLH, SUE
 from hubbub.core.event import Event
-from hubbub.core.exact import log_upper
-from hubbub.mechanisms.frequency.choice import TWO_64
+from hubbub.mechanisms.weights import TWO_64
+from hubbub.random.integers import log_upper
 
 
 class OneTooGreedy(GRR):

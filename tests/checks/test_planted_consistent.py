@@ -10,8 +10,8 @@ import pytest
 
 from hubbub import SquareWave
 from hubbub.checks import CheckFailed, checks_for
-from hubbub.checks.consistent import check_consistent
-from hubbub.core.influence import Influence
+from hubbub.checks.heuristic import check_consistent
+from hubbub.statistics.influence import Influence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,17 @@ import pytest
 
 from hubbub import BasicRappor, Loloha, Random
 from hubbub.checks import CHECKS, CheckFailed, checks_for
-from hubbub.checks.states import check_state_bytes, check_state_price, check_state_silence
-from hubbub.checks.transcripts import check_state_batches, check_transcript_epsilon, check_transcripts
+from hubbub.checks.transcripts import (
+    check_state_batches,
+    check_state_bytes,
+    check_state_price,
+    check_state_silence,
+    check_transcript_epsilon,
+    check_transcripts,
+)
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.stateful import Stateful, States
-from hubbub.protocols.change_stream import ChangeStream
+from hubbub.protocols.changes.stream import ChangeStream
 
 
 class Forgetful(BasicRappor):

@@ -18,8 +18,8 @@ from hubbub import CoCo, Collision, ExSub, NetSeed, NetSub
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
 from hubbub.core.hashing import bucket, hash32
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.collision import BucketWeights
 from hubbub.mechanisms.ternary.selection import advance, decide, odds
-from hubbub.mechanisms.ternary.weights import BucketWeights
 
 SMALL = {"epsilon": 1.0, "dimension": 4, "sparsity": 2}
 
@@ -56,7 +56,7 @@ class NeverMisses(ExSub):
 
     @cached_property
     def _groups(self):
-        from hubbub.core.categorical import ExactChoice
+        from hubbub.random.integers import ExactChoice
 
         signs, choice = super()._groups
         meets = signs[:, 0] > 0
@@ -90,7 +90,7 @@ class ReachesOneMore(NetSub):
 
     @cached_property
     def _groups(self):
-        from hubbub.core.categorical import ExactChoice
+        from hubbub.random.integers import ExactChoice
 
         signs, choice = super()._groups
         net = signs[:, 0] - signs[:, 1]

@@ -9,14 +9,14 @@ import pytest
 
 from hubbub import GRR, OUE, Measured, Rappor
 from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks, some_values
-from hubbub.checks.enumeration import enumerate_outputs, row_keys, worst_ratio
-from hubbub.checks.statistics import fit, mean_is, same_counts, smallest
+from hubbub.checks.failure import fit, mean_is, same_counts, smallest
+from hubbub.checks.probability import enumerate_outputs, row_keys, worst_ratio
 from hubbub.checks.values import bad_batches, truth_of
 from hubbub.core.domain import Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.numeric.piecewise import Piecewise
+from hubbub.mechanisms.numeric.hybrid import Piecewise
+from hubbub.random.source import Random
 
 
 def names(mechanism: Mechanism) -> set[str]:

@@ -20,13 +20,15 @@ import numpy as np
 
 from hubbub.cli import main as hubbub
 from hubbub.cli import release as command
-from hubbub.core.random import Random
-from hubbub.curator.release_file import ReleaseFile
+from hubbub.curator.files import ReleaseFile
 from hubbub.curator.tops import ToPS
-from hubbub.privacy.ledger_file import LedgerFile
+from hubbub.ledger.file import LedgerFile
 from hubbub.protocols.topl.server import ToPL, ToPLServer
-from hubbub.simulate.local_release import report_values
-from hubbub.simulate.local_release_file import LocalReleaseFile  # noqa: F401 - before the children need it
+from hubbub.random.source import Random
+from hubbub.rehearse.release import (
+    LocalReleaseFile,  # noqa: F401 - before the children need it
+    report_values,
+)
 
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
 EARLY = 1700
@@ -115,7 +117,7 @@ def warm_up() -> None:
     import hubbub.cli.app
     import hubbub.cli.output
     import hubbub.cli.release_view
-    import hubbub.simulate.columns  # noqa: F401
+    import hubbub.rehearse.columns  # noqa: F401
 
     TOPS.start(Random()).push_many(VALUES)
     report_values(ToPLServer(ToPL(epsilon=4.0, bound=100.0, holdout=500, every=256)), VALUES, Random())

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.cli.bars import bar
-from hubbub.cli.beside import figure, rows
-from hubbub.cli.output import check_plot, save_plot, shorten
+from hubbub.cli.output import bar, check_plot, figure, rows, save_plot, shorten
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from hubbub.privacy.plan import plan
+from hubbub.planning.plan import plan
 
 SETTING = ("plan", "--domain", 1024, "--n", 100_000, "--epsilon", 1)
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from hubbub.protocols.ranges.choose import choose_ranges
-from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.planning.ranges import choose_ranges
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 
 SETTING = ("plan", "--column", "age:100", "--column", "state:50:words", "--n", 300_000, "--epsilon", 1)
 

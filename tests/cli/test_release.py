@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from hubbub.cli import release_ways
+from hubbub.cli import release_view as release_ways
 from hubbub.cli.app import app
-from hubbub.core.random import Random
 from hubbub.curator import stream_file
 from hubbub.curator.tops import ToPS
 from hubbub.protocols.topl.server import ToPL
+from hubbub.random.source import Random
 
 ENTRY = "from hubbub.cli import main; main()"
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from hubbub.cli.app import app
 from hubbub.protocols.topl.server import ToPL
-from hubbub.simulate.local_release_file import LocalReleaseFile
+from hubbub.rehearse.release import LocalReleaseFile
 
 VALUES = np.random.default_rng(5).gamma(2, 5, 3000).clip(0, 100).round(2)
 SETTINGS = ("--epsilon", 4, "--bound", 100, "--holdout", 500, "--range", 4096, "--every", 256)

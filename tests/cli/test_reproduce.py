@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from hubbub.reproduce import REPRODUCTIONS, reproduce
+from hubbub_papers import REPRODUCTIONS, reproduce
 
 KEYS = {"row", "column", "paper", "ours", "note"}
 NAME = "dissertation-table-3.2"

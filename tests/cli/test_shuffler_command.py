@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.shuffler.config import ShufflerKeys
 
 
 def test_what_is_printed_goes_into_a_collection(hubbub: Callable[..., Any], tmp_path: Path) -> None:

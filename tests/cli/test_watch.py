@@ -21,13 +21,10 @@ import pytest
 from rich.console import Console
 from typer.testing import Result
 
-from hubbub.cli.watch_chart import scale
-from hubbub.cli.watch_figure import figure
-from hubbub.cli.watch_view import frame, summary, title
-from hubbub.core.random import Random
-from hubbub.demo.watch import Watch
-from hubbub.demo.watch_scenes import demo_scene
+from hubbub.cli.watch_view import figure, frame, scale, summary, title
 from hubbub.protocols.window import METHODS
+from hubbub.random.source import Random
+from hubbub.watch.watch import Watch, demo_scene
 
 KEYS = ["step", "value", "low", "high", "published", "spent", "n", "alarm"]
 LEDGER = "devices kept a ledger, and none had to refuse:\nthe most that one spent in any"
@@ -128,7 +125,7 @@ def test_hours(hubbub: Hubbub, tmp_path: Path) -> None:
 
 
 def test_a_frame_of_hours(tmp_path: Path) -> None:
-    from hubbub.demo.stream_file import file_scene
+    from hubbub.watch.stream_file import file_scene
 
     rows = [f"{1767225600 + 3600 * hour},{device},x" for hour in range(60) for device in range(40)]
     (tmp_path / "two.csv").write_text("\n".join(["at,device,value", *rows]) + "\n")

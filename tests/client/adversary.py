@@ -19,16 +19,15 @@ from local_server import KEYS, LocalServer
 
 from hubbub.client import Client, NotReady, Response
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.upload import decode_upload
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.ledger.promise import Budget
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.memo.memo import memos_in
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.mechanisms.memoised import memos_in
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
 from hubbub.questions import Question, read_collection
+from hubbub.wire.upload import decode_upload
 
 QUESTIONS = {
     "a": (

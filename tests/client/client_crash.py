@@ -24,12 +24,11 @@ from local_server import KEYS, LocalServer, survey
 
 import hubbub.client
 from hubbub.client import Client, Response
-from hubbub.client.outbox import Outbox
+from hubbub.client.store import Outbox
 from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import decode_upload
-from hubbub.privacy.book import Book
-from hubbub.privacy.ledger_store import Debit
+from hubbub.ledger.book import Book, Debit
+from hubbub.wire.upload import decode_upload
 
 TEXT = """
 name = "survey"

@@ -24,4 +24,4 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def any_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices adopt versions that promise less: then their ledger alone keeps the promises."""
-    monkeypatch.setattr("hubbub.collection.weaker.CLAUSES", {})
+    monkeypatch.setattr("hubbub.collection.safety.CLAUSES", {})

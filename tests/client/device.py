@@ -11,7 +11,7 @@ from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 HOUR = 3600
 MEMO = """

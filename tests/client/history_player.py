@@ -12,8 +12,8 @@ from typing import Any
 from hubbub.client import Client, NotReady, Response, Unreachable
 from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import decode_upload
 from hubbub.core.errors import HubbubError
+from hubbub.wire.upload import decode_upload
 
 
 class Player:

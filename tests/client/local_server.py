@@ -21,10 +21,9 @@ from hubbub.collection import Collection, Keys, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import tag_of
-from hubbub.collection.upload import JSON_TYPE, decode_upload, decode_upload_json
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
+from hubbub.protocols.driver import Conversation, Release
+from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
 
 KEYS = Keys(b"k" * 32)
 TEXT = """

@@ -16,8 +16,8 @@ from local_server import KEYS, TEXT, Listening, LocalServer, survey
 from hubbub.client import Client, NotReady, Unreachable, read_status
 from hubbub.client.transport import Response
 from hubbub.collection import ManualClock
-from hubbub.collection.upload import decode_upload, decode_upload_json
 from hubbub.core.errors import InvalidValue
+from hubbub.wire.upload import decode_upload, decode_upload_json
 
 FAR = """
 name = "survey"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from adversary import history
 
-from hubbub.privacy.book import Book
+from hubbub.ledger.book import Book
 
 pytestmark = pytest.mark.usefixtures("any_version")
 

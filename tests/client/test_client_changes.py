@@ -17,13 +17,13 @@ from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
 from hubbub.client.store import StoredState
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.stateful import States
-from hubbub.protocols.change_stream import ChangeStream
+from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.questions import read_collection
-from hubbub.service.releases import release_json
+from hubbub.service.rounds.releases import release_json
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
 
 STEPS = 8
 TEXT = """

@@ -12,7 +12,7 @@ from local_server import survey
 
 from hubbub.client import Client, Response, Unreachable
 from hubbub.collection import ManualClock
-from hubbub.collection.upload import JSON_TYPE, decode_upload, decode_upload_json
+from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
 
 TURNS = """
 name = "survey"
@@ -124,7 +124,7 @@ def test_cover_changes_nothing_but_its_counter(folder: Path) -> None:
     clock = ManualClock(collection.opens(7) + 60.0)
     server = InProcess(collection, clock, folder / "store.db")
     (window,) = server.collector.board.asks.values()
-    from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
+    from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 
     frame = encode_upload(collection.name, collection.version, [], collection.frame_bytes)
     for _ in range(3):

@@ -18,7 +18,7 @@ from signed_history import Adversary
 PLANTED = {
     "a version may postpone the end of a run": (48, "answer", "Answerer", "if ends > state.until:", "if False:"),
     "a version may raise what a run may tell": (309, "answer", "Answerer", "> state.limit:", "> terms.limit:"),
-    "two parts of a round are answered": (8, "outbox", "Outbox", 'f"{round_name}:*"', "str(name)"),
+    "two parts of a round are answered": (8, "store", "Outbox", 'f"{round_name}:*"', "str(name)"),
     "a study counts as of its first answer": (6, "answer", "Answerer", "limit, until=ends)", "limit)"),
 }
 """By what is wrong: a history that shows it, the module and its class, and what is changed in it."""

@@ -31,7 +31,7 @@ NEVER = (
     "hubbub.authoring",
     "hubbub.questions",
     "hubbub.consistency",
-    "hubbub.reproduce",
+    "hubbub_papers",
     "hubbub.service",
     "hubbub.simulate",
     "hubbub.protocols.window",

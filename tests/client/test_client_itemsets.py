@@ -10,7 +10,7 @@ from in_process import InProcess
 from local_server import survey
 
 from hubbub.collection import ManualClock
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 DEVICES, ROUND = 40, 3600
 TEXT = """

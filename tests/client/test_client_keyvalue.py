@@ -14,10 +14,10 @@ from local_server import LocalServer, survey
 
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
-from hubbub.service.releases import release_json
+from hubbub.service.rounds.releases import release_json
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 TEXT = """
 name = "survey"

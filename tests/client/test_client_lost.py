@@ -17,7 +17,7 @@ from hubbub.client import Client, NotReady, read_status
 from hubbub.collection import ManualClock
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable
 
 FILE = "client.sqlite"
 LIFE = TEXT.replace("event = 1.0\nuser = 20.0", "user = 3.0")

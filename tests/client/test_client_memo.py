@@ -15,7 +15,7 @@ from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.mechanisms.memoised import Memoised
 
 LARGE = MEMO.replace("size = 6", "size = 5000").replace("user = 7.0", "user = 100.0")
 MIXED = MEMO.replace("user = 7.0", "user = 12.0") + (
@@ -132,7 +132,7 @@ def test_a_large_domain_costs_at_most_g_epsilon_whatever_its_values_do(folder: P
 def test_one_report_a_step_whatever_is_asked(folder: Path) -> None:
     from dataclasses import replace
 
-    from hubbub.protocols.cohort import CIRCLE, Arc
+    from hubbub.protocols.ask import CIRCLE, Arc
 
     server, clock = LocalServer(survey(MEMO)), ManualClock()
     with device(folder, server, clock) as client:

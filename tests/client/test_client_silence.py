@@ -13,7 +13,7 @@ from local_server import LocalServer, survey
 
 from hubbub.client.answer import Answerer
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.upload import decode_upload
+from hubbub.wire.upload import decode_upload
 
 TEXT = """
 name = "survey"

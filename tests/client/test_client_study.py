@@ -18,13 +18,12 @@ from hubbub.client.store import StoredState
 from hubbub.collection import ManualClock, seal
 from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
-from hubbub.collection.terms import Family, Study, Terms
-from hubbub.collection.upload import decode_upload, frame_for
+from hubbub.collection.terms import Family, Study, Terms, frame_for
 from hubbub.core.event import units_of
-from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
-from hubbub.protocols.view import Among, View
+from hubbub.ledger.promise import Promise, of_question
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, place_on_circle
+from hubbub.protocols.views.basic import Among, View
+from hubbub.wire.upload import decode_upload
 
 HOUR, ROUND, DAY = 3600, 1200, 86400
 START = 10 * HOUR

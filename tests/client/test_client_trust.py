@@ -15,13 +15,12 @@ from local_server import KEYS, TEXT, LocalServer, survey
 
 import hubbub as hb
 from hubbub.client import Client
-from hubbub.client.admit import admit, admit_round
+from hubbub.client.answer import admit, admit_round
 from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.collection import Keys, ManualClock, seal
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc, place_on_circle
-from hubbub.protocols.view import Binned, Clipped
+from hubbub.protocols.ask import CIRCLE, Arc, Ask, place_on_circle
+from hubbub.protocols.views.basic import Binned, Clipped
 
 ASKS = "/v1/collections/survey/asks"
 COLLECTION = "/v1/collections/survey"

@@ -13,13 +13,13 @@ from local_server import KEYS, TEXT, LocalServer, survey
 
 from hubbub import GRR
 from hubbub.client import Client
-from hubbub.client.outbox import Answer, Outbox
+from hubbub.client.store import Answer, Outbox
 from hubbub.collection import ManualClock, seal
 from hubbub.core.errors import DecodeError
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
+from hubbub.ledger.file import LedgerUnavailable
 from hubbub.mechanisms import MECHANISMS
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.random.source import Random
 
 TWO = (
     TEXT.replace("event = 1.0", "event = 2.0")

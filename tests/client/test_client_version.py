@@ -13,7 +13,7 @@ from local_server import TEXT, LocalServer, survey
 from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 
 WINDOW = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 4.0, steps = 4}\nuser = 20.0")
 

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 
 FIELDS: dict[str, Domain] = {

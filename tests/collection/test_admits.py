@@ -12,9 +12,8 @@ import pytest
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
-from hubbub.core.random import Random
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import Arc
+from hubbub.protocols.ask import Arc, Ask
+from hubbub.random.source import Random
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 sys.path.insert(0, str(VECTORS))

@@ -17,12 +17,11 @@ from hubbub.collection import Collection
 from hubbub.core.domain import NONE, Categorical, Domain, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import canonical
-from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
+from hubbub.mechanisms.memoised import Memoised
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
-from hubbub.protocols.view import View
+from hubbub.protocols.driver import Conversation, Release
+from hubbub.protocols.views.basic import View
 from hubbub.questions import Question, read_collection
 
 

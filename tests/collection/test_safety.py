@@ -10,12 +10,12 @@ from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
 from hubbub.collection import Collection, Keys, seal
-from hubbub.collection.finding import UnsafeCollection
 from hubbub.collection.safety import open_collection, unsafe_terms
+from hubbub.collection.setting import UnsafeCollection
 from hubbub.collection.terms import Study, Terms
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 
 KEYS = Keys(b"k" * 32)

@@ -14,7 +14,7 @@ from hubbub.collection.spending import cost_of
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.questions import Question, read_collection

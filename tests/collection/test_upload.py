@@ -16,22 +16,20 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import Batch, decode_batch, encode_batch
-from hubbub.collection.upload import (
-    HEAD_BYTES,
+from hubbub.collection.terms import HEAD_BYTES, entry_bytes, frame_bytes
+from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.mechanisms import randomizers
+from hubbub.protocols.ask import Ask
+from hubbub.wire.batches import Batch, decode_batch, encode_batch
+from hubbub.wire.upload import (
     Entry,
     Upload,
     decode_upload,
     decode_upload_json,
     encode_upload,
     encode_upload_json,
-    entry_bytes,
-    frame_bytes,
     json_size,
 )
-from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.mechanisms import randomizers
-from hubbub.protocols.ask import Ask
 
 COLLECTION, VERSION, NAME = "themes", 3, AnswerName("popular", 0, 1234, 1, 0)
 GRR = hb.GRR(epsilon=1.0, domain=4)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hubbub.collection import Collection
-from hubbub.collection.weaker import CLAUSES, weaker_clauses
+from hubbub.collection.safety import CLAUSES, weaker_clauses
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 sys.path.insert(0, str(VECTORS))

@@ -7,8 +7,8 @@ import pytest
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
-from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.random.source import Random
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.consistency import METHODS, Choice, answer, choose_method
-from hubbub.consistency.choose import round_shares
+from hubbub.consistency.guide import round_shares
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.unary import OUE
+from hubbub.random.source import Random
 
 D = 64
 COUNTS = [2000, 1000, 500, 300, 200] + [0] * (D - 5)

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub import FLH, GRR, OLH, Random
-from hubbub.core.bit_strings import BitStrings, prefix_codes, text_words
+from hubbub.core.domain.texts import BitStrings, prefix_codes, text_words
 from hubbub.core.errors import InvalidValue
 from hubbub.privacy.audit import audit
-from hubbub.protocols.heavy_hitters.bit_encoding import Integers, Texts
+from hubbub.protocols.heavy_hitters.prefixes import Integers, Texts
 from hubbub.protocols.heavy_hitters.search import extended, string_words
-from hubbub.protocols.prefix import Prefix
-from hubbub.protocols.view import View
+from hubbub.protocols.views.basic import Prefix, View
 
 LONGEST = 12
 OPEN = OLH(epsilon=1.0, domain=BitStrings(64))

@@ -45,7 +45,7 @@ print(json.dumps([{row.mechanism: row.why for row in plan.rows} for plan in plan
 """
 AUDIT = """
 import json
-from hubbub.privacy.audit_all import audit_all
+from hubbub.privacy.audit import audit_all
 audits = audit_all(epsilons=[1.0], domains=[2])
 print(json.dumps([sorted({audit.mechanism for audit in audits if audit.ok}), dict(audits.broken)]))
 """

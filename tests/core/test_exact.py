@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction, log_upper
+from hubbub.random.integers import ceil_div, exp_floor, log_fraction, log_upper
 
 _UNIT = 1 << 500
 

@@ -8,9 +8,9 @@ from decimal import Context, Decimal
 import numpy as np
 import pytest
 
-from hubbub.core import exponential
-from hubbub.core.exponential import geometric_cells, laplace_cells, laplace_variance
-from hubbub.core.random import Random
+from hubbub.random import noise as exponential
+from hubbub.random.noise import geometric_cells, laplace_cells, laplace_variance
+from hubbub.random.source import Random
 
 _DIGITS = Context(prec=200)
 

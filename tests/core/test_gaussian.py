@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exponential import surpasses
-from hubbub.core.gaussian import gaussian_cells
-from hubbub.core.random import Random
+from hubbub.random.noise import gaussian_cells, surpasses
+from hubbub.random.source import Random
 
 
 def test_the_law_by_counting() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.hashing import HASHES, bucket, fingerprint, hash32, spread_seeds, value_words
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "hash32.json"
 MASK = 0xFFFFFFFF

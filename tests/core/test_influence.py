@@ -10,7 +10,7 @@ import pytest
 from hubbub import BLH, GRR, OLH, OUE, SHE, SUE, Hadamard, Hybrid, Loloha, Piecewise, StochasticRounding
 from hubbub import SubsetSelection as Subset
 from hubbub.core.errors import InvalidValue
-from hubbub.core.influence import Influence, Shift, forged_part
+from hubbub.statistics.influence import Influence, Shift, forged_part
 
 E = math.e
 

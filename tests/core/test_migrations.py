@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.migrations import Format, Run, UnknownFormat
-from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+from hubbub.ledger.file import LedgerFile, LedgerUnavailable
 
 FIRST = Format("version", 1)
 TERMS = {"collection": "demo"}

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue, RandomnessError
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 
 def reference(tag: bytes, size: int) -> bytes:
@@ -88,7 +88,7 @@ def test_a_fork_that_finds_no_randomness_draws_nothing(monkeypatch: pytest.Monke
 FORK = """
 import os, sys
 from hubbub.core.errors import RandomnessError
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 system, seeded, untouched = Random(), Random(seed=1), Random(seed=2)
 system.bytes(10), seeded.bytes(10)   # a part of the pool is used: the rest must not be handed out twice

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub import GRR
-from hubbub.core.registry import PluginRefused
+from hubbub.core.plugins import PluginRefused
 from hubbub.mechanisms import MECHANISMS
 
 PLUGIN = """
@@ -64,7 +64,7 @@ def test_what_is_wrong_with_a_plugin_is_said_and_ours_go_on(tmp_path: Path, entr
     assert completed.stdout == "GRR\n"
     assert why in completed.stderr.splitlines()[-1]
     assert completed.stderr.splitlines()[-1].startswith(
-        "hubbub.core.registry.PluginRefused: hubbub.mechanisms entry point"
+        "hubbub.core.plugins.PluginRefused: hubbub.mechanisms entry point"
     )
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.reports import Reports
-from hubbub.core.wire import unpack_columns
+from hubbub.core.reports import Reports, unpack_columns
 
 SPEC = "0123456789abcdef" * 2
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub import GRR, Random
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 
 SPEC = "0123456789abcdef" * 2
 MOST = (1 << 63) - 1

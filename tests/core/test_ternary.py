@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.core.settling import settle, settled
-from hubbub.core.ternary import MOST_DIMENSION, Ternary, as_ternary
-from hubbub.core.uniform import bounded
+from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION, Ternary, as_ternary, settle, settled
+from hubbub.random.integers import bounded
+from hubbub.random.source import Random
 
 rows = st.tuples(st.integers(0, 5), st.integers(1, 9)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.integers(-1, 1))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.curator.choose import choose_counter
 from hubbub.curator.factorised import FactorisedCounter
+from hubbub.planning.sums import choose_counter
+from hubbub.random.source import Random
 
 
 def matrix(entries: np.ndarray) -> np.ndarray:

@@ -16,12 +16,11 @@ import pytest
 
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
-from hubbub.core.random import Random
-from hubbub.curator.release_file import ReleaseFile
+from hubbub.curator.files import ReleaseFile
 from hubbub.curator.stream import ToPSStream
 from hubbub.curator.tops import ToPS
-from hubbub.privacy.counted_file import StateInUse
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable, StateInUse
+from hubbub.random.source import Random
 
 TOPS = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4)
 FINER = ToPS(**{**TOPS.spec(), "pruned": 1})  # type: ignore[arg-type] # blocks of 4
@@ -123,8 +122,8 @@ def test_a_crash_between_the_write_and_the_release(path: Path, moment: str) -> N
     script = f"""
 import os, numpy as np
 from pathlib import Path
-from hubbub.core.random import Random
-from hubbub.curator.release_file import ReleaseFile
+from hubbub.random.source import Random
+from hubbub.curator.files import ReleaseFile
 from hubbub.curator.tops import ToPS
 tops = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4)
 values = np.random.default_rng(3).gamma(2, 5, 1000).clip(0, 100)
@@ -277,7 +276,7 @@ def test_two_processes_are_refused(path: Path) -> None:
         with pytest.raises(StateInUse, match="another process"):
             opened(path)
         script = (
-            "from hubbub.curator.release_file import ReleaseFile; from hubbub.curator.tops import ToPS;"
+            "from hubbub.curator.files import ReleaseFile; from hubbub.curator.tops import ToPS;"
             "tops = ToPS(epsilon=0.5, bound=100.0, holdout=64, max_range=256, fan_out=4);"
             f"ReleaseFile({str(path)!r}, tops, source='fares')"
         )

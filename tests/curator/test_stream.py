@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.curator.saved_state import state_from_bytes, state_to_bytes
-from hubbub.curator.stream import ToPSStream
+from hubbub.curator.files import state_from_bytes, state_to_bytes
+from hubbub.curator.stream import StreamCopied, ToPSStream
 from hubbub.curator.tops import FOLLOWS, ToPS, best_pruned
-from hubbub.curator.uncopied import StreamCopied
-from hubbub.kernels.published import FINE, SMOOTHERS
+from hubbub.kernels.curator import FINE, SMOOTHERS
+from hubbub.random.source import Random
 
 VALUES = np.minimum(np.random.default_rng(1).gamma(1.5, 25, 6000), 2000.0)
 

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import HubbubError, InvalidValue
-from hubbub.core.random import Random
 from hubbub.curator.factorised import FactorisedCounter, FactorisedStream
-from hubbub.curator.release_file import ReleaseFile
-from hubbub.curator.sums_file import SumsFile
+from hubbub.curator.files import ReleaseFile, SumsFile
 from hubbub.curator.tops import ToPS
-from hubbub.privacy.counted_file import StateInUse
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable, StateInUse
+from hubbub.random.source import Random
 
 COUNTER = FactorisedCounter(rho=0.5, length=600)
 VALUES = np.random.default_rng(3).gamma(2, 5, 600)
@@ -79,9 +77,9 @@ def test_a_pipe_goes_on_and_a_crash_shows_what_was_about_to_be_told(path: Path) 
     script = f"""
 import os
 import numpy as np
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 from hubbub.curator.factorised import FactorisedCounter
-from hubbub.curator.sums_file import SumsFile
+from hubbub.curator.files import SumsFile
 values = np.random.default_rng(3).gamma(2, 5, 600)
 sums = SumsFile({str(path)!r}, FactorisedCounter(rho=0.5, length=600), {THETA}, source="fares", rng=Random(seed=11))
 sums.push_many(values[:100])

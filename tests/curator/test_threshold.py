@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.curator import threshold
 from hubbub.curator.threshold import NOISES, ThresholdSearch
+from hubbub.random.source import Random
 
 REACH = 400
 

@@ -10,10 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.curator.tree import NoiseTree
-from hubbub.kernels.noise_tree import make_consistent
-from hubbub.kernels.published import FINE
+from hubbub.kernels.curator import FINE, make_consistent
+from hubbub.random.source import Random
 
 
 def sums(leaves: NDArray[np.int64], fan_out: int, layers: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from pages_fleet import PageFleet
 from hubbub import Random
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.service.collector import Collector
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
 
 START = 500_000 * 3600.0

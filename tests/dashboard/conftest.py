@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.service import Service
 
 sys.path.insert(0, str(Path(__file__).parent))  # the tests share a fleet of devices
 sys.path.insert(1, str(Path(__file__).parent.parent))

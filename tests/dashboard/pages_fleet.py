@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.data import emoji
-from hubbub.service.collector import Collector
-from hubbub.service.frames import RefusedRequest
-from hubbub.service.open_asks import OpenAsk
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.store import open_store
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHUNK = 5000

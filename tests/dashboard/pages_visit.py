@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from hubbub.dashboard.app import dashboard
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.server import bind
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import bind, create_app
+from hubbub.service.http.service import Service
 
 TOKEN = "a-token-for-the-tests-of-pages"
 

@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.service import Service
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_steps_with_an_alarm_are_marked(over: Collector):
 
 
 def test_without_alarms_nothing_is_said_of_them():
-    from hubbub.service.example import example_collector
+    from hubbub.service.collector.example import example_collector
 
     outline = page(example_collector(), "/results/themes")
     assert banners(outline) == []

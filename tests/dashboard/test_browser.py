@@ -17,12 +17,12 @@ from pages_visit import TOKEN, Site
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, Batch
-from hubbub.service.archive import Archive
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import BATCH_TYPE, Batch
 from served import THEMES, ServedCollector, wait_for
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from starlette.applications import Starlette
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 
 def day(n: int, steps: int) -> Collector:

@@ -12,11 +12,10 @@ from hubbub.authoring.toml import EXAMPLE
 from hubbub.collection import Keys
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.service.base.trusted_clock import ClockReading, TrustedClock
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.time_belief import ClockReading
-from hubbub.service.trusted_clock import TrustedClock
 
 PAGES = ["/results/themes", "/results/themes/popular", "/ingest/themes", "/privacy/themes", "/collections/themes", "/"]
 

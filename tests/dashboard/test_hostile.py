@@ -18,9 +18,9 @@ from hubbub.collection import Collection
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.pages import routes
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
-from hubbub.service.service import Service
+from hubbub.service.http.service import Service
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -12,10 +12,10 @@ from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub.authoring import load_collection
-from hubbub.dashboard.answer import Value
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.service.service import Service
+from hubbub.dashboard.reader import Value
+from hubbub.service.http.service import Service
 
 Get = Callable[[str], Any]
 DAY = 86400

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hubbub.collection import ManualClock
+from hubbub.dashboard.app import Meter
 from hubbub.dashboard.ingest import rate_now
-from hubbub.dashboard.meter import Meter
 
 
 def test_nothing_is_lost_between_intervals_and_nothing_counted_twice():

@@ -13,10 +13,10 @@ from pages_outline import Outline
 from starlette.applications import Starlette
 
 from hubbub.dashboard.app import ServiceReader
-from hubbub.dashboard.assets import NAMES, address
+from hubbub.dashboard.layout import NAMES, address
 from hubbub.dashboard.pages import routes
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.service import Service
 
 Get = Callable[[str], Any]
 PAGES = [

@@ -12,13 +12,13 @@ import pytest
 from pages_outline import Element, Outline
 
 from hubbub.authoring import promise
-from hubbub.authoring.poisoning import poisoning
-from hubbub.dashboard.answer import AnswerCard, Value
+from hubbub.authoring.forecast import poisoning
 from hubbub.dashboard.headline import headline
 from hubbub.dashboard.ingest import EXPLAINED
-from hubbub.service.collector import Collector
-from hubbub.service.reasons import REASONS
-from hubbub.service.releases import release_json
+from hubbub.dashboard.reader import AnswerCard, Value
+from hubbub.service.base.limits import REASONS
+from hubbub.service.collector.collector import Collector
+from hubbub.service.rounds.releases import release_json
 
 Get = Callable[[str], Any]
 
@@ -167,7 +167,7 @@ def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
     from hubbub.authoring import load_collection
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
-    from hubbub.service.service import Service
+    from hubbub.service.http.service import Service
 
     collection = load_collection(EVERYONE)
     n = 100
@@ -234,7 +234,7 @@ def test_withheld_releases_show_why_and_nothing_else():
 
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
-    from hubbub.service.service import Service
+    from hubbub.service.http.service import Service
 
     fleet = emoji_fleet(60)
     small = serve([fleet], start=fleet.collection.opens(100), seconds=3 * 86400)

@@ -9,10 +9,10 @@ from pages_outline import Outline
 from pages_visit import TOKEN, ask
 
 from hubbub.dashboard.app import dashboard
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
 
 PRIVATE = ["/", "/results/emoji", "/results/emoji/popular", "/ingest/emoji", "/live/emoji", "/results/nothing"]
 PUBLIC = ["/privacy/emoji", "/collections/emoji"]

@@ -14,15 +14,15 @@ from starlette.applications import Starlette
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import Batch
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 TEXT = """
 name = "themes"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.data import CATALOG, Dataset, fetch
-from hubbub.data.archive import digest
-from hubbub.data.fetch import cache_folder
+from hubbub.data.packages import cache_folder, digest
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.data import DataError
-from hubbub.data.archive import digest, extract
+from hubbub.data.packages import digest, extract
 
 
 def tar(path: Path, *entries: tuple[str, bytes | tarfile.TarInfo]) -> Path:

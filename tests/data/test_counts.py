@@ -7,8 +7,8 @@ import pytest
 from scipy.special import chdtrc
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.data import Baskets, Counts, Table
+from hubbub.random.source import Random
 
 
 def test_the_population_is_the_people_themselves() -> None:

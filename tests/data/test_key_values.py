@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.data import KeyValues, price_moves
+from hubbub.random.source import Random
 
 LABELS = ["Alien", "Big", "Crash"]
 

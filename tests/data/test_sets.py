@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue, MissingDependency
-from hubbub.core.random import Random
 from hubbub.data import (
     CATALOG,
     YEARS,
@@ -30,6 +29,7 @@ from hubbub.data import (
     stock_moves,
     words,
 )
+from hubbub.random.source import Random
 
 KINDS = {
     "emoji": Counts,

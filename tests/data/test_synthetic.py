@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.core.ternary import INDEX_SHIFT
 from hubbub.data import categorical, gaussian_bins, geometric, sparse_vectors, uniform, zipf, zipf_weights
+from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT
+from hubbub.random.source import Random
 
 N = 200_000
 Weights = NDArray[np.float64]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.data.synthetic_baskets import independent_baskets
+from hubbub.data.baskets import independent_baskets
+from hubbub.random.source import Random
 
 
 def test_independent_baskets_hold_each_item_as_often_as_they_should() -> None:

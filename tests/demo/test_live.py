@@ -18,22 +18,20 @@ import pytest
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.core.errors import InvalidValue
 from hubbub.demo.alarm_receiver import AlarmReceiver
-from hubbub.demo.flight_week import AWAY, HOURS, PUNCTUAL
 from hubbub.demo.live import Live
 from hubbub.demo.people import Owners, People
 from hubbub.demo.programs import ProgramStopped
-from hubbub.demo.scenes import aircraft_scene, flights_scene, scenes
-from hubbub.service.alarms.event import AlarmEvent
-from hubbub.service.collector import Collector
+from hubbub.demo.scenes import AWAY, HOURS, PUNCTUAL, aircraft_scene, flights_scene, scenes
+from hubbub.service.alarms import AlarmEvent
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.webhooks.config import Webhook
-from hubbub.service.webhooks.delivery import NotDelivered, deliver
-from hubbub.service.webhooks.signing import read_secrets
+from hubbub.service.webhooks.config import Webhook, read_secrets
+from hubbub.service.webhooks.sender import NotDelivered, deliver
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 pytest.importorskip("uvicorn")
 
@@ -310,7 +308,7 @@ def test_a_folder_keeps_what_was_collected_the_token_is_needed_and_a_process_tha
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    from hubbub.service.server import bind
+    from hubbub.service.http.server import bind
 
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

@@ -12,8 +12,7 @@ import pytest
 from hubbub.authoring import load_collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.errors import InvalidValue
-from hubbub.demo.shuffled import ShuffledDemo
-from hubbub.demo.shuffled_file import collection_file
+from hubbub.demo.shuffled import ShuffledDemo, collection_file
 
 COMMAND = [sys.executable, "-c", "from hubbub.cli import main; main()", "demo", "--trust", "shuffle"]
 HANGS = 150.0  # seconds after which a test gives up, not a measure of anything

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.random import Random
-from hubbub.demo.stream_file import file_scene
-from hubbub.demo.watch import Watch
-from hubbub.demo.watch_scenes import WatchScene, demo_scene
-from hubbub.privacy.budget import BudgetExceeded
+from hubbub.ledger.promise import BudgetExceeded
 from hubbub.protocols.window import Frequencies
+from hubbub.random.source import Random
 from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.ledgers import Ledgers
+from hubbub.watch.stream_file import file_scene
+from hubbub.watch.watch import Watch, WatchScene, demo_scene
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "watch_stream.py"
 Row = tuple[object, object, object]

@@ -18,7 +18,7 @@ from typing import Any
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
 from hubbub.collection import ManualClock
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
 

@@ -18,12 +18,12 @@ from make_transcripts import HEAD
 from hubbub.authoring import load_collection, read_collection
 from hubbub.collection import seal
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import encode_batch
-from hubbub.collection.upload import Entry, encode_upload, encode_upload_json
-from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.random.source import Random
+from hubbub.wire.batches import encode_batch
+from hubbub.wire.upload import Entry, encode_upload, encode_upload_json
 
 HASHED = """
 name = "survey"

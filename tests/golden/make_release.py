@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.random import Random
 from hubbub.curator.factorised import FactorisedCounter
-from hubbub.curator.release_file import ReleaseFile
-from hubbub.curator.sums_file import SumsFile
+from hubbub.curator.files import ReleaseFile, SumsFile
 from hubbub.curator.tops import ToPS
 from hubbub.protocols.topl.server import ToPL
-from hubbub.simulate.local_release_file import LocalReleaseFile
+from hubbub.random.source import Random
+from hubbub.rehearse.release import LocalReleaseFile
 
 TOPS = ToPS(
     epsilon=1.0,

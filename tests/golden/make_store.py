@@ -20,11 +20,11 @@ import numpy as np
 
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.service.collector import Collector
+from hubbub.random.source import Random
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store import open_store
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600
@@ -115,7 +115,7 @@ class World:
         self.store = self.open(path)
         given: dict[str, Any] = {}
         if "keep_reports" in text:
-            from hubbub.service.archive import Archive
+            from hubbub.service.kept.archive import Archive
 
             given["archive"] = Archive(path.parent / "reports")
         if "[alarms" in text:

@@ -18,19 +18,16 @@ import numpy as np
 from hubbub.authoring.toml import read_collection
 from hubbub.collection.document import Collection
 from hubbub.core.hashing import FIRST_HASH
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.driver import Conversation
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.protocols.driver import Conversation, Count, CountResult, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.prefix import Prefix
-from hubbub.protocols.release import Release
+from hubbub.protocols.views.basic import Prefix
 from hubbub.protocols.window import METHODS
-from hubbub.service.releases import release_row
+from hubbub.random.source import Random
+from hubbub.service.rounds.releases import release_row
 
 FOLDER = Path(__file__).parent / "transcripts"
 STEPS, SNAPSHOT, FIRST = 11, 7, 16

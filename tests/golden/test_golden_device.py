@@ -13,7 +13,7 @@ from make_device import HOUR, SurveyServer, device
 
 from hubbub.client.store import FORMAT as CLIENT
 from hubbub.collection import ManualClock
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable
 
 HERE = Path(__file__).parent
 CLIENTS = [

@@ -16,19 +16,19 @@ from hubbub.authoring.rewrite import TOML, OutdatedFile
 from hubbub.client import store as client
 from hubbub.client.documents import _asks
 from hubbub.collection.formats import ASKS, COLLECTION
-from hubbub.collection.relay_batch import decode_batch, encode_batch
-from hubbub.collection.upload import decode_upload, decode_upload_json, encode_upload, encode_upload_json
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.migrations import UnknownFormat, Versions
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
-from hubbub.curator import release_file, sums_file
+from hubbub.core.reports import Reports, Sketch
+from hubbub.curator import files as release_file
+from hubbub.curator import files as sums_file
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection as read_signed
+from hubbub.rehearse import release as local_release_file
 from hubbub.service.store.migrations import store_format
 from hubbub.shuffler import store as shuffler_store
-from hubbub.simulate import local_release_file
+from hubbub.wire.batches import decode_batch, encode_batch
+from hubbub.wire.upload import decode_upload, decode_upload_json, encode_upload, encode_upload_json
 
 HERE = Path(__file__).parent
 STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")
@@ -38,9 +38,9 @@ FORMATS: dict[str, Versions[Any]] = {
     "collection": COLLECTION,
     "asks": ASKS,
     "toml": TOML,
-    "release": release_file.FORMAT,
+    "release": release_file.RELEASE_FORMAT,
     "local": local_release_file.FORMAT,
-    "sums": sums_file.FORMAT,
+    "sums": sums_file.SUMS_FORMAT,
     "shuffler": shuffler_store.FORMAT,
 }
 MECHANISMS = sorted((HERE / "mechanisms-1").glob("*.json"))

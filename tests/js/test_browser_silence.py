@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.collection import Collection, Keys, seal
 from hubbub.core.domain import Ordinal
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.questions import Question
 

@@ -14,8 +14,8 @@ from hubbub import GRR
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.ledger.promise import Budget
+from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
 
 if TYPE_CHECKING:

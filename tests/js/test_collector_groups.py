@@ -16,11 +16,10 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.frequency.measured import Measured
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
-from hubbub.service.raw_reports import reports_to
+from hubbub.protocols.driver import Conversation, Release
+from hubbub.service.kept.raw_reports import reports_to
 from hubbub.service.store.base import EraRow
 
 if TYPE_CHECKING:

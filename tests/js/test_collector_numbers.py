@@ -14,9 +14,8 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
+from hubbub.core.reports import Sketch
+from hubbub.protocols.driver import Conversation, Release
 from hubbub.service.store.base import EraRow
 
 if TYPE_CHECKING:

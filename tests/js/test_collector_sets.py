@@ -14,7 +14,7 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.service.store.base import EraRow
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from in_process import InProcess
 from hubbub import Ordinal, Random
 from hubbub.collection import ManualClock
 from hubbub.core.domain import Sets
-from hubbub.core.item_sets import ItemSets
+from hubbub.core.domain.sets import ItemSets
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

@@ -30,38 +30,33 @@ from hubbub import (
     StochasticRounding,
 )
 from hubbub.collection import Collection
-from hubbub.collection.beside import Beside, PublicNumber
-from hubbub.collection.joint import CellAxis, CodeAxis, GridAxis, Joint
-from hubbub.collection.upload import Entry, encode_upload_json, json_size
-from hubbub.collection.views import Held, Members, On, Size
 from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
 from hubbub.core.hashing import fingerprint, hash32
 from hubbub.core.migrations import Format
-from hubbub.core.random import Random
 from hubbub.core.spec import canonical
+from hubbub.ledger.book import TABLES, Book
+from hubbub.ledger.clock import Observation, StepRefused
+from hubbub.ledger.file import LedgerFile
+from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.measured import Measured
-from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.mechanisms.numeric.ranged import Ranged
+from hubbub.mechanisms.memoised import Memoised
+from hubbub.mechanisms.numeric.mean import Ranged
 from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.privacy.book import Book
-from hubbub.privacy.budget import Budget, BudgetExceeded
-from hubbub.privacy.device_clock import Observation, StepRefused
-from hubbub.privacy.ledger_file import LedgerFile
-from hubbub.privacy.ledger_store import TABLES
-from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, place_on_circle
-from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import Among, Binned, Clipped, Whole
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, place_on_circle
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.protocols.views.basic import Among, Binned, Clipped, Whole
+from hubbub.protocols.views.records import Beside, CellAxis, CodeAxis, GridAxis, Joint, PublicNumber
+from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
 from hubbub.questions import Question
+from hubbub.random.source import Random
+from hubbub.wire.upload import Entry, encode_upload_json, json_size
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "js.json"
 EMOJI = Categorical(["\U0001f602", "\u2764", "\U0001f60d", "caf\u00e9", "(none)"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.core.random import Random
-from hubbub.kernels import columns
-from hubbub.kernels.columns import BLOCK, column_sums
+from hubbub.kernels import estimators as columns
+from hubbub.kernels.estimators import BLOCK, column_sums
+from hubbub.random.source import Random
 
 
 def packed(n: int, width: int, seed: int = 1) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.core.random import Random
-from hubbub.kernels.hadamard import walsh_hadamard
+from hubbub.kernels.estimators import walsh_hadamard
+from hubbub.random.source import Random
 
 
 def matrix(size: int) -> np.ndarray:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hubbub.core.hashing import FIRST_HASH, HASHES, bucket, hash32
-from hubbub.core.random import Random
-from hubbub.kernels import pairs
-from hubbub.kernels.pairs import pair_support
+from hubbub.kernels import ternary as pairs
 from hubbub.kernels.support import BLOCK
+from hubbub.kernels.ternary import pair_support
+from hubbub.random.source import Random
 
 
 def brute(seeds, buckets, t, d, name=FIRST_HASH) -> list[list[int]]:

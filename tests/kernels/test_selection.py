@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hubbub.core.random import Random
-from hubbub.kernels.selection import select as compiled
+from hubbub.kernels.ternary import select as compiled
 from hubbub.mechanisms.ternary import selection
 from hubbub.mechanisms.ternary.selection import advance, decide, odds, select
+from hubbub.random.source import Random
 
 TIE = (1 << 32) // 3  # with one chance in three, 32 bits that do not decide
 

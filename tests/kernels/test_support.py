@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hubbub.core.hashing import FIRST_HASH, HASHES, bucket, fingerprint, hash32
-from hubbub.core.random import Random
-from hubbub.kernels import support, weighted_support
-from hubbub.kernels.support import BLOCK, hash_support
-from hubbub.kernels.weighted_support import hash_sums
+from hubbub.kernels import support
+from hubbub.kernels import support as weighted_support
+from hubbub.kernels.support import BLOCK, hash_sums, hash_support
+from hubbub.random.source import Random
 
 PLAIN = np.array([0, 1, 2, 3, 255, 65_536, (1 << 32) - 1], dtype=np.uint64)
 WIDE = np.array([fingerprint(word) for word in ("hello", "hallo", "")] + [1 << 32, (1 << 64) - 1], dtype=np.uint64)

@@ -12,7 +12,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.mechanisms.ternary.exclusive import _error, best_size, miss_chance
+from hubbub.mechanisms.ternary.exsub import _error, best_size, miss_chance
 from hubbub.mechanisms.ternary.online import OnlineState
 from hubbub.mechanisms.ternary.selection import COUNTERS, advance, odds
 from hubbub.mechanisms.ternary.signed_sets import group_weights

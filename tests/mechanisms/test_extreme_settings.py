@@ -15,7 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.privacy.audit import audit
-from hubbub.privacy.probes import required_fields
+from hubbub.privacy.enumeration import required_fields
 
 EPSILONS = (5e-324, 1e-300, 1e-100, 1e-20, 1e-16, 1e-12, 1e-9, 20.0, 50.0, 300.0, 700.0, 709.9, 1000.0)
 IMPOSSIBLE = (1000.1, 1e300, math.nan, math.inf, -math.inf, -1.0, 0.0, True, "1", None)

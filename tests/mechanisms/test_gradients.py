@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.core.ternary import Ternary
+from hubbub.mechanisms.ternary.vectors import Ternary
 
 ROW = np.array([0.3, -0.05, 0.0, 0.45, -0.5, 0.1])
 

@@ -14,10 +14,10 @@ import pytest
 from hubbub.checks.values import truth_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES
-from hubbub.core.random import Random
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.first_hash import with_first_hash
+from hubbub.random.source import Random
 
 FIRST = {
     "BLH": "mix32",
@@ -41,7 +41,7 @@ def _example(name: str) -> Mechanism:
 def _uses_a_hash(kind: type[Any]) -> bool:
     """Whether the module of a class, or of what it extends, reads reports through a function of a seed."""
     modules = {inspect.getmodule(base) for base in kind.__mro__ if base.__module__.startswith("hubbub.")}
-    imports = r"from hubbub\.(core\.hashing|kernels\.(support|pairs)|mechanisms\..*\.(toeplitz|sign_code)) import"
+    imports = r"from hubbub\.(core\.hashing|kernels\.(support|ternary)|mechanisms\..*\.every_sign) import|def toeplitz"
     return any(re.search(imports, inspect.getsource(module)) for module in modules if module is not None)
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.estimate import Estimate
-from hubbub.core.ternary import Ternary
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.vectors import Ternary
 
 TERNARY = [kind for kind in MECHANISMS.values() if issubclass(kind, TernaryMechanism)]
 FREQUENT = [kind for kind in TERNARY if "frequency" in kind.answers]

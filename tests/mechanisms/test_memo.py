@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.checks.statistics import FALSE_ALARM, fit
-from hubbub.core.bits import pack
+from hubbub.checks.failure import FALSE_ALARM, fit
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.exact import log_upper
 from hubbub.core.reports import Reports
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.mechanisms.memoised import Memoised
 from hubbub.mechanisms.stateful import States
+from hubbub.random.integers import log_upper, pack
 
 RAPPOR = hb.BasicRappor(epsilon=2.0, domain=3)
 LOLOHA = hb.Loloha(epsilon=2.0, domain=["a", "b", "c", "d", "e"], buckets=4, report_epsilon=0.8)

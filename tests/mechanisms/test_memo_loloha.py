@@ -10,7 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.memo.toeplitz import supports, toeplitz, toeplitz_functions
+from hubbub.mechanisms.frequency.loloha import supports, toeplitz, toeplitz_functions
 
 
 @pytest.mark.parametrize(("size", "buckets"), [(2, 2), (5, 2), (16, 4), (33, 2), (20, 8), (7, 16)])

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.core.bits import pack
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.ternary.sign_code import _irreducible, columns_of, seed_bits, solve
+from hubbub.mechanisms.ternary.every_sign import _irreducible, columns_of, seed_bits, solve
+from hubbub.random.integers import pack
 
 SIZES = [(2, 1, 1), (3, 2, 1), (4, 2, 2), (4, 3, 1), (3, 3, 3)]  # d, s, t
 

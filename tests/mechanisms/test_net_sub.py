@@ -12,9 +12,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.ternary import net
-from hubbub.mechanisms.ternary.exclusive import best_size
-from hubbub.mechanisms.ternary.net import best_net, net_errors
+from hubbub.mechanisms.ternary import net_sub as net
+from hubbub.mechanisms.ternary.exsub import best_size
+from hubbub.mechanisms.ternary.net_sub import best_net, net_errors
 from hubbub.mechanisms.ternary.selection import advance, odds
 from hubbub.mechanisms.ternary.set_forms import AsBits, AsList
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hubbub import FLH, GRR, OLH, OUE, PSFO, Ordinal, Random, Sets
-from hubbub.checks.enumeration import enumerate_outputs, worst_ratio
 from hubbub.checks.heuristic import check_heuristic_error
+from hubbub.checks.probability import enumerate_outputs, worst_ratio
 from hubbub.checks.sampling import check_weights
+from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.item_sets import ItemSets
 from hubbub.mechanisms.sets.psfo import amplified_grr
 
 TABLE_5_1 = {

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from hubbub import Random, SquareWave
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.exact import exp_floor
-from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.numeric.information import unbiased_shares
+from hubbub.core.reports import Sketch
+from hubbub.mechanisms.numeric.square_wave import unbiased_shares
+from hubbub.random.integers import exp_floor
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.ternary.coco import coco_buckets
 from hubbub.mechanisms.ternary.collision import collision_buckets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism

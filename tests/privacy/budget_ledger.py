@@ -13,13 +13,11 @@ from typing import Any, Self
 
 from hubbub.core.event import Event
 from hubbub.core.migrations import Format
-from hubbub.core.random import Random
-from hubbub.privacy.book import Book
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.device_clock import LedgerClock, Observation
-from hubbub.privacy.ledger_file import LedgerFile
-from hubbub.privacy.ledger_store import TABLES
-from hubbub.privacy.promise import Promise, Spending
+from hubbub.ledger.book import TABLES, Book
+from hubbub.ledger.clock import LedgerClock, Observation
+from hubbub.ledger.file import LedgerFile
+from hubbub.ledger.promise import Budget, Promise, Spending
+from hubbub.random.source import Random
 
 ACCOUNT = "asks"
 ENTRIES = (

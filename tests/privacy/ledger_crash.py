@@ -25,8 +25,8 @@ from budget_ledger import Ledger, StepClock
 from killed_processes import CrashResult, fork, kill_at_points, main, race_two
 
 from hubbub.core.event import Event
-from hubbub.privacy.budget import Budget, BudgetExceeded
-from hubbub.privacy.ledger_store import LedgerStore
+from hubbub.ledger.book import LedgerStore
+from hubbub.ledger.promise import Budget, BudgetExceeded
 
 ASKS = 4
 COST = 7

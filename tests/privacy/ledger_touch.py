@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "shared"))
 from killed_processes import CONNECT, CrashResult, fork, main
 from ledger_crash import COST, EVENT, life, opened, wrong_after
 
-from hubbub.privacy.budget import Budget, BudgetExceeded
+from hubbub.ledger.promise import Budget, BudgetExceeded
 from third_parties import TOUCHES
 
 THREAD = "thread"

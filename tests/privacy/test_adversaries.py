@@ -7,10 +7,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.amplification.adversaries import adversaries, modulo_bias
-from hubbub.privacy.amplification.amplify import amplify
-from hubbub.privacy.amplification.choose_fakes import choose_with_fakes
-from hubbub.privacy.amplification.fakes import mean_variance
+from hubbub.planning.shuffled import adversaries, choose_with_fakes, modulo_bias
+from hubbub.privacy.amplify import amplify
+from hubbub.privacy.fakes import mean_variance
 
 
 def test_each_adversary_knows_more_than_the_one_before():

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.core.blanket import Blanket
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.frequency.candidate_counts import CandidateCounts
-from hubbub.privacy.amplification.amplify import Amplified, amplified_delta, amplify, bounds
-from hubbub.privacy.amplification.binomial import at_least, blocks, point
-from hubbub.privacy.amplification.blanket_bound import COARSE, blanket_delta
-from hubbub.privacy.amplification.claims import collaborative_clones, unary_claim, variation_claim, variation_delta
-from hubbub.privacy.amplification.clone_bound import clone_chance, clone_delta, stronger_clone_chance
-from hubbub.privacy.amplification.composition import compose
-from hubbub.privacy.amplification.inverse import local_epsilon
-from hubbub.privacy.shuffled import report_table, shuffled_delta
+from hubbub.mechanisms.weights import Blanket
+from hubbub.privacy.amplify import Amplified, amplified_delta, amplify, bounds, compose, local_epsilon
+from hubbub.privacy.binomial_tails import at_least, blocks, point
+from hubbub.privacy.enumeration import report_table, shuffled_delta
+from hubbub.privacy.shuffle_bounds import COARSE, blanket_delta, clone_chance, clone_delta, stronger_clone_chance
+from hubbub_papers.shuffle_claims import collaborative_clones, unary_claim, variation_claim, variation_delta
 
 SEEDS = {"seed": np.uint64([3, 2**63 + 17])}
 TINY = [
@@ -218,7 +215,7 @@ def test_fakes_against_brute_force():
 
 def _with_fakes(table, uniform, fakes, epsilon):
     """One report among uniform fakes, exactly: the others of the brute force are all uniform rows."""
-    from hubbub.privacy.shuffled import _with
+    from hubbub.privacy.enumeration import _with
 
     rest = {(0,) * table.shape[1]: 1.0}
     for _ in range(fakes):

@@ -10,8 +10,7 @@ import pytest
 from hubbub import GRR, OLH, OUE, SHE, BasicRappor, Random, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS, randomizers
-from hubbub.privacy.audit import audit
-from hubbub.privacy.audit_all import audit_all
+from hubbub.privacy.audit import audit, audit_all
 
 EPSILONS = (0.1, 0.5, 1, 2, 4, 8)
 DOMAINS = (2, 3, 16, 1024)
@@ -75,7 +74,7 @@ def test_noise_on_a_histogram_is_enumerated_where_it_fits():
 
 def registered_beside(monkeypatch, kind):
     """All that there is to audit is this class and another."""
-    module = import_module("hubbub.privacy.audit_all")
+    module = import_module("hubbub.privacy.audit")
     monkeypatch.setattr(module, "randomizers", lambda: {"OUE": OUE, kind.__name__: kind})
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.privacy.clopper_pearson import lower_bound, upper_bound
+from hubbub.privacy.montecarlo import lower_bound, upper_bound
 
 
 @pytest.mark.parametrize("hits", [1, 7, 50, 99])

@@ -17,10 +17,9 @@ from budget_ledger import Ledger, StepClock
 from hubbub import GRR, Random
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import Event
-from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.device_clock import DeviceClock, StepRefused
-from hubbub.privacy.ledger_file import LedgerUnavailable
-from hubbub.privacy.promise import Spending
+from hubbub.ledger.clock import DeviceClock, StepRefused
+from hubbub.ledger.file import LedgerUnavailable
+from hubbub.ledger.promise import Budget, BudgetExceeded, Spending, Window
 
 DAY = 86400
 TEN_YEARS = 3650 * DAY
@@ -264,8 +263,8 @@ def test_a_forked_child_cannot_spend_the_same_budget_again() -> None:
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from hubbub.core.event import Event
         from budget_ledger import Ledger, StepClock
-        from hubbub.privacy.budget import Budget
-        from hubbub.privacy.ledger_file import LedgerUnavailable
+        from hubbub.ledger.promise import Budget
+        from hubbub.ledger.file import LedgerUnavailable
         ledger = Ledger(":memory:", Budget(user=1), clock=StepClock())
         pid = os.fork()
         try:
@@ -407,10 +406,10 @@ def test_a_moment_in_the_future_forgets_nothing(tmp_path: Path, budget: Budget, 
 
 
 def test_a_device_loads_neither_numpy_nor_the_planner() -> None:
-    code = "import sys, hubbub.privacy.book; print(*sys.modules)"
+    code = "import sys, hubbub.ledger.book; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
-    heavy = {"numpy", "scipy", "numba", "cryptography", "hubbub.privacy.audit", "hubbub.privacy.plan"}
-    assert "hubbub.privacy.book" in loaded
+    heavy = {"numpy", "scipy", "numba", "cryptography", "hubbub.privacy.audit", "hubbub.planning.plan"}
+    assert "hubbub.ledger.book" in loaded
     assert not loaded & heavy

@@ -17,7 +17,7 @@ from hubbub import GRR
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON, Event, epsilon_of
 from hubbub.core.spec import canonical
-from hubbub.privacy.budget import MOST_UNITS, Budget, BudgetExceeded, Window
+from hubbub.ledger.promise import MOST_UNITS, Budget, BudgetExceeded, Window
 
 LIMITS = st.none() | st.integers(1, MOST_UNITS)
 

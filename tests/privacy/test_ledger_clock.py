@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.device_clock import DeviceClock, since_boot
+from hubbub.ledger.clock import DeviceClock, since_boot
 
 TEN_YEARS = 10 * 365 * 86400
 SECOND = 10**6

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.core.migrations import Format
-from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+from hubbub.ledger.file import LedgerFile, LedgerUnavailable
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from killed_processes import SHELF
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
-from hubbub.privacy.budget import Budget, BudgetExceeded, Window
-from hubbub.privacy.device_clock import DeviceClock, LedgerClock, Observation, StepRefused
+from hubbub.ledger.clock import DeviceClock, LedgerClock, Observation, StepRefused
+from hubbub.ledger.promise import Budget, BudgetExceeded, Window
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 INTERVAL, WIDTH = 10, 3

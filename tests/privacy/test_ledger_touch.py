@@ -12,8 +12,8 @@ from killed_processes import run_script
 
 from hubbub.core.event import Event
 from hubbub.core.migrations import Format
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.ledger_file import LedgerFile, LedgerUnavailable
+from hubbub.ledger.file import LedgerFile, LedgerUnavailable
+from hubbub.ledger.promise import Budget
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 

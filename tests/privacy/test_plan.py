@@ -14,9 +14,8 @@ from hubbub import FLH, GRR, OLH, Categorical, Numeric, Random, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.privacy.plan import plan
-from hubbub.privacy.plan_request import PlanRequest
-from hubbub.privacy.solve import LEAST_EPSILON, needed_epsilon
+from hubbub.planning.plan import plan
+from hubbub.planning.predict import LEAST_EPSILON, PlanRequest, needed_epsilon
 
 # Dissertation, Table 3.2: Var/n at epsilon 0.5, 1, 2, 4.
 TABLE = {

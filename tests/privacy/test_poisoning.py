@@ -9,8 +9,8 @@ import pytest
 
 from hubbub import GRR, OLH, OUE, Random
 from hubbub.core.hashing import bucket, hash32
-from hubbub.core.influence import forged_part
 from hubbub.core.reports import Reports
+from hubbub.statistics.influence import forged_part
 
 TARGET = 100
 HONEST, FORGED = 99_000, 1_000

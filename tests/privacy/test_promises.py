@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
-from hubbub.privacy.book import Book, TooManyPromises
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.device_clock import TICKS, DeviceClock, StepRefused
-from hubbub.privacy.ledger_file import LedgerFile
-from hubbub.privacy.ledger_store import TABLES, all_spent
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.ledger.book import TABLES, Book, TooManyPromises, all_spent
+from hubbub.ledger.clock import TICKS, DeviceClock, StepRefused
+from hubbub.ledger.file import LedgerFile
+from hubbub.ledger.promise import BudgetExceeded, Promise, of_question
 
 SETTINGS = settings(
     deadline=None,

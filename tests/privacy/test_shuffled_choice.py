@@ -5,11 +5,11 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
-from hubbub.privacy.amplification.amplify import amplify
-from hubbub.privacy.amplification.choose import choose_shuffled
-from hubbub.privacy.amplification.fakes import estimate_without_fakes
+from hubbub.planning.shuffled import choose_shuffled
+from hubbub.privacy.amplify import amplify
+from hubbub.privacy.fakes import estimate_without_fakes
 
 
 def with_fakes(oracle, values, fakes, rng):

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
-from hubbub.data.processes import linear_process, logistic_process, sine_process
+from hubbub.core.reports import Sketch
+from hubbub.data.synthetic import linear_process, logistic_process, sine_process
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS, Frequencies, window_stream
+from hubbub.random.source import Random
 
 Floats = NDArray[np.float64]
 N, W, EPSILON, STEPS = 200_000, 20, 1.0, 240
@@ -179,7 +179,7 @@ def quiet(rng: np.random.Generator, unit: float) -> Floats:
 
 def flights(rng: np.random.Generator, unit: float) -> Floats:
     """The carrier of each aircraft's departure, an hour a step, from a day of 2013 on: 17 shares."""
-    from hubbub.simulate.real_streams import flights_stream
+    from hubbub_papers.real_streams import flights_stream
 
     table = np.asarray(flights_stream(days=365).table)
     first = 19 * int(rng.integers(300))

@@ -26,14 +26,12 @@ from make_transcripts import (
     sketch_of,
 )
 
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.driver import Conversation
+from hubbub.protocols.driver import Conversation, Count, CountResult, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
 from hubbub.protocols.window import METHODS, absorption
-from hubbub.protocols.window.last_publication import dissimilarity
+from hubbub.protocols.window.filters import dissimilarity
 from hubbub.questions import QUESTIONS as KINDS
-from hubbub.service.releases import alike
+from hubbub.service.rounds.releases import alike
 
 COLLECTION = golden_collection()
 QUESTIONS = sorted(COLLECTION.questions)

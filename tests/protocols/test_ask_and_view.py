@@ -9,11 +9,10 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.core.registry import PluginRefused
+from hubbub.core.plugins import PluginRefused
 from hubbub.mechanisms import MECHANISMS
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import Arc
-from hubbub.protocols.view import Binned, Clipped, Field, View, Whole
+from hubbub.protocols.ask import Arc, Ask
+from hubbub.protocols.views.basic import Binned, Clipped, Field, View, Whole
 
 VIEWS = [Whole(), Field("age"), Clipped(-1.0, 2.5), Binned(first=0.5, factor=1.5, cells=9)]
 

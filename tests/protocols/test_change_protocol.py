@@ -11,14 +11,13 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.stateful import States
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_protocol import change_protocol
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.driver import converse
+from hubbub.protocols.changes.protocol import change_protocol
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
 
 STEPS = 8
 STREAM = ChangeStream(epsilon=3.0, dimension=3, steps=STEPS, changes=5, one=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer, place_on_circle
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Pointer, place_on_circle
 
 places = st.integers(0, CIRCLE - 1)
 

@@ -11,12 +11,20 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import Arc
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.driver import Conversation, OutOfOrder, Protocol, ask_all, ask_count, ask_once, converse
-from hubbub.protocols.release import Release
+from hubbub.core.reports import Sketch
+from hubbub.protocols.ask import Arc, Ask
+from hubbub.protocols.driver import (
+    Conversation,
+    Count,
+    CountResult,
+    OutOfOrder,
+    Protocol,
+    Release,
+    ask_all,
+    ask_count,
+    ask_once,
+    converse,
+)
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
 
 RNG = hb.Random(seed=5)

@@ -12,9 +12,9 @@ from tests.shared.coverage import refused_coverage
 
 from hubbub import Ordinal, Random
 from hubbub.core.domain import Sets
-from hubbub.core.item_sets import ItemSets
+from hubbub.core.domain.sets import ItemSets
 from hubbub.protocols.itemsets.findings import Findings
-from hubbub.simulate.find_itemsets import find_itemsets, true_shares
+from hubbub.rehearse.itemsets import find_itemsets, true_shares
 
 ITEMS = 24
 DOMAIN = Sets(Ordinal(ITEMS), most=20)

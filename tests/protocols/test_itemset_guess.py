@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.protocols.itemsets.guess import guess_itemsets, largest_guess
+from hubbub.protocols.itemsets.lengths import guess_itemsets, largest_guess
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(-3, 40), max_size=8), st.integers(0, 60), st.integers(2, 4))

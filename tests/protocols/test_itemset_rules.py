@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.itemsets.rules import KnownShare, association_rules
+from hubbub.protocols.itemsets.findings import KnownShare, association_rules
 
 RUNS = 2000
 

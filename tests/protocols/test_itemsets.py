@@ -13,20 +13,18 @@ import pytest
 
 from hubbub import Ordinal, Random, Sketch
 from hubbub.core.domain import Categorical, Sets
+from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.item_sets import ItemSets
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, disjoint
-from hubbub.protocols.driver import converse
+from hubbub.protocols.ask import CIRCLE, Ask, disjoint
+from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.itemsets.lengths import LengthShares, significant_lengths
 from hubbub.protocols.itemsets.mining import Groups
-from hubbub.protocols.itemsets.selection import chance_to_miss
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
-from hubbub.protocols.release import Release
-from hubbub.protocols.subsets import SubsetCount
-from hubbub.protocols.view import Whole
+from hubbub.protocols.views.basic import Whole
+from hubbub.protocols.views.sets import SubsetCount
+from hubbub.statistics.selected import chance_to_miss
 
 DOMAIN = Sets(Ordinal(300), most=20)
 BASKETS: list[Any] = [(3, 7)] * 300 + [(7,)] * 300 + [(3, 7, 11)] * 100 + [(11, 90)] * 100 + [()] * 200

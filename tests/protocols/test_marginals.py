@@ -9,20 +9,23 @@ import numpy as np
 import pytest
 
 from hubbub.consistency import marginals as agreeing
-from hubbub.consistency.contingency import Attributes, Floats, project, true_table
-from hubbub.consistency.marginals import MarginalAgreement, consistent_marginals, sum_variance
+from hubbub.consistency.marginals import (
+    Attributes,
+    Floats,
+    MarginalAgreement,
+    consistent_marginals,
+    project,
+    sum_variance,
+    true_table,
+)
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
-from hubbub.core.random import Random
-from hubbub.protocols.marginals.calm import CALM, MarginalCounts, release_marginals
-from hubbub.protocols.marginals.covering import covering_design, fewest_sets, spread_sets
-from hubbub.protocols.marginals.entropy import maximum_entropy
-from hubbub.protocols.marginals.plan import noise_error, plan_marginals
-from hubbub.protocols.marginals.reconstructed import ReconstructedMarginal
-from hubbub.protocols.marginals.synopsis import Synopsis
+from hubbub.protocols.marginals.calm import CALM, MarginalCounts, measured_reconstruction, release_marginals
+from hubbub.protocols.marginals.plan import covering_design, fewest_sets, noise_error, plan_marginals, spread_sets
+from hubbub.protocols.marginals.synopsis import ReconstructedMarginal, Synopsis, maximum_entropy
 from hubbub.protocols.marginals.synthetic_records import synthetic_records
-from hubbub.protocols.marginals.validate import measured_reconstruction
+from hubbub.random.source import Random
 
 SIZES = (2, 3, 2, 4, 2, 3)
 VIEWS: list[tuple[Attributes, ...]] = [

@@ -10,17 +10,14 @@ import pytest
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import Pointer
-from hubbub.protocols.driver import Conversation, Protocol
+from hubbub.core.reports import Sketch
+from hubbub.protocols.ask import Ask, Pointer
+from hubbub.protocols.driver import Conversation, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
 from hubbub.protocols.steady import steady
 from hubbub.protocols.window import METHODS, Frequencies, Means, Statistic, window_stream
-from hubbub.protocols.window.control import Kalman, Pid
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last_publication import LastPublication
+from hubbub.protocols.window.filters import Kalman, LastPublication, Pid
 
 STEPS, W = 24, 4
 QUESTIONS: dict[str, Statistic] = {"shares": Frequencies(3), "mean": Means(0.0, 2.0)}

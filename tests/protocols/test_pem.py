@@ -12,15 +12,19 @@ from scipy.stats import binom
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.count import Count
-from hubbub.protocols.driver import converse
+from hubbub.protocols.driver import Count, Release, converse
 from hubbub.protocols.heavy_hitters import search as search_module
-from hubbub.protocols.heavy_hitters.bit_encoding import Integers, Texts
-from hubbub.protocols.heavy_hitters.pem import ABSENT, SEARCH, WANTED, group_asks, prefix_extending
-from hubbub.protocols.heavy_hitters.plan import PrefixPlan
-from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold, supported_by_chance
-from hubbub.protocols.release import Release
-from hubbub.simulate.top import find_top, run_plan
+from hubbub.protocols.heavy_hitters.pem import (
+    ABSENT,
+    SEARCH,
+    WANTED,
+    group_asks,
+    prefix_extending,
+    sensitivity_threshold,
+    supported_by_chance,
+)
+from hubbub.protocols.heavy_hitters.prefixes import Integers, PrefixPlan, Texts
+from hubbub.rehearse.top import find_top, run_plan
 
 
 def exponential(n: int, bits: int, *, scale: float = 0.1, seed: int = 1) -> tuple[np.ndarray[Any, Any], list[int]]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hubbub import Random
-from hubbub.protocols.heavy_hitters.pooled import Level, pooled_shares
-from hubbub.simulate.top import find_top
+from hubbub.protocols.heavy_hitters.pem import Level, pooled_shares
+from hubbub.rehearse.top import find_top
 
 
 class Measured(NamedTuple):

@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.protocols.ranges import errors_of_sums
-from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy, Growth
-from hubbub.protocols.ranges.adaptive_table import AdaptiveTable
-from hubbub.protocols.ranges.choose import choose_ranges
-from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.grown import GrownHierarchy
+from hubbub.planning.ranges import choose_ranges
+from hubbub.protocols.ranges import cell_sums as errors_of_sums
+from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy, AdaptiveTable, GrownHierarchy, Growth, Partition
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.partition import Partition
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
+from hubbub.random.source import Random
 
 LINE = Dimension.ordinal(30, fanout=3)
 

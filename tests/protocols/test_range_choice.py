@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.protocols.ranges.choose import choose_ranges
-from hubbub.protocols.ranges.dimension import Dimension
+from hubbub.planning.ranges import choose_ranges
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO, MG
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
+from hubbub.random.source import Random
 
 
 def test_single_values_are_asked_of_the_marginal_and_wide_ranges_of_the_hierarchy() -> None:

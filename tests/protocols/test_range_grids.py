@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.data import census
-from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.grid_model import GridModel
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.grid_table import GridTable
-from hubbub.protocols.ranges.grids import HDG
+from hubbub.protocols.ranges.grids import HDG, GridModel
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
+from hubbub.random.source import Random
 
 N = 30_000
 SPACE = (Dimension.ordinal(64),) * 4

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
+from hubbub.planning.ranges import expected_stderr
 from hubbub.protocols.ranges import split
-from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.forecast import expected_stderr
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.split import SC, SplitTable
+from hubbub.random.source import Random
 
 N = 600
 PLANE = (Dimension.ordinal(9, fanout=3), Dimension.categorical(4), Dimension.categorical(2))

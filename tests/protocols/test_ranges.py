@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.protocols.ranges.dimension import Dimension, Selection
-from hubbub.protocols.ranges.forecast import expected_stderr
+from hubbub.planning.ranges import expected_stderr
+from hubbub.protocols.ranges.cell_sums import least_squares
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery, Selection
 from hubbub.protocols.ranges.hierarchy import HI, HIO, MG, IntervalMechanism
-from hubbub.protocols.ranges.least_squares import least_squares
-from hubbub.protocols.ranges.query import RangeQuery
 from hubbub.protocols.ranges.table import RangeTable
+from hubbub.random.source import Random
 
 N = 600
 LINE = (Dimension.ordinal(30, fanout=3),)
@@ -195,7 +194,7 @@ def test_the_error_is_what_the_variance_says_in_a_few_runs() -> None:
 
 def test_a_forgotten_factor_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: groups that are not scaled up to the population."""
-    from hubbub.protocols.ranges import errors_of_sums
+    from hubbub.protocols.ranges import cell_sums as errors_of_sums
 
     real = errors_of_sums.report_variance
     monkeypatch.setattr(

@@ -7,9 +7,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue, SpecMismatch
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.sao2 import Answers, Sao2
-from hubbub.reproduce.sao2_exsub.online import MECHANISMS, as_printed
+from hubbub_papers.sao2_exsub.online import MECHANISMS, as_printed
 
 MANY = 10**12
 PLANS = [

@@ -13,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.ternary.exsub import ExSub
 from hubbub.mechanisms.ternary.online import OnlineExSub
 from hubbub.mechanisms.ternary.selection import advance, odds
-from hubbub.protocols.change_stream import ChangeStream
+from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.sao2 import Changes, Sao2, members
 
 

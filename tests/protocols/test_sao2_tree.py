@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.cohort import CIRCLE
-from hubbub.protocols.sao2.portions import Queries, arc_lengths, level_portions, squares
-from hubbub.protocols.sao2.reading import Digits, Pooled, Reading
-from hubbub.protocols.sao2.tree import Tree
+from hubbub.protocols.ask import CIRCLE
+from hubbub.protocols.sao2.tree import Digits, Pooled, Queries, Reading, Tree, arc_lengths, level_portions, squares
 
 SHAPES = [(1, 2), (2, 2), (5, 2), (8, 2), (13, 2), (9, 3), (17, 3), (27, 3), (20, 4), (3, 7)]
 KINDS: tuple[Queries, ...] = ("mean", "prefix", "range")

@@ -7,7 +7,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.steady import steady

@@ -31,14 +31,12 @@ from stream_world import (
 )
 
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import converse
-from hubbub.protocols.release import Release
+from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
-from hubbub.protocols.window.control import Kalman
-from hubbub.protocols.window.last_publication import pooled
+from hubbub.protocols.window.filters import Kalman, pooled
+from hubbub.random.source import Random
 
 N, W = 100_000, 10
 SILENT = ("LSP", "LB-RescueDP", "LP-RescueDP", "LB-FAST", "LP-FAST")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import View
+from hubbub.protocols.views.basic import View
+from hubbub.protocols.views.sets import SubsetCount, Subsets
 
 CODES = st.sets(st.integers(0, 9), max_size=6)
 CANDIDATES = st.sets(
@@ -36,7 +36,7 @@ def test_many_people_are_looked_at_in_blocks(monkeypatch: pytest.MonkeyPatch) ->
     people = Sets(Ordinal(10), most=6).encode([{number % 10, (number + 1) % 10} for number in range(50)])
     sets = ((1,), (1, 2), (5,))
     all_at_once, counts = Subsets(sets)(people).padded(), SubsetCount(sets)(people)
-    monkeypatch.setattr("hubbub.protocols.subsets._CELLS", 21)  # seven people at a time
+    monkeypatch.setattr("hubbub.protocols.views.sets._CELLS", 21)  # seven people at a time
     assert np.array_equal(Subsets(sets)(people).padded(), all_at_once)
     assert np.array_equal(SubsetCount(sets)(people), counts)
     assert len(Subsets(sets)([])) == len(SubsetCount(sets)([])) == 0

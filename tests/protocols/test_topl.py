@@ -12,15 +12,12 @@ from scipy.special import erfinv
 
 from hubbub import Hybrid, Random
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, disjoint
-from hubbub.protocols.driver import Conversation, converse
+from hubbub.protocols.ask import CIRCLE, Ask, disjoint
+from hubbub.protocols.driver import Conversation, Release, converse
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
-from hubbub.protocols.topl.publish import find_theta, publish
 from hubbub.protocols.topl.stream import ABOVE, LOST, topl
-from hubbub.protocols.topl.tail import magnitudes
-from hubbub.protocols.topl.threshold import pruned, range_errors
+from hubbub.protocols.topl.threshold import magnitudes, pruned, range_errors
+from hubbub_papers.topl_published import find_theta, publish
 
 Floats = NDArray[np.float64]
 

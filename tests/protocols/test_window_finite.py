@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from hubbub.core.event import UNITS_PER_EPSILON, units_of
-from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS, Frequencies, epsilons, window_stream
-from hubbub.protocols.window.finite import finite_counts, finite_parts, round_count, round_parts
+from hubbub.protocols.window.division import finite_counts, finite_parts, round_count, round_parts
+from hubbub.random.source import Random
 
 WILD = np.random.default_rng(20261116)  # shares that jump, so that adaptive methods publish at all sorts of times
 

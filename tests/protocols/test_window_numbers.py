@@ -11,11 +11,10 @@ import pytest
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.data.processes import linear_process, logistic_process, sine_process
+from hubbub.data.synthetic import linear_process, logistic_process, sine_process
 from hubbub.protocols.window import METHODS, Frequencies, Means
 from hubbub.simulate.conversation import StreamRun, run_window
-from hubbub.simulate.devices import ArrayStream
-from hubbub.simulate.streams import binary_stream, normal_stream
+from hubbub.simulate.devices import ArrayStream, binary_stream, normal_stream
 
 PAPER = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 FILTERED = ("LBU", "LPU", "LBD", "LBA", "LPD", "LPA")

@@ -11,15 +11,14 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.event import units_of
-from hubbub.core.sketch import Sketch
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.core.reports import Sketch
+from hubbub.ledger.promise import BudgetExceeded
+from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.window import METHODS, Frequencies, Means, PopulationDivision, Statistic, window_stream
 from hubbub.protocols.window.clipping import clipped_means
 from hubbub.protocols.window.division import Division
-from hubbub.protocols.window.last_publication import LastPublication
+from hubbub.protocols.window.filters import LastPublication
 from hubbub.simulate.conversation import run_stream
 from hubbub.simulate.devices import ArrayStream
 from hubbub.simulate.ledgers import Ledgers

@@ -8,8 +8,7 @@ from tests.query.pairs import FIXTURES, SCHEMA, pairs
 from hubbub.query.boxes import boxes_of, disjoint
 from hubbub.query.errors import QueryError
 from hubbub.query.explain import box_text
-from hubbub.query.parse import parse, sql
-from hubbub.query.plan import QueryPlan, plan_query
+from hubbub.query.plan import QueryPlan, parse, plan_query, sql
 from hubbub.query.rules import RULES, normalise
 
 NORMALISED = ("aliases", "columns", "aggregates", "comparisons", "constants", "negations", "public_first")

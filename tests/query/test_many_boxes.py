@@ -10,12 +10,13 @@ import pytest
 
 import hubbub as hb
 from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
-from hubbub.query import box_terms, boxes
+from hubbub.query import boxes
+from hubbub.query import boxes as box_terms
 from hubbub.query.boxes import Box, disjoint, merged
+from hubbub.query.codes import runs_of
 from hubbub.query.engine import QueryEngine
 from hubbub.query.errors import QueryError
 from hubbub.query.memory_table import MemoryTable
-from hubbub.query.runs import runs_of
 from hubbub.query.schema import PrivateColumn, TableSchema
 
 

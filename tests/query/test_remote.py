@@ -13,10 +13,10 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.query.connect import CollectorAway, RemoteTable
 from hubbub.query.engine import QueryEngine
 from hubbub.query.errors import QueryError
 from hubbub.query.memory_table import MemoryTable
-from hubbub.query.remote import CollectorAway, RemoteTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
 
 PATH = "/v1/collections/a%20shop/questions/visits/sql"

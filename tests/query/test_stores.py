@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.query import build, private_table, store_format, stored_table
+from hubbub.query import build, store_format
+from hubbub.query import connect as stored_table
+from hubbub.query import schema as private_table
 from hubbub.query.answer import QueryAnswer
 from hubbub.query.build import build_table
 from hubbub.query.connect import connect

@@ -11,10 +11,9 @@ import hubbub as hb
 from hubbub.query import support_counts
 from hubbub.query.boxes import Box, disjoint
 from hubbub.query.engine import QueryEngine
-from hubbub.query.example_table import example_table
-from hubbub.query.memory_table import MemoryTable
+from hubbub.query.memory_table import MemoryTable, example_table
+from hubbub.query.sandbox import QueryTimeout, check_time, time_limit
 from hubbub.query.schema import PrivateColumn, TableSchema
-from hubbub.query.time_limit import QueryTimeout, check_time, time_limit
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age < 10"
 

@@ -14,18 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Finding
 from hubbub.core.domain import Categorical, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.influence import Influence
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.driver import MAIN, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import MAIN, Release
 from hubbub.questions import Setting, Shape, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
+from hubbub.statistics.influence import Influence
 
 NORMAL = NormalDist()
 

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.cli.app import app as command
-from hubbub.collection.joint import GridAxis
 from hubbub.core.domain import Categorical, Numeric, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.ratios import Ratios
 from hubbub.protocols.driver import converse
+from hubbub.protocols.views.records import GridAxis
 from hubbub.questions import Question, read_collection
+from hubbub.statistics.ratios import Ratios
 
 OS, CRASHED, START = Categorical(["13", "14", "15"]), Categorical(["no", "yes"]), Numeric(0.0, 10.0, cells=20)
 TEXT = (Path(__file__).parents[2] / "examples" / "crashes.toml").read_text()

@@ -18,10 +18,9 @@ from hubbub.authoring import load_collection, promise
 from hubbub.cli.app import app as command
 from hubbub.client import Client
 from hubbub.collection import ManualClock
-from hubbub.core.plugin_guard import PluginFailed
-from hubbub.core.random import Random
-from hubbub.core.registry import PluginRefused
+from hubbub.core.plugins import PluginFailed, PluginRefused
 from hubbub.questions import QUESTIONS, Question
+from hubbub.random.source import Random
 
 TWO = (
     TEXT.replace("event = 6.0", "event = 8.0")

@@ -11,9 +11,9 @@ from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
-from hubbub.authoring.poisoning import poisoning
+from hubbub.authoring.forecast import poisoning
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.release import MAIN
+from hubbub.protocols.driver import MAIN
 from hubbub.questions import Question
 
 TEXT = """

@@ -12,10 +12,10 @@ from hubbub import Categorical, ItemSets, Ordinal, Random, Sets
 from hubbub.collection import Collection
 from hubbub.core.domain import Domain, Numeric
 from hubbub.core.errors import InvalidValue
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
-from hubbub.simulate.question import run_question
-from hubbub.simulate.set_stream import SetStream
+from hubbub.simulate.conversation import run_question
+from hubbub.simulate.devices import SetStream
 
 FEATURES = Sets(Categorical(["bold", "table", "link", "undo"]), most=2)
 

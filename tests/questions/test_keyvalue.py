@@ -10,7 +10,7 @@ from hubbub.authoring import check
 from hubbub.authoring.toml import EXAMPLE, read_collection
 from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
-from hubbub.questions.key_numbers import KeyNumbers, ternary_mechanisms
+from hubbub.questions.keyvalue import KeyNumbers, ternary_mechanisms
 
 FIELD = '[fields.more]\nkind = "keyvalue"\nkeys = ["a", "b", "c"]\nlow = 0\nhigh = 10\nmost = 2\n'
 QUESTION = '[questions.much]\nkind = "keyvalue"\nfield = "more"\nepsilon = 0.5\n'

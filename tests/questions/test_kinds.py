@@ -13,12 +13,12 @@ from tests.collection.conftest import make
 from tests.questions.distinct import DistinctQuestion
 
 from hubbub.collection import Collection
-from hubbub.core import registry
+from hubbub.core import plugins as registry
 from hubbub.core.domain import Categorical
 from hubbub.core.errors import InvalidValue
-from hubbub.core.registry import PluginRefused, Registry
+from hubbub.core.plugins import PluginRefused, Registry
 from hubbub.core.spec import canonical
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import QUESTIONS, Question, Setting, read_collection
 from hubbub.questions.histogram import HistogramQuestion
 

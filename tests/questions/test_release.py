@@ -16,18 +16,17 @@ from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import forecast, load_collection, promise
 from hubbub.collection import ManualClock
 from hubbub.collection.admits import admits, admits_parts
-from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
+from hubbub.protocols.driver import Conversation, Release
 from hubbub.protocols.topl.stream import ABOVE, LOST
-from hubbub.protocols.view import Clipped
+from hubbub.protocols.views.basic import Clipped
 from hubbub.questions import Question
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 TEXT = """
 name = "survey"

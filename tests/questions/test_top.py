@@ -15,12 +15,12 @@ from hubbub.authoring.promise import promise as promise_text
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.heavy_hitters.pem import ABSENT
 from hubbub.questions import read_collection
+from hubbub.simulate.conversation import run_question
 from hubbub.simulate.devices import ArrayStream
-from hubbub.simulate.question import run_question
 
 
 def test_a_study_over_a_fleet_finds_the_words_and_says_who_has_none():

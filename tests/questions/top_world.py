@@ -7,7 +7,7 @@ from typing import Any
 from hubbub import Strings
 from hubbub.collection import Collection
 from hubbub.core.domain import Domain
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 
 START = 1_800_000_000

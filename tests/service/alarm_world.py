@@ -10,12 +10,12 @@ import numpy as np
 from hubbub import Random, Reports
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.service.alarms.event import AlarmEvent
-from hubbub.service.collector import Collector
+from hubbub.service.alarms import AlarmEvent
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store import open_store
 from hubbub.service.store.sql import Store
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 HOUR = 3600
 FIRST = 24

@@ -27,8 +27,8 @@ from exact_world import EXACT, exact_collection
 
 from hubbub import Random
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
 HOST = "127.0.0.1"
 SOURCE = "127.0.0.2"

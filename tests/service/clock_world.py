@@ -10,13 +10,12 @@ from exact_world import batch_frame, exact_collection
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, open_sealed
-from hubbub.service.collector import Collector
-from hubbub.service.releases import release_json
+from hubbub.service.base.trusted_clock import ClockReading, TrustedClock, hold_for
+from hubbub.service.collector.collector import Collector
+from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.time_belief import ClockReading
-from hubbub.service.trusted_clock import TrustedClock, hold_for
 
 KEYS = Keys(b"k" * 32)
 DAY = 86400.0

@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from hubbub import Categorical, Estimate, Random, Reports, Sketch
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import Batch
-from hubbub.collection.upload import Entry
+from hubbub.ledger.promise import Budget
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import EVERYONE, Arc
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.ask import EVERYONE, Arc, Ask
+from hubbub.protocols.driver import MAIN, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import MAIN, Release
 from hubbub.questions import Question
-from hubbub.service.frames import Frame
+from hubbub.service.ingest.frames import Frame
+from hubbub.wire.batches import Batch
+from hubbub.wire.upload import Entry
 
 
 @dataclass(frozen=True, kw_only=True)

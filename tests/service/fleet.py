@@ -15,9 +15,9 @@ from process import Process
 from hubbub import Random, Reports, Sketch
 from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
 from hubbub.service.store import open_store
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
 COLLECTION = exact_collection(step=86400, lateness=3600)
 SENDERS = 4

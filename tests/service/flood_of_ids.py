@@ -19,11 +19,11 @@ from exact_world import EXACT, exact_collection
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.service.collector import Collector
-from hubbub.service.frames import RefusedRequest
-from hubbub.service.limits import Limits
+from hubbub.service.base.limits import Limits
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 BATCH = 50_000
 COLLECTION = exact_collection(step=86400, lateness=3600)
@@ -62,7 +62,7 @@ def start(folder: Path) -> dict[str, Any]:
     (ask,) = collector.board.asks.values()
     made = told(collector, began)
     page = next(iter(collector.store.id_pages(ask.key)))
-    from hubbub.service.ids import Ids
+    from hubbub.service.base.ids import Ids
 
     known = ask.ids.look(Ids.from_bytes(page))
     return {"held": len(ask.ids), "n": ask.sketch.n, "known": int((known == 1).sum()), **made}

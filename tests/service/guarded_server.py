@@ -13,12 +13,11 @@ import uvicorn
 from exact_world import exact_collection
 
 from hubbub.collection import Keys, ManualClock
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.limits import Limits
-from hubbub.service.server import bind, loop_factory, server_config
-from hubbub.service.service import Service
+from hubbub.service.base.limits import Limits
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import bind, create_app, loop_factory, server_config
+from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 
 TOKEN = "a token for the tests"

@@ -11,17 +11,16 @@ import numpy as np
 from hubbub import Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
-from hubbub.collection.relay_batch import Batch
 from hubbub.core.domain import Sets
-from hubbub.core.item_sets import ItemSets
-from hubbub.privacy.budget import Budget
+from hubbub.core.domain.sets import ItemSets
+from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import converse
-from hubbub.protocols.release import Release
+from hubbub.protocols.driver import Release, converse
 from hubbub.questions import Question
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.open_asks import OpenAsk
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.wire.batches import Batch
 
 KEYS = Keys.new()
 START, ROUND, LATENESS = 86_400, 100, 10

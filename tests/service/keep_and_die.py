@@ -25,9 +25,9 @@ from exact_world import Exact, batch_frame, exact_collection
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.mechanisms import MECHANISMS
-from hubbub.service.archive import Archive
-from hubbub.service.collector import Collector
-from hubbub.service.raw_reports import kept_reports
+from hubbub.service.collector.collector import Collector
+from hubbub.service.kept.archive import Archive
+from hubbub.service.kept.raw_reports import kept_reports
 from hubbub.service.store import open_store
 from hubbub.service.store.sql import Store
 

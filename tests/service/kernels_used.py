@@ -12,8 +12,8 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
-from hubbub.service.report_opener import ReportOpener
-from hubbub.service.warm_up import warm_up
+from hubbub.service.ingest.frames import ReportOpener
+from hubbub.service.ingest.warm_up import warm_up
 
 
 def compiled() -> int:

@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.count import Count
-from hubbub.protocols.driver import Protocol, ask_all, ask_count, ask_once
-from hubbub.protocols.release import Release
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
+from hubbub.protocols.driver import Count, Protocol, Release, ask_all, ask_count, ask_once
 from hubbub.protocols.statistic import Frequencies
-from hubbub.protocols.view import Among
+from hubbub.protocols.views.basic import Among
 
 __all__ = ["ARITHMETIC", "PARTS", "ROUNDS", "narrowing"]
 
@@ -46,7 +43,7 @@ def narrowing(size: int, *, epsilon: float, most: int) -> Protocol:
 
     Example:
         >>> from hubbub import Random
-        >>> from hubbub.protocols.count import CountResult
+        >>> from hubbub.protocols.driver import CountResult
         >>> from hubbub.protocols.driver import converse
         >>> rng, kept = Random(seed=1), {}
         >>> def answer(ask):  # of each quarter 4,000 people: most have 7, some 9

@@ -20,11 +20,13 @@ from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.core.spec import canonical
 from hubbub.protocols.ask import Ask
-from hubbub.service import deletion, id_filter, report_ids
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.raw_reports import unpack
-from hubbub.service.receipt import Receipt
+from hubbub.service.base.limits import Receipt
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest import report_ids
+from hubbub.service.ingest import report_ids as id_filter
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.kept.raw_reports import unpack
+from hubbub.service.rounds import deletion
 from hubbub.service.store.base import AskKey, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore

@@ -17,13 +17,12 @@ from exact_world import Exact, exact_collection
 
 from hubbub.dashboard.app import dashboard
 from hubbub.mechanisms import MECHANISMS
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.logs import set_up
-from hubbub.service.server import KeyFolder, bind, run
+from hubbub.service.base.logs import set_up
+from hubbub.service.base.trusted_clock import ClockReading, TrustedClock, read_clocks
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
-from hubbub.service.time_belief import ClockReading
-from hubbub.service.trusted_clock import TrustedClock, read_clocks
 
 
 def main() -> int:

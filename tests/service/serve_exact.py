@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from exact_world import Exact, exact_collection
 
 from hubbub.mechanisms import MECHANISMS
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.logs import set_up
-from hubbub.service.server import KeyFolder, bind, run
+from hubbub.service.base.logs import set_up
+from hubbub.service.base.trusted_clock import TrustedClock
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.trusted_clock import TrustedClock
 
 
 def plant_close() -> None:

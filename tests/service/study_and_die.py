@@ -19,9 +19,9 @@ from study_world import KEYS, LATENESS, ROUND, START, Crowd, simulated, stored_a
 
 from hubbub import Random
 from hubbub.collection import ManualClock
-from hubbub.service.archive import Archive
-from hubbub.service.collector import Collector
-from hubbub.service.releases import same_release
+from hubbub.service.collector.collector import Collector
+from hubbub.service.kept.archive import Archive
+from hubbub.service.rounds.releases import same_release
 from hubbub.service.store import open_store
 
 STUDY, CROWD = study_collection(), Crowd(300)

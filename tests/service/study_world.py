@@ -12,28 +12,35 @@ from narrowing import PARTS, ROUNDS, narrowing
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
 from hubbub.collection import Collection, Keys
-from hubbub.collection.relay_batch import Batch
 from hubbub.collection.terms import Family, Frozen, Study, Terms
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import Arc
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.driver import Conversation, Protocol, ask_all, ask_count, ask_once, converse
+from hubbub.ledger.promise import Budget, Promise, of_question
+from hubbub.protocols.ask import Arc, Ask
+from hubbub.protocols.driver import (
+    MAIN,
+    Conversation,
+    Count,
+    CountResult,
+    Protocol,
+    Release,
+    ask_all,
+    ask_count,
+    ask_once,
+    converse,
+)
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Frequencies
-from hubbub.protocols.view import Among
+from hubbub.protocols.views.basic import Among
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
-from hubbub.service.collector import Collector
-from hubbub.service.counts import read_count
-from hubbub.service.frames import Frame
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.releases import release_row
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.rounds.counts import read_count
+from hubbub.service.rounds.releases import release_row
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store
+from hubbub.wire.batches import Batch
 
 KEYS = Keys.new()
 START, ROUND, LATENESS = 1000, 100, 10

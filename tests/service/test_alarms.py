@@ -15,10 +15,10 @@ from loopback import running
 
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.errors import InvalidValue
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.schemas import SCHEMAS
-from hubbub.service.service import Service
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.schemas import SCHEMAS
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreChanges, StoreFailed
 

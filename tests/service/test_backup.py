@@ -14,14 +14,13 @@ import pytest
 from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 from hubbub.collection import ManualClock
-from hubbub.service.archive import Archive, ReportsMissing, sha256_of
-from hubbub.service.backup import make, restore
-from hubbub.service.backup.check import check_backup
-from hubbub.service.backup.make import make_backup
-from hubbub.service.backup.manifest import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file
-from hubbub.service.backup.restore import restore_backup
-from hubbub.service.collector import Collector
-from hubbub.service.releases import release_json
+from hubbub.service.backup import backups as make
+from hubbub.service.backup import backups as restore
+from hubbub.service.backup.backups import check_backup, make_backup, restore_backup
+from hubbub.service.backup.copy import MANIFEST, BackupFile, BackupRefused, Manifest, copy_file
+from hubbub.service.collector.collector import Collector
+from hubbub.service.kept.archive import Archive, ReportsMissing, sha256_of
+from hubbub.service.rounds.releases import release_json
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
 

@@ -15,10 +15,10 @@ from web import Web, problem, website
 
 from hubbub import Random, Reports
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
-from hubbub.service.collector import Limits
-from hubbub.service.frames import RefusedRequest
+from hubbub.service.collector.collector import Limits
+from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
 
 pack = msgspec.msgpack.encode
 PUBLIC = "?"  # counted, but of no collection

@@ -17,20 +17,20 @@ from web import Web, problem, website
 
 from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.core.errors import InvalidValue
-from hubbub.service import rounds
-from hubbub.service.collector import Collector, Limits
-from hubbub.service.frames import Frame
-from hubbub.service.ids import Ids
-from hubbub.service.limits import Ceilings
-from hubbub.service.metrics import metrics_text
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.service import Service
+from hubbub.service.base.ids import Ids
+from hubbub.service.base.limits import Ceilings
+from hubbub.service.collector.collector import Collector, Limits
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.rounds import rounds
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import UPLOAD_TYPE
 
 COLLECTION = exact_collection()
 

@@ -13,19 +13,19 @@ from study_world import KEYS
 from hubbub import Numeric, Random
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.admits import admits
-from hubbub.collection.relay_batch import Batch
 from hubbub.collection.terms import Family, Terms
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.view import Clipped
+from hubbub.protocols.views.basic import Clipped
 from hubbub.protocols.window.clipping import clipped_asks, clipped_means
 from hubbub.questions import QUESTIONS, Setting, StatisticQuestion
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 STEP, LATENESS, STEPS = 300, 10, 14
 

@@ -21,8 +21,8 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
 from hubbub.protocols.ask import Ask
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 TEXT = KEEPING.replace('step = "1h"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
 COLLECTION = load_collection(TEXT)

@@ -14,9 +14,9 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.protocols import window
-from hubbub.service import retention, rounds
-from hubbub.service.collector import Collector
-from hubbub.service.question_run import ReplayMismatch
+from hubbub.service.collector.collector import Collector
+from hubbub.service.rounds import retention, rounds
+from hubbub.service.rounds.question_run import ReplayMismatch
 from hubbub.service.store.base import EraRow
 from hubbub.service.store.sqlite import SqliteStore
 

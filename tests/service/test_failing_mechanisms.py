@@ -11,18 +11,18 @@ import pytest
 
 from hubbub import GRR, Categorical, Random
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.relay_batch import Batch
-from hubbub.collection.upload import Entry
 from hubbub.core.errors import InvalidValue
+from hubbub.ledger.promise import Budget
 from hubbub.mechanisms import MECHANISMS
-from hubbub.privacy.budget import Budget
 from hubbub.questions import Question
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.receipt import Receipt
-from hubbub.service.shuffled import OpenedBatch
+from hubbub.service.base.limits import Receipt
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.ingest.shuffled import OpenedBatch
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
+from hubbub.wire.upload import Entry
 
 STEP, LATENESS, KEYS = 3600, 60, Keys(b"k" * 32)
 

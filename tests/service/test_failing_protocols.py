@@ -14,12 +14,10 @@ from test_studies import start_collector, stops, told
 from hubbub import OLH, Estimate
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
-from hubbub.core.plugin_guard import guard
+from hubbub.core.plugins import guard
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.count import Count
-from hubbub.protocols.driver import Protocol
-from hubbub.protocols.release import Release
-from hubbub.service.collector import Collector
+from hubbub.protocols.driver import Count, Protocol, Release
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
 

@@ -15,7 +15,7 @@ from hubbub.collection import formats as documents
 from hubbub.collection.formats import DocumentFormat
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
-from hubbub.service.collector import Collector
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
 
 KEYS = Keys(b"k" * 32)

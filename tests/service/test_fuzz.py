@@ -11,11 +11,11 @@ from web import KEYS, THEMES
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
-from hubbub.service.collector import Collector, Limits
-from hubbub.service.frames import TYPES, Frame, RefusedRequest
+from hubbub.service.collector.collector import Collector, Limits
+from hubbub.service.ingest.frames import TYPES, Frame, RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
 
 MORE = """
 [questions.cells]

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 
 from make_store import HOUR, World
 
-from hubbub.service.archive import Archive
-from hubbub.service.raw_reports import kept_reports
+from hubbub.service.kept.archive import Archive
+from hubbub.service.kept.raw_reports import kept_reports
 from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store

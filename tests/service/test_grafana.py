@@ -13,9 +13,9 @@ from web import KEYS
 
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import ManualClock
-from hubbub.service.collector import Collector
-from hubbub.service.metrics import metrics_text
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.service import Service
 from hubbub.service.store.base import ReleaseRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.webhooks.config import Webhook

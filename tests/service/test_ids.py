@@ -9,9 +9,10 @@ from every_mechanism import all_mechanisms
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
-from hubbub.service import id_filter, report_ids
-from hubbub.service.ids import Ids, digests_of
-from hubbub.service.report_ids import DUPLICATE, FRESH, REPLAY, ReportIds
+from hubbub.service.base.ids import Ids, digests_of
+from hubbub.service.ingest import report_ids
+from hubbub.service.ingest import report_ids as id_filter
+from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, REPLAY, ReportIds
 from hubbub.service.store.base import StoreFailed
 
 

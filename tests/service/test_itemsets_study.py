@@ -17,21 +17,20 @@ from hubbub import Random
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.domain import Sets
 from hubbub.dashboard.app import dashboard
-from hubbub.protocols.cohort import disjoint
-from hubbub.protocols.driver import converse
-from hubbub.protocols.release import Release
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.releases import release_row, same_release
-from hubbub.service.service import Service
+from hubbub.protocols.ask import disjoint
+from hubbub.protocols.driver import Release, converse
+from hubbub.rehearse.itemsets import find_itemsets
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.rounds.releases import release_row, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.simulate.find_itemsets import find_itemsets
+from hubbub.simulate.conversation import run_question
+from hubbub.simulate.devices import SetStream
 from hubbub.simulate.fleet import Fleet
-from hubbub.simulate.question import run_question
-from hubbub.simulate.set_stream import SetStream
 
 STUDY = itemsets_collection()
 FEW = Shoppers(4_000)

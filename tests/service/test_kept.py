@@ -18,19 +18,19 @@ from web import AUTHORIZED, KEYS, TOKEN, problem
 from hubbub import Random, Reports
 from hubbub.authoring import check, load_collection, promise
 from hubbub.collection import ManualClock
-from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import Mechanism
-from hubbub.service.app import create_app
-from hubbub.service.archive import Archive
-from hubbub.service.auth import Tokens
-from hubbub.service.candidates import ask_kept
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.raw_reports import kept_reports, pack, unpack
-from hubbub.service.service import Service
+from hubbub.service.collector.candidates import ask_kept
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.kept.archive import Archive
+from hubbub.service.kept.raw_reports import kept_reports, pack, unpack
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 KEEPING = """
 name = "words"

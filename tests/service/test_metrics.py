@@ -12,13 +12,12 @@ from web import AUTHORIZED, KEYS, Web, website
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import ManualClock
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.service.collector import Collector
-from hubbub.service.estimate_metrics import MOST_CATEGORIES
-from hubbub.service.metrics import metrics_text
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.metrics import MOST_CATEGORIES, metrics_text
+from hubbub.service.http.service import Service
 from hubbub.service.store.base import ReleaseRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 ALWAYS = {
     *("hubbub_reports_total", "hubbub_deleted_total", "hubbub_commits_total", "hubbub_commit_seconds_total"),

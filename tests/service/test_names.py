@@ -18,15 +18,14 @@ from hubbub.client import Client
 from hubbub.client.transport import Response
 from hubbub.collection import Collection, Keys, ManualClock, seal
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
-from hubbub.service.bulletin import asks_bulletin
-from hubbub.service.collector import Collector
-from hubbub.service.frames import RefusedRequest
-from hubbub.service.open_asks import Board, OpenAsk
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.ingest.open_asks import Board, OpenAsk
+from hubbub.service.rounds.ask_publisher import asks_bulletin
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
 
 KEYS = Keys(b"k" * 32)
 ID = b"i" * 16
@@ -90,7 +89,7 @@ def test_a_report_that_is_called_otherwise_is_not_counted():
 
 
 def _json(collection: str, version: int, entries: list[Entry]) -> bytes:
-    from hubbub.collection.upload import encode_upload_json
+    from hubbub.wire.upload import encode_upload_json
 
     return encode_upload_json(collection, version, entries, 1024)
 

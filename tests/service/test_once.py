@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from once_world import KEYS, World, run_worlds, small_pages
 
 from hubbub.collection import ManualClock
-from hubbub.service import ingest
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.gather import ReportGroup
-from hubbub.service.ids import Ids
-from hubbub.service.ingest import draft
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.report_ids import DUPLICATE, FRESH, ReportIds
+from hubbub.service.base.ids import Ids
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest import ingest
+from hubbub.service.ingest.admission import ReportGroup
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.ingest import draft
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, ReportIds
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore

@@ -14,12 +14,11 @@ from web import AUTHORIZED, KEYS, THEMES, TOKEN
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import load_collection
 from hubbub.collection import ManualClock
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.openapi import openapi
-from hubbub.service.server import bind
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.openapi import openapi
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import bind, create_app
+from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 
 QUICK, ALL = 4, 300

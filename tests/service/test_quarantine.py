@@ -14,15 +14,15 @@ from web import AUTHORIZED, TOKEN, problem
 
 from hubbub import Random
 from hubbub.collection import ManualClock
-from hubbub.collection.relay_batch import Batch
-from hubbub.service.app import create_app
-from hubbub.service.archive import Archive, ReportsMissing
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.metrics import metrics_text
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.kept.archive import Archive, ReportsMissing
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 
 def opened(folder: Path, clock: ManualClock, archive: bool = True) -> Collector:

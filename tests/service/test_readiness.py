@@ -24,18 +24,18 @@ from test_server import HUBBUB
 from web import KEYS, THEMES, TOKEN, Web, themes
 
 from hubbub.collection import ManualClock
-from hubbub.collection.upload import UPLOAD_TYPE
-from hubbub.service import collector
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.metrics import metrics_text
-from hubbub.service.service import Service
+from hubbub.service.base.trusted_clock import TrustedClock
+from hubbub.service.collector import collector
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.trusted_clock import TrustedClock
+from hubbub.wire.upload import UPLOAD_TYPE
 
 
 def serving(store: Store, clock: Any = None) -> Iterator[Web]:

@@ -12,16 +12,16 @@ from once_world import Crash, Crashing
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.privacy.budget import Budget
+from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
-from hubbub.service import retention
-from hubbub.service.collector import Collector
-from hubbub.service.deletion import SWEEP
-from hubbub.service.metrics import metrics_text
-from hubbub.service.question_run import ReplayMismatch
-from hubbub.service.releases import release_json
-from hubbub.service.rounds import MARGIN
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.service import Service
+from hubbub.service.rounds import retention
+from hubbub.service.rounds.deletion import SWEEP
+from hubbub.service.rounds.question_run import ReplayMismatch
+from hubbub.service.rounds.releases import release_json
+from hubbub.service.rounds.rounds import MARGIN
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 

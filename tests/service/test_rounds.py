@@ -14,23 +14,23 @@ from hubbub import Random, Sketch
 from hubbub.authoring import check, load_collection
 from hubbub.authoring.toml import read_collection
 from hubbub.collection import Collection, Keys, ManualClock, open_sealed
-from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
-from hubbub.service import retention
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.question_run import ReplayMismatch
-from hubbub.service.receipt import Receipt
-from hubbub.service.releases import release_json
-from hubbub.service.rounds import LONGEST_GAP, MARGIN
+from hubbub.service.base.limits import Receipt
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.rounds import retention
+from hubbub.service.rounds.question_run import ReplayMismatch
+from hubbub.service.rounds.releases import release_json
+from hubbub.service.rounds.rounds import LONGEST_GAP, MARGIN
 from hubbub.service.store import open_store
 from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 KEYS = Keys(b"k" * 32)
 

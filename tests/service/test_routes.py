@@ -11,18 +11,18 @@ import pytest
 from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 
 from hubbub.collection import open_sealed
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.collection.upload import UPLOAD_TYPE
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ask import Ask
 from hubbub.questions import read_collection
-from hubbub.service.auth import Tokens
-from hubbub.service.logs import JsonLines
-from hubbub.service.metrics import metrics_app, metrics_text
-from hubbub.service.openapi import openapi
-from hubbub.service.queries import Queries
-from hubbub.service.reasons import REASONS
+from hubbub.service.base.limits import REASONS
+from hubbub.service.base.logs import JsonLines
+from hubbub.service.http.metrics import metrics_app, metrics_text
+from hubbub.service.http.openapi import openapi
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.queries import Queries
 from hubbub.service.store.base import StoreFailed
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from hubbub.wire.upload import UPLOAD_TYPE
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_metrics_are_on_a_port_of_their_own(web: Web):
 def test_the_description_names_every_route(web: Web):
     described = web.client.get("/openapi.json").json()
     assert described == json.loads(json.dumps(openapi()))
-    from hubbub.service.auth import Tokens
+    from hubbub.service.http.problems import Tokens
 
     routes = {route.path for route in Queries(web.service, Tokens([])).routes()}
     assert set(described["paths"]) == routes | {"/v1/reports", "/v1/shuffled", "/v1/collections/{name}/spot-checks"}
@@ -328,7 +328,7 @@ def loggers() -> Iterator[None]:
 
 @pytest.mark.usefixtures("loggers")
 def test_a_log_line_is_json(capsys: pytest.CaptureFixture[str]):
-    from hubbub.service.logs import log, set_up
+    from hubbub.service.base.logs import log, set_up
 
     set_up()
     log("started", collections=["themes"])

@@ -10,9 +10,9 @@ import pytest
 from hubbub import Random
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
-from hubbub.service.frames import RefusedRequest
-from hubbub.service.limits import SenderLimits
-from hubbub.service.senders import HEADER, Senders, read_secret, signed_sender
+from hubbub.service.base.limits import SenderLimits
+from hubbub.service.http.guard import HEADER, Senders, read_secret, signed_sender
+from hubbub.service.ingest.frames import RefusedRequest
 
 SECRET = b"what the proxy and the collector know"
 

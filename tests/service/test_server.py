@@ -24,7 +24,7 @@ from web import THEMES
 from hubbub import Random
 from hubbub.cli import main
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 from served import ONLY_SERVER, ServedCollector
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
@@ -102,7 +102,7 @@ def test_a_bad_beginning_is_said_in_a_line(
 ):
     (tmp_path / "themes.toml").write_text(THEMES)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("hubbub.service.logs.set_up", lambda: None)  # the log of this process stays as it is
+    monkeypatch.setattr("hubbub.service.base.logs.set_up", lambda: None)  # the log of this process stays as it is
     monkeypatch.setattr(sys, "argv", ["hubbub", "serve", *options, *([] if "--port" in options else ["--port", "0"])])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -15,7 +15,7 @@ from process import HERE, Process
 
 from hubbub import Random
 from hubbub.collection.names import AnswerName
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0

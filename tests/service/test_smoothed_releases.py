@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hubbub.core.estimate import Estimate
-from hubbub.dashboard.answer import AnswerCard
-from hubbub.protocols.release import MAIN, OWN, Release
-from hubbub.service.releases import release_json, release_row
+from hubbub.dashboard.reader import AnswerCard
+from hubbub.protocols.driver import MAIN, OWN, Release
+from hubbub.service.rounds.releases import release_json, release_row
 
 OF_STEP = Estimate([0.25, 0.75], [0.0025, 0.01], 40)
 SMOOTH = Estimate([0.5, 0.5], [0.0025, 0.01], 40, bias="heuristic", centre=OF_STEP.value)

@@ -21,16 +21,16 @@ from test_studies import start_collector, stops, told
 
 from hubbub import GRR
 from hubbub.collection import ManualClock
-from hubbub.core.plugin_guard import PluginFailed
-from hubbub.core.random import Random
+from hubbub.core.plugins import PluginFailed
 from hubbub.mechanisms import MECHANISMS
-from hubbub.service import watchdog as watching
-from hubbub.service.collector import Collector
-from hubbub.service.example import example_collector
+from hubbub.random.source import Random
+from hubbub.service.collector.collector import Collector
+from hubbub.service.collector.example import example_collector
+from hubbub.service.collector.writer import Writer
+from hubbub.service.rounds import watchdog as watching
+from hubbub.service.rounds.watchdog import Watchdog
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
-from hubbub.service.watchdog import Watchdog
-from hubbub.service.writer import Writer
 from served import ServedCollector, wait_for
 
 TEXT = """

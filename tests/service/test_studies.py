@@ -19,14 +19,14 @@ from web import AUTHORIZED, TOKEN
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock, open_sealed
 from hubbub.dashboard.app import dashboard
-from hubbub.protocols.view import Among
-from hubbub.service.app import create_app
-from hubbub.service.archive import Archive
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.question_run import ReplayMismatch
-from hubbub.service.releases import release_json, same_release
-from hubbub.service.service import Service
+from hubbub.protocols.views.basic import Among
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.kept.archive import Archive
+from hubbub.service.rounds.question_run import ReplayMismatch
+from hubbub.service.rounds.releases import release_json, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore

@@ -17,13 +17,11 @@ from study_world import KEYS, ROUND, START, Crowd, study_collection
 
 from hubbub import Random, Sketch
 from hubbub.collection import ManualClock
-from hubbub.protocols.count import Count
-from hubbub.protocols.driver import Conversation
-from hubbub.protocols.release import Release
-from hubbub.service.collector import Collector
-from hubbub.service.counts import read_count
-from hubbub.service.question_run import QuestionRun
-from hubbub.service.releases import release_row, same_release
+from hubbub.protocols.driver import Conversation, Count, Release
+from hubbub.service.collector.collector import Collector
+from hubbub.service.rounds.counts import read_count
+from hubbub.service.rounds.question_run import QuestionRun
+from hubbub.service.rounds.releases import release_row, same_release
 from hubbub.service.store.base import EraRow
 
 CROWD = Crowd(160)

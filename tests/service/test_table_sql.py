@@ -23,30 +23,28 @@ from web import AUTHORIZED, KEYS, TOKEN, problem
 from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.collection import ManualClock, seal
-from hubbub.collection.finding import UnsafeCollection
-from hubbub.collection.relay_batch import Batch
 from hubbub.collection.safety import open_collection as open_on_device
+from hubbub.collection.setting import UnsafeCollection
 from hubbub.core.domain import Categorical, Ordinal, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.app import dashboard
 from hubbub.dashboard.query_box import answer_csv
 from hubbub.protocols.ranges.hierarchy import cell_oracle
 from hubbub.query.answer import AnswerColumn, QueryAnswer
-from hubbub.query.connect import connect
+from hubbub.query.connect import RemoteTable, connect
 from hubbub.query.errors import QueryError
-from hubbub.query.remote import RemoteTable
 from hubbub.questions import Question, Setting, read_collection
-from hubbub.service import table_queries
-from hubbub.service.app import create_app
-from hubbub.service.archive import Archive
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.kept_table import kept_table
-from hubbub.service.problems import Problem
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.collector.kept_table import kept_table
+from hubbub.service.http import table_queries
+from hubbub.service.http.problems import Problem, Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.http.table_queries import TableQueries
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.table_queries import TableQueries
+from hubbub.wire.batches import Batch
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")

@@ -18,18 +18,17 @@ from stream_methods import STREAM_METHODS
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
-from hubbub.collection.relay_batch import Batch
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.ask import CIRCLE, Ask
+from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.driver import converse
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.open_asks import OpenAsk
-from hubbub.service.releases import release_json
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.batches import Batch
 
 KEYS = Keys(b"k" * 32)
 W = 4

@@ -6,10 +6,10 @@ import numpy as np
 from every_mechanism import all_mechanisms
 
 from hubbub import Random, Reports
-from hubbub.collection.upload import Entry
 from hubbub.core.errors import HubbubError
 from hubbub.mechanisms.base import Mechanism
-from hubbub.service.report_opener import ReportOpener
+from hubbub.service.ingest.frames import ReportOpener
+from hubbub.wire.upload import Entry
 
 
 def slow(mechanism: Mechanism, data: bytes) -> Reports | None:

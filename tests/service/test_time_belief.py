@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.service.time_belief import MEMORY, Belief, ClockReading, Jump, believe, settled
+from hubbub.service.base.trusted_clock import MEMORY, Belief, ClockReading, Jump, believe, settled
 
 HOLD, TOLERANCE = 300.0, 10.0
 DAY = 86400.0

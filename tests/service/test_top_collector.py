@@ -21,22 +21,21 @@ from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import units_of
 from hubbub.dashboard.app import dashboard
-from hubbub.protocols.cohort import CIRCLE
-from hubbub.protocols.driver import converse
+from hubbub.protocols.ask import CIRCLE
+from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.heavy_hitters.search import PrefixSearch
-from hubbub.protocols.release import Release
-from hubbub.service import rounds
-from hubbub.service.app import create_app
-from hubbub.service.archive import Archive, ReportsMissing
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector
-from hubbub.service.long_counts import LOOK
-from hubbub.service.releases import release_json, release_row, same_release
-from hubbub.service.schemas import SCHEMAS
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.schemas import SCHEMAS
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.warm_up import warm_up
+from hubbub.service.kept.archive import Archive, ReportsMissing
+from hubbub.service.rounds import rounds
+from hubbub.service.rounds.counts import LOOK
+from hubbub.service.rounds.releases import release_json, release_row, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.warm_up import warm_up
 
 ROUND, LATENESS, DEVICES = 3600, 10, 24
 HANGS = 90.0  # seconds after which a test gives up, not a measure of anything

@@ -17,16 +17,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.core.errors import InvalidValue
-from hubbub.service.alarms.event import AlarmEvent
-from hubbub.service.collector import Collector
-from hubbub.service.example import example_collector
-from hubbub.service.metrics import metrics_text
-from hubbub.service.service import Service
+from hubbub.service.alarms import AlarmEvent
+from hubbub.service.collector.collector import Collector
+from hubbub.service.collector.example import example_collector
+from hubbub.service.http.metrics import metrics_text
+from hubbub.service.http.service import Service
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.webhooks import sender as sender_module
 from hubbub.service.webhooks.config import Webhook, load_webhooks
-from hubbub.service.webhooks.delivery import NotDelivered, deliver
-from hubbub.service.webhooks.sender import WebhookSender
+from hubbub.service.webhooks.sender import NotDelivered, WebhookSender, deliver
 from hubbub.shuffle.local_parties import write_certificate
 from receiver import Receiver
 from served import THEMES, ServedCollector, wait_for

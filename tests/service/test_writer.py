@@ -13,13 +13,13 @@ from exact_world import batch_frame, exact_collection, upload_frame
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
-from hubbub.service import writer
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.service import Service
+from hubbub.service.collector import writer
+from hubbub.service.collector.collector import Collector
+from hubbub.service.collector.writer import Busy, Stopped
+from hubbub.service.http.service import Service
+from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
-from hubbub.service.writer import Busy, Stopped
 
 COLLECTION = exact_collection()
 

@@ -14,13 +14,13 @@ from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import Entry, encode_upload
 from hubbub.protocols.ask import Ask
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.collector import Collector, Limits
-from hubbub.service.service import Service
+from hubbub.service.collector.collector import Collector, Limits
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.upload import Entry, encode_upload
 
 KEYS = Keys(b"k" * 32)
 TOKEN = "a token for the tests"

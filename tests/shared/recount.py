@@ -8,7 +8,7 @@ from typing import Any
 
 from signed_history import BY_ID, BY_SIZE, HORIZON, WHOLE_VIEW, Adversary
 
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.ask import CIRCLE
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from hubbub.authoring import load_collection
 from hubbub.client.transport import HttpTransport
-from hubbub.service.key_folder import KeyFolder
-from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.service.http.key_folder import KeyFolder
+from hubbub.shuffler.config import ShufflerKeys
 
 SHUFFLER = """
 [[shuffle.shufflers]]

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub import OUE, BasicRappor
 from hubbub.collection import Keys
-from hubbub.collection.upload import entry_bytes, frame_bytes
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.collection.terms import entry_bytes, frame_bytes
+from hubbub.ledger.promise import Budget
+from hubbub.protocols.ask import CIRCLE
+from hubbub.protocols.changes.stream import ChangeStream
 
 EPSILON = 10**12
 

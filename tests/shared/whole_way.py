@@ -16,8 +16,8 @@ from tests.shared.in_process import KEYS, InProcess
 
 from hubbub.client import Client, Response
 from hubbub.collection import Collection, ManualClock
-from hubbub.core.random import Random
 from hubbub.questions import read_collection
+from hubbub.random.source import Random
 
 DEVICES = 24
 _TOKEN = "a token for the tests"
@@ -94,9 +94,9 @@ def site(collector: Any) -> Callable[[str], httpx.Response]:
     """The API and every page of a collector, to someone who has the token."""
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
-    from hubbub.service.app import create_app
-    from hubbub.service.auth import Tokens
-    from hubbub.service.service import Service
+    from hubbub.service.http.problems import Tokens
+    from hubbub.service.http.server import create_app
+    from hubbub.service.http.service import Service
 
     service = Service(collector)
     site = create_app(service, Tokens([_TOKEN]), routes=routes(ServiceReader(service)))

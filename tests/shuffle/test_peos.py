@@ -13,9 +13,15 @@ from hubbub import Random
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.shuffle.channel import LocalNetwork, ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
-from hubbub.shuffle.oblivious import hider_sets, oblivious_shuffle
-from hubbub.shuffle.peos import combine, divide, shuffle_with_fakes
-from hubbub.shuffle.shares import SecretShares, split
+from hubbub.shuffle.oblivious import (
+    SecretShares,
+    combine,
+    divide,
+    hider_sets,
+    oblivious_shuffle,
+    shuffle_with_fakes,
+    split,
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from hubbub import Random
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.shuffle.dgk import DGKPrivate
-from hubbub.shuffle.spread import spread_private, spread_public
+from hubbub.shuffle.keys import spread_private, spread_public
 
 
 def test_processes_answer_as_the_key_does():
@@ -29,7 +29,7 @@ def test_processes_answer_as_the_key_does():
 _PARENT = """
 import numpy as np
 from hubbub.shuffle.dgk import DGKPrivate
-from hubbub.shuffle.spread import spread_public
+from hubbub.shuffle.keys import spread_public
 if __name__ == "__main__":
     with spread_public(DGKPrivate.generate(2048).public, 2) as public:
         public.encrypt(np.arange(300, dtype=np.uint64))

@@ -10,8 +10,7 @@ from hubbub import Random
 from hubbub.core.errors import DecodeError
 from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate
-from hubbub.shuffle.peos import divide
-from hubbub.shuffle.shares import SecretShares
+from hubbub.shuffle.oblivious import SecretShares, divide
 from hubbub.shuffle.stored_result import DONE, MIXED, SENT, StoredResult
 
 ACTIONS = {

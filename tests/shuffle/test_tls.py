@@ -8,8 +8,8 @@ import pytest
 
 from hubbub.core.errors import InvalidValue
 from hubbub.shuffle.channel import ShuffleAborted
+from hubbub.shuffle.config import Party
 from hubbub.shuffle.local_parties import free_ports, write_certificate
-from hubbub.shuffle.party import Party
 from hubbub.shuffle.tls import TlsChannel
 
 

@@ -9,7 +9,7 @@ from hubbub import GRR, OLH, OUE, SOLH, Random
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.shuffle.uniform_reports import uniform_reports
+from hubbub.shuffle.report_numbers import uniform_reports
 
 N = 40_000
 NAMES = ["a", "b", "c", "d", "e"]

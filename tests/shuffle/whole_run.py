@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hubbub import Random
 from hubbub.core.errors import HubbubError
 from hubbub.shuffle.channel import LocalNetwork
-from hubbub.shuffle.peos import divide
-from hubbub.shuffle.run import ShuffleTerms, server_part, shuffler_part
+from hubbub.shuffle.oblivious import divide
+from hubbub.shuffle.program import ShuffleTerms, server_part, shuffler_part
 from hubbub.shuffle.stored_result import shares_digest
 
 

@@ -19,10 +19,10 @@ from typing import Any
 from hubbub.client import Response, Unreachable
 from hubbub.collection import ManualClock
 from hubbub.core.errors import HubbubError
-from hubbub.core.random import Random
-from hubbub.service.problems import problem_of
+from hubbub.random.source import Random
+from hubbub.service.http.problems import problem_of
+from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
-from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.store import ShufflerStore
 
 

@@ -9,19 +9,19 @@ from typing import Any
 
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Unreachable
-from hubbub.client.onion_sealer import OnionReports
+from hubbub.client.upload import OnionReports
 from hubbub.collection import Collection, Keys, ManualClock
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
-from hubbub.core.random import Random
-from hubbub.service.collector import Collector
-from hubbub.service.frames import RefusedRequest
-from hubbub.service.problems import problem_of
+from hubbub.random.source import Random
+from hubbub.service.collector.collector import Collector
+from hubbub.service.http.problems import problem_of
+from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store import open_store
 from hubbub.shuffle.onion import OnionKey
+from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
-from hubbub.shuffler.keys import ShufflerKeys
 from hubbub.shuffler.store import ShufflerStore
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600

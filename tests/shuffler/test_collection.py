@@ -12,10 +12,10 @@ from shuffle_world import HOUR, ShuffleWorld
 from hubbub import GRR
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
-from hubbub.service.collector import Collector
+from hubbub.core.reports import Sketch
+from hubbub.service.collector.collector import Collector
 from hubbub.shuffle.onion import OnionKey
-from hubbub.shuffler.intake import take_entries
+from hubbub.shuffler.hop import take_entries
 from hubbub.shuffler.store import ShufflerStore
 
 PEOPLE = 40
@@ -75,7 +75,7 @@ def test_fakes_are_taken_off_and_their_variance_is_told(world: ShuffleWorld) -> 
 
 
 def test_direct_uploads_are_refused(world: ShuffleWorld) -> None:
-    from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
+    from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 
     frame = encode_upload("survey", 1, world.entries(["dark"]), world.size)
     response = world.to("collector").request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, frame)
@@ -144,8 +144,8 @@ def test_nobody_keeps_when_or_in_which_order_reports_came(world: ShuffleWorld) -
 def test_what_is_handed_on_is_in_another_order_than_what_came(world: ShuffleWorld) -> None:
     """Both shufflers permute. That 45 reports keep their order by chance has a probability of 1 in 45!."""
     from hubbub.collection.shuffle_route import layer_name
-    from hubbub.collection.shuffled_batch import decode_shuffled
     from hubbub.shuffle.onion import peel
+    from hubbub.wire.batches import decode_shuffled
 
     entries = world.entries(values())
     world.send(entries)
@@ -189,7 +189,7 @@ def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld
     """Local, central and collusion epsilons of the latest batch, and its numbers."""
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.privacy import privacy_page
-    from hubbub.service.service import Service
+    from hubbub.service.http.service import Service
 
     world.send(world.entries(values()))
     world.close()

@@ -12,7 +12,7 @@ import pytest
 from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.client import Unreachable
-from hubbub.service.receipt import Receipt
+from hubbub.service.base.limits import Receipt
 
 PEOPLE = 22
 

@@ -9,15 +9,15 @@ from loopback import Loopback, running
 from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.client import Response
-from hubbub.collection.shuffled_batch import SHUFFLED_TYPE, encode_shuffled
-from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
-from hubbub.service.app import create_app
-from hubbub.service.auth import Tokens
-from hubbub.service.limits import SenderLimits
-from hubbub.service.senders import Senders
-from hubbub.service.service import Service
+from hubbub.service.base.limits import SenderLimits
+from hubbub.service.http.guard import Senders
+from hubbub.service.http.problems import Tokens
+from hubbub.service.http.server import create_app
+from hubbub.service.http.service import Service
 from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.spot_check import send_spot_checks
+from hubbub.wire.batches import SHUFFLED_TYPE, encode_shuffled
+from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 
 TOKEN = "t" * 40
 
@@ -107,7 +107,7 @@ def test_bad_batches_are_refused_by_both(web: Web) -> None:
     assert body is not None
     again = web.collector.post("/v1/shuffled", content=body, headers={"Content-Type": SHUFFLED_TYPE})
     assert (again.status_code, again.json()["accepted"]) == (200, 40)
-    from hubbub.collection.shuffled_batch import decode_shuffled
+    from hubbub.wire.batches import decode_shuffled
 
     other = decode_shuffled(body)
     cut = encode_shuffled(type(other)(other.collection, 1, other.answer, other.statements, other.onions[1:]))

@@ -12,9 +12,9 @@ from shuffle_world import HOUR, KEYS, TEXT, Calling, ShuffleWorld
 from slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, slow_peer
 
 from hubbub.client import HttpTransport, Response, Transport
-from hubbub.collection.shuffled_batch import decode_shuffled
 from hubbub.shuffler import hop as hop_module
 from hubbub.shuffler.hop import ShufflerHop
+from hubbub.wire.batches import decode_shuffled
 
 NEVER = 10 * HANG
 """A deadline that ends no request within a test."""

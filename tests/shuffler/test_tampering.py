@@ -13,14 +13,14 @@ from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.authoring import load_collection
 from hubbub.collection.shuffle_route import LAYER_BYTES, layer_name
-from hubbub.collection.shuffled_batch import ShuffledBatch, decode_shuffled, encode_shuffled
-from hubbub.collection.upload import encode_upload
-from hubbub.core.random import Random
-from hubbub.protocols.view import Clipped
+from hubbub.protocols.views.basic import Clipped
+from hubbub.random.source import Random
 from hubbub.service.store import open_store
 from hubbub.shuffle import onion
 from hubbub.shuffle.onion import peel, wrap
-from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.shuffler.config import ShufflerKeys
+from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
+from hubbub.wire.upload import encode_upload
 
 PEOPLE = 40
 
@@ -367,7 +367,7 @@ def test_a_version_with_a_weaker_shuffle_is_refused_by_devices(tmp_path: Path, c
 def test_a_version_that_changes_is_refused() -> None:
     world = ShuffleWorld()
     world.collection = load_collection(world.text(least=30))
-    from hubbub.service.bulletin import collection_bulletin
+    from hubbub.service.rounds.ask_publisher import collection_bulletin
 
     world.collector.specs["survey"] = collection_bulletin(world.collection, KEYS.private)
     with pytest.raises(Exception, match="a version never changes"):

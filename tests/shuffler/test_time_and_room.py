@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from shuffle_world import HOUR, KEYS, ShuffleWorld
 
-from hubbub.collection.shuffled_batch import ShuffledBatch, decode_shuffled, encode_shuffled
-from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
-from hubbub.service.collector import Collector
-from hubbub.service.limits import Ceilings, Limits
+from hubbub.service.base.limits import Ceilings, Limits
+from hubbub.service.collector.collector import Collector
 from hubbub.service.store import open_store
-from hubbub.shuffler import intake
+from hubbub.shuffler import hop as intake
+from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
+from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 
 PEOPLE = ["dark", "light"] * 20
 

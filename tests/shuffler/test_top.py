@@ -9,14 +9,14 @@ import numpy as np
 from shuffle_world import HOUR, TEXT, ShuffleWorld
 
 from hubbub.authoring import load_collection
-from hubbub.client.onion_sealer import OnionReports
+from hubbub.client.upload import OnionReports
 from hubbub.collection import ManualClock
-from hubbub.collection.upload import Entry
-from hubbub.core.random import Random
-from hubbub.service.collector import Collector
-from hubbub.service.frames import Frame
-from hubbub.service.releases import alike
+from hubbub.random.source import Random
+from hubbub.service.collector.collector import Collector
+from hubbub.service.ingest.frames import Frame
+from hubbub.service.rounds.releases import alike
 from hubbub.service.store.sqlite import SqliteStore
+from hubbub.wire.upload import Entry
 
 START, PEOPLE = 1_800_000_000, 240
 HANGS = 90.0  # seconds after which a test gives up, not a measure of anything

@@ -16,16 +16,16 @@ from shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
 from hubbub.client import Response
 from hubbub.collection.names import AnswerName
 from hubbub.collection.sealing import open_sealed, seal
-from hubbub.collection.shuffled_batch import decode_shuffled
-from hubbub.collection.upload import UPLOAD_TYPE, encode_upload
 from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
-from hubbub.protocols.cohort import Arc
-from hubbub.service.limits import SenderLimits
-from hubbub.service.senders import Senders
+from hubbub.protocols.ask import Arc
+from hubbub.service.base.limits import SenderLimits
+from hubbub.service.http.guard import Senders
 from hubbub.service.store import open_store
 from hubbub.shuffle.onion import wrap
 from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.store import ShufflerStore
+from hubbub.wire.batches import decode_shuffled
+from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
 
 NAME = "survey:1:popular:0:7:1:0"
 

@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.protocols.change_protocol import change_protocol
-from hubbub.protocols.change_stream import ChangeStream
+from hubbub.ledger.promise import BudgetExceeded
+from hubbub.protocols.changes.protocol import change_protocol
+from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.driver import converse
 from hubbub.protocols.sao2 import Sao2, Tree
-from hubbub.protocols.sao2.portions import Choice, Queries, squares
-from hubbub.protocols.sao2.reading import Digits, Pooled
-from hubbub.reproduce.sao2_exsub.online import MECHANISMS, as_printed
-from hubbub.reproduce.sao2_exsub.whole_streams import expected_means, run_plan
-from hubbub.simulate.changing import ChangingRun, run_changing, true_means
+from hubbub.protocols.sao2.tree import Choice, Digits, Pooled, Queries, squares
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
+from hubbub_papers.change_runs import ChangingRun, run_changing, true_means
+from hubbub_papers.sao2_exsub.online import MECHANISMS, as_printed
+from hubbub_papers.sao2_exsub.whole_streams import expected_means, run_plan
 
 CHOICES: tuple[Choice, ...] = ("uniform", "optimum")
 

@@ -7,8 +7,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.simulate import collect
-from hubbub.simulate import collect as collect_function
+from hubbub.simulate.conversation import collect
+from hubbub.simulate.conversation import collect as collect_function
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000, 1 << 18])

@@ -12,8 +12,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import InvalidValue
-from hubbub.simulate import collect_column, columns
-from hubbub.simulate.columns import MISSING, read_column
+from hubbub.rehearse import columns
+from hubbub.rehearse.columns import MISSING, read_column
+from hubbub.rehearse.estimate import collect_column
 
 ROWS = [("Rye", 31), ("Hove", 7), (None, 31), ("Rye", None), ("Rye", 101)]
 

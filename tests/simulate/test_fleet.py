@@ -14,21 +14,17 @@ import hubbub as hb
 from hubbub.authoring.toml import load_collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
+from hubbub.ledger.promise import Promise
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.privacy.promise import Promise
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.count import Count
-from hubbub.protocols.driver import Protocol, ask_all, ask_count, ask_once, converse
-from hubbub.protocols.release import MAIN, Release
-from hubbub.protocols.view import Among
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.protocols.driver import MAIN, Count, Protocol, Release, ask_all, ask_count, ask_once, converse
+from hubbub.protocols.views.basic import Among
 from hubbub.simulate import fleet as module
-from hubbub.simulate.conversation import run_stream
+from hubbub.simulate.conversation import run_question, run_stream
 from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import ACCOUNT, Ledgers, StudyPayments
-from hubbub.simulate.question import run_question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HALVES = Arc(0, CIRCLE // 2), Arc(CIRCLE // 2, CIRCLE // 2)

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from hubbub.core.errors import InvalidValue
 from hubbub.core.migrations import Format
 from hubbub.core.spec import Json
-from hubbub.privacy.book import Book
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.device_clock import Observation
-from hubbub.privacy.ledger_file import LedgerFile
-from hubbub.privacy.ledger_store import TABLES
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.ledger.book import TABLES, Book
+from hubbub.ledger.clock import Observation
+from hubbub.ledger.file import LedgerFile
+from hubbub.ledger.promise import BudgetExceeded, Promise, of_question
 from hubbub.simulate import ledgers as module
 from hubbub.simulate.ledgers import Ledgers
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.protocols.topl.server import ToPL, ToPLServer
-from hubbub.simulate.local_release import report_values
-from hubbub.simulate.local_release_file import LocalReleaseFile
+from hubbub.random.source import Random
+from hubbub.rehearse.release import LocalReleaseFile, report_values
 
 SETTINGS = ToPL(epsilon=4.0, bound=100.0, holdout=300, max_range=4096, every=64)
 VALUES = np.random.default_rng(3).gamma(2, 5, 600).clip(0, 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.simulate.numbers import compare_numbers
+from hubbub.rehearse.numbers import compare_numbers
 
 
 def test_square_waves_tell_a_distribution_best() -> None:

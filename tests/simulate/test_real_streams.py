@@ -9,17 +9,11 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.data import flights, flights3m, taxi
-from hubbub.simulate.event_stream import EventStream
-from hubbub.simulate.real_streams import (
-    fares_stream,
-    flights3m_delays,
-    flights3m_stream,
-    flights_stream,
-    taxi_stream,
-)
+from hubbub.random.source import Random
+from hubbub.simulate.devices import EventStream
 from hubbub.simulate.stream_cache import cached_table
+from hubbub_papers.real_streams import fares_stream, flights3m_delays, flights3m_stream, flights_stream, taxi_stream
 
 
 def test_aircraft():

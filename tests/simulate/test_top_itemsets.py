@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.data.baskets import Baskets
-from hubbub.simulate.top_itemsets import top_items, top_itemsets
+from hubbub.random.source import Random
+from hubbub_papers.top_itemsets import top_items, top_itemsets
 
 
 def baskets_of(sets: list[set[int]], domain: int) -> Baskets:

@@ -19,26 +19,22 @@ from typing import Any, ClassVar
 
 import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
-from hubbub.collection.beside import Beside, PublicNumber
-from hubbub.collection.joint import CodeAxis, Joint
 from hubbub.collection.terms import Family, Study, Terms
-from hubbub.collection.views import Held, Members, On, Size
-from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Categorical, Domain, KeyValue, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.core.spec import canonical
+from hubbub.ledger.promise import Promise, of_question
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.split_unary import SplitUnary
-from hubbub.privacy.promise import Promise, of_question
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.change_stream import ChangeStream
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc
-from hubbub.protocols.prefix import Prefix
-from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import Among, Binned, Clipped, Field, View, Whole
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
+from hubbub.protocols.changes.stream import ChangeStream
+from hubbub.protocols.views.basic import Among, Binned, Clipped, Field, Prefix, View, Whole
+from hubbub.protocols.views.records import Beside, CodeAxis, Joint, PublicNumber
+from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
 
 PLACE = Path(__file__).with_name("admits.json")
 LEAST = CIRCLE // 1000

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hubbub import OLH, Random
-from hubbub.core.bit_strings import BitStrings
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.spec import canonical
-from hubbub.protocols.prefix import Prefix
+from hubbub.protocols.views.basic import Prefix
 
 PLACE = Path(__file__).with_name("prefix.json")
 TEXTS = [

@@ -17,8 +17,8 @@ from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.core.spec import canonical
-from hubbub.privacy.budget import Budget
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.ledger.promise import Budget
+from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
 
 PLACE = Path(__file__).with_name("weaker.json")

@@ -28,7 +28,7 @@ interface Level {
 const ENTRIES = 1 << 24;
 
 /**
- * A stream of changes (`protocols/change_stream.py`): the device draws a level of a tree over time, and reports at the end of each
+ * A stream of changes (`protocols/changes/stream.py`): the device draws a level of a tree over time, and reports at the end of each
  * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub.
  */
 export function changeStream(spec: Spec): Built {

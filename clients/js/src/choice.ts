@@ -39,7 +39,7 @@ export function choice(share: unknown, options: number, field = "other") {
 }
 
 /**
- * An index with probability weight/total, for integer weights of any size (`core/categorical.py`): 64 random bits, and more
+ * An index with probability weight/total, for integer weights of any size (`random/integers.py`): 64 random bits, and more
  * only where they cannot decide.
  */
 export function exactChoice(weights: bigint[]): (bits: bigint, random: Random) => number {

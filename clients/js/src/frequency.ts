@@ -18,7 +18,7 @@ export function coded(spec: Json | undefined) {
   return { size, reads, code: (input: unknown): number => Number(encode(input) ?? size - 1) };
 }
 
-/** The codes of an open domain (`core/bit_strings.py`), as a prefix or a view of several fields gives them. */
+/** The codes of an open domain (`core/domain/texts.py`), as a prefix or a view of several fields gives them. */
 function bitStrings(spec: Json | undefined) {
   const bits = integer("bits", exactly("domain", spec, "bits kind").bits, 1, 64);
   const most = 1n << bits;

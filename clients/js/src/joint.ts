@@ -5,7 +5,7 @@ import { toGrid, toUnits } from "./numeric";
 import type { Random } from "./random";
 import { type Spec, exactly, wholeNumber } from "./spec";
 
-/** One field of a product of fields (`collection/joint.py`): how many places it has, and where a value is. */
+/** One field of a product of fields (`protocols/views/records.py`): how many places it has, and where a value is. */
 export interface Axis {
   field: string;
   size: number;

@@ -28,7 +28,7 @@ interface Layers {
 }
 
 /**
- * Memos (`mechanisms/memo/memo.py`): all reports of a value together tell no more than its permanent answer, which is what
+ * Memos (`mechanisms/memoised.py`): all reports of a value together tell no more than its permanent answer, which is what
  * is paid for, once. Where a new one cannot be paid, the last goes on: to fall silent would tell that the value changed.
  */
 const memoised = (layers: Layers, spent: bigint): Remembering => {

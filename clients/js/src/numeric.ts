@@ -7,7 +7,7 @@ import { type Spec, integer } from "./spec";
 
 const GRAIN = 2 ** 32;
 
-/** A number from low to high as an integer from 0 to cells 2^32, to the nearest, of two the even one (`core/grid.py`). */
+/** A number from low to high as an integer from 0 to cells 2^32, to the nearest, of two the even one (`random/integers.py`). */
 export function toUnits(value: number, low: number, high: number, cells: number): number {
   const exact = ((value - low) / (high - low)) * (cells * GRAIN);
   const floor = Math.floor(exact);

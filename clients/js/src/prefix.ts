@@ -3,7 +3,7 @@ import type { Text } from "./fields";
 
 const ALL = (1n << 64n) - 1n;
 
-/** A permutation of 64-bit words (`core/bit_strings.py`). */
+/** A permutation of 64-bit words (`core/domain/texts.py`). */
 function mix(word: bigint): bigint {
   word = ((word ^ (word >> 32n)) * 0x9e3779b97f4a7c15n) & ALL;
   word = ((word ^ (word >> 29n)) * 0xd35a2d9721f0aaadn) & ALL;

@@ -2,7 +2,7 @@ import { Refused, check } from "./errors";
 
 /**
  * What a device promised: at most `limit` in any `steps` steps of its own grid, or in a life where `steps` is 0. In units
- * of 1e-12 epsilon and milliseconds. Promises are kept through every version of a collection (`privacy/promise.py`).
+ * of 1e-12 epsilon and milliseconds. Promises are kept through every version of a collection (`ledger/promise.py`).
  */
 export interface Promised {
   /** The question that it is about, or null where it is about the whole collection. */

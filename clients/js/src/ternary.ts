@@ -34,7 +34,7 @@ export function leastOf(epsilon: number): [preferred: bigint, least: bigint] {
 }
 
 /**
- * The symbols of a vector (`core/settling.py`): 2 i for +1 at position i, 2 i + 1 for -1, in order, at most `sparsity` of
+ * The symbols of a vector (`mechanisms/ternary/vectors.py`): 2 i for +1 at position i, 2 i + 1 for -1, in order, at most `sparsity` of
  * them. 64 random bits decide everything, however many entries there are: what is drawn tells nothing of the value.
  */
 export function settle(input: unknown, dimension: number, key: Bytes, sparsity: number): number[] {

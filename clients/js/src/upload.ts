@@ -43,7 +43,7 @@ export const layerName = async ({ collection, version, question, run, step, roun
   [collection, version, question, run, step, round, part, await specId(asked)].join(":");
 
 /**
- * The readable upload of one entry, as `collection/upload.py` reads it, padded to the collection's signed size. It names
+ * The readable upload of one entry, as `wire/upload.py` reads it, padded to the collection's signed size. It names
  * the answer by the signed collection and the clock: no hash of an ask or a mechanism, which could tag a device.
  */
 export function frame({ collection, version, question, run, step, round, part, id, report, cover, size }: Entry): string {

@@ -42,7 +42,7 @@ const after = (before: number[], next: number[]): boolean => {
 /** The names of what reads codes from 0 to size - 1: that many codes, or the bits that they need. */
 const codesOf = (size: number): string[] => [`${size}`, `${Math.max(size - 1, 1).toString(2).length} bits`];
 
-/** A view of candidate itemsets (`protocols/subsets.py`); `tell` makes the input of the numbers of those that a set contains. */
+/** A view of candidate itemsets (`protocols/views/sets.py`); `tell` makes the input of the numbers of those that a set contains. */
 const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within: number[]) => unknown): View => {
   const sets = list(spec.sets) as number[][];
   const right = sets.every((codes) => isAscending(codes) && codes.length > 0 && codes.length <= 64);
@@ -53,7 +53,7 @@ const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within
 };
 
 /**
- * The views (`protocols/view.py`, `collection/views.py`, `protocols/subsets.py`): the fields of their specs, and how each is
+ * The views (`protocols/views/basic.py`, `protocols/views/sets.py`, `protocols/views/sets.py`): the fields of their specs, and how each is
  * read. Every value has a result: no number counts as the lower end or the first cell. An error or silence would reveal it.
  */
 const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {

@@ -5,7 +5,7 @@ import { type Terms, readPromises, readTerms, smallestArc } from "./terms";
 export const AGREED = "people agreed to the older promise: to promise less, begin a new collection under a new name";
 
 /**
- * Where a version promises less than the version before (`collection/weaker.py`): the keys of the clauses in a collection's
+ * Where a version promises less than the version before (`collection/safety.py`): the keys of the clauses in a collection's
  * file. A number that cannot be compared is less.
  */
 export function weakerClauses(now: Spec, was: Spec): string[] {

@@ -2,8 +2,7 @@
 
 from hubbub.alarms.definition import AlarmDefinition
 from hubbub.alarms.limits import AlarmLimits, limits_for
-from hubbub.alarms.plan import AlarmPlan
+from hubbub.alarms.plan import AlarmPlan, WatchedQuantity
 from hubbub.alarms.sequential import Verdict, WatchState
-from hubbub.alarms.watch import WatchedQuantity
 
 __all__ = ["AlarmDefinition", "AlarmLimits", "AlarmPlan", "Verdict", "WatchState", "WatchedQuantity", "limits_for"]

@@ -10,7 +10,57 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.alarms.run_length import mean_steps, median_steps
+from hubbub.core.estimate import Estimate
+
+CELLS = 60
+"""Cells of the chain. With more cells, average run lengths grow by less than 1%: the error is on the safe side."""
+MOST_STEPS = 5000
+"""The longest delay that is looked for."""
+
+Floats = NDArray[np.float64]
+
+
+def mean_steps(drift: float, *, k: float, h: float, z: float) -> float:
+    """The average number of steps to a signal, if every step is normal with mean `drift` and variance 1."""
+    transitions = _chain(drift, k, h, z)
+    return float(np.linalg.solve(np.eye(CELLS) - transitions, np.ones(CELLS))[0])
+
+
+def median_steps(drifts: Floats, weights: Floats, *, k: float, h: float, z: float) -> int | None:
+    """The median number of steps to a signal, if the mean of all steps is one of `drifts` with these probabilities.
+
+    None if it is more than `MOST_STEPS`.
+    """
+    chains = np.stack([_chain(float(drift), k, h, z) for drift in drifts])
+    running = np.zeros((len(drifts), 1, CELLS))
+    running[:, 0, 0] = weights
+    for step in range(1, MOST_STEPS + 1):
+        running = running @ chains
+        if running.sum() <= 0.5:
+            return step
+    return None
+
+
+def _chain(drift: float, k: float, h: float, z: float) -> Floats:
+    """The probabilities of the transitions between cells without a signal."""
+    width = 2 * h / (2 * CELLS - 1)  # the first cell is half as wide, around 0
+    moves = (np.arange(-(CELLS - 1), CELLS + 1) - 0.5) * width + k
+    below = _normal(np.minimum(moves, z) - drift)
+    cells = np.arange(CELLS)
+    move = cells[None, :] - cells[:, None] + CELLS - 1
+    transitions: Floats = below[move + 1] - below[move]
+    transitions[:, 0] = below[move[:, 0] + 1]  # sums below 0 become 0
+    return transitions
+
+
+def _normal(points: Floats) -> Floats:
+    return np.array([_phi(point) for point in points.tolist()])
+
+
+@lru_cache(maxsize=1 << 14)
+def _phi(point: float) -> float:
+    return math.erfc(-point / math.sqrt(2)) / 2
+
 
 SHEWHART = 0.2
 """The share of false alarms that single steps may cause: large jumps are found at once, small ones hardly later."""
@@ -84,3 +134,18 @@ def _errors(baseline: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return np.zeros(1), np.ones(1)
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return points / math.sqrt(baseline), weights / weights.sum()
+
+
+def stderr_at(estimate: Estimate, weights: NDArray[np.float64], level: float) -> float:
+    """The standard error of a weighted sum if the true sum were `level`; 0 if the estimate has no noise model.
+
+    The variance of a share grows with the share. With the variance at the estimate alone, a low estimate would seem
+    more precise than it is, and would be found below a threshold too often. So the variance is also computed at the
+    nearest shares whose weighted sum is `level`.
+    """
+    noise = estimate.noise
+    if noise is None or not noise.knows_pairs:
+        return 0.0
+    moved = estimate.value + weights * (level - weights @ estimate.value) / (weights @ weights)
+    variance = weights**2 @ noise.variance(moved) + noise.cross_terms(moved, weights[None, :])[0]
+    return math.sqrt(max(float(variance), 0.0))

@@ -2,20 +2,78 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from hubbub.alarms.definition import AlarmDefinition
-from hubbub.alarms.false_alarms import DEFAULT_FALSE_ALARMS, false_alarms_a_step, written_rate
-from hubbub.alarms.limits import limits_for
+from hubbub.alarms.definition import DEFAULT_FALSE_ALARMS, AlarmDefinition, false_alarms_a_step, written_rate
+from hubbub.alarms.limits import limits_for, median_delay
 from hubbub.alarms.sequential import SequentialTest
-from hubbub.alarms.watch import WatchedQuantity
 from hubbub.collection.document import Collection
 from hubbub.collection.names import is_slug
 from hubbub.core.errors import InvalidValue, at
-from hubbub.core.spec import Json
+from hubbub.core.spec import Json, spec_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedQuantity:
+    """A quantity that one sequential test watches.
+
+    Parameters
+    ----------
+    alarm, category, question, title
+        The names of the alarm, of the category (empty if the alarm watches one quantity only) and of the question, and
+        a description.
+    weights
+        A weight for each number of an answer.
+    test
+        The sequential test.
+    false_alarms
+        The average number of false alarms a step.
+    meaning
+        What the numbers of an answer mean. If it changes, the state of the test begins anew.
+    """
+
+    alarm: str
+    category: str
+    question: str
+    title: str
+    weights: tuple[float, ...]
+    test: SequentialTest
+    false_alarms: float
+    meaning: Mapping[str, Json]
+
+    @property
+    def key(self) -> str:
+        """The key of its state in the store. Names of alarms have no colon; names of categories may."""
+        return f"{self.alarm}:{self.category}" if self.category else self.alarm
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of what the state depends on; not of the limits, which may change while the test goes on."""
+        test = self.test
+        return spec_id(
+            {
+                "question": self.question,
+                "weights": list(self.weights),
+                "sides": list(test.sides),
+                "threshold": test.threshold,
+                "ends": test.ends,
+                "baseline": test.baseline,
+                "means": dict(self.meaning),
+            }
+        )
+
+    def delay(self, jump: float) -> int | None:
+        """The median number of steps until a jump of `jump` standard errors of a step is found."""
+        return median_delay(self.test.raises, jump, baseline=self.test.baseline if self.test.independent else 0)
+
+    def stderr(self, stderr: float) -> float:
+        """The standard error of the weighted sum, if each number has the given one and errors are independent."""
+        return stderr * math.sqrt(sum(weight**2 for weight in self.weights))
+
 
 MOST_WATCHED = 1000
 _SHOWN = 20  # names in an error
@@ -148,3 +206,43 @@ def _near(name: str, known: Sequence[str]) -> str:
 def _title(alarm: AlarmDefinition) -> str:
     terms = [label if weight == 1 else f"{weight:g} {label}" for label, weight in (alarm.weights or {}).items()]
     return ": ".join(filter(None, [alarm.question, " + ".join(terms)]))
+
+
+JUMPS = (1.0, 4.0)
+"""The jumps whose delays are given, in standard errors of a step."""
+
+
+def once_in(seconds: float) -> str:
+    """A long time in words, rounded down."""
+    for size, name in ((365.25 * 86400, "year"), (86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= 2 * size:
+            return f"{int(seconds / size * (1 + 1e-9)):,} {name}s"
+    return f"{seconds:.0f} seconds"
+
+
+def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) -> float:
+    """The most false alarms a day to expect of all watched quantities together, on average, if no step is missed."""
+    return sum(watch.false_alarms for watch in watches) * 86400 / step_seconds
+
+
+def guarantee_text(watches: Sequence[WatchedQuantity], step_seconds: int) -> str:
+    """The guarantee for the watched quantities of one alarm, or of all alarms of a collection."""
+    rate = sum(watch.false_alarms for watch in watches)
+    learnt = [watch.test.threshold is None for watch in watches]
+    null = "nothing ever changes" if all(learnt) else "the truth is always at the threshold"
+    if any(learnt) and not all(learnt):
+        null = "the truth is always at the threshold, or never changes"
+    error = ", with the error of the baseline counted" if any(learnt) else ""
+    of = f" of all {len(watches)} watched together" if len(watches) > 1 else ""
+    return f"at most one false alarm in {once_in(step_seconds / rate)} on average{of}, even if {null}{error}"
+
+
+def delays_text(watch: WatchedQuantity) -> str:
+    """How fast jumps of some standard errors of a step are found."""
+    texts: list[str] = []
+    for jump in JUMPS:
+        delay = watch.delay(jump)
+        errors = f"{jump:g}" if texts else f"{jump:g} standard error"
+        found = "not in time" if delay is None else f"within {delay} step{'s' * (delay != 1)}"
+        texts.append(f"of {errors} {found}")
+    return f"half of the jumps {', '.join(texts)}"

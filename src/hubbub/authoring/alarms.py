@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hubbub.alarms.plan import AlarmPlan
-from hubbub.alarms.watch import WatchedQuantity
-from hubbub.alarms.words import JUMPS, delays_text, guarantee_text
+from hubbub.alarms.plan import JUMPS, AlarmPlan, WatchedQuantity, delays_text, guarantee_text
 from hubbub.authoring.forecast import DEVICES
 from hubbub.collection.document import Collection
-from hubbub.collection.finding import Finding
+from hubbub.collection.setting import Finding
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from hubbub.collection.document import Collection
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
-from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
+from hubbub.random.source import Random
 
 MOST_VALUES = 1 << 10
 _HUGE = 1e300

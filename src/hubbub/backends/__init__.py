@@ -8,10 +8,9 @@ from typing import Any, Protocol
 from numpy.typing import ArrayLike
 
 from hubbub.backends.local import LocalBackend
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
 
 __all__ = ["LOCAL", "Backend", "LocalBackend"]
 

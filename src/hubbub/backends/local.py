@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
 
 CHUNK = 1 << 16
 

@@ -12,9 +12,8 @@ Example:
     True
 """
 
-from hubbub.checks.contract_tests import contract_tests
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.suite import CHECKS, STATISTICAL, Check, checks_for, run_checks
+from hubbub.checks.suite import CHECKS, STATISTICAL, Check, checks_for, contract_tests, run_checks
 from hubbub.checks.values import some_values
 
 __all__ = ["CHECKS", "STATISTICAL", "Check", "CheckFailed", "checks_for", "contract_tests", "run_checks", "some_values"]

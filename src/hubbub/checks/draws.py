@@ -7,16 +7,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.enumeration import row_keys
-from hubbub.checks.failure import require
-from hubbub.checks.statistics import FALSE_ALARM, same_counts, smallest
+from hubbub.checks.failure import FALSE_ALARM, require, same_counts, smallest
+from hubbub.checks.probability import row_keys
 from hubbub.checks.values import some_values
 from hubbub.core.errors import InvalidValue, needs
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Linkable, Mechanism
 from hubbub.mechanisms.stateful import Stateful
+from hubbub.random.source import Random
 
 _SINGLES = 40
 _SAMPLES = 1_000
@@ -52,7 +50,9 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """The public part is drawn without looking at the value, or the mechanism states that it can be linked: `linkable`."""
+    """The public part is drawn without looking at the value, or the mechanism states that it can be linked:
+    `linkable`.
+    """
     stated = mechanism.linkable
     require(stated in get_args(Linkable), f"linkable is {stated!r}, not one of {', '.join(get_args(Linkable))}")
     require(

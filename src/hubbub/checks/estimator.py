@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.failure import CheckFailed, require
-from hubbub.checks.statistics import FALSE_ALARM, mean_is, smallest
+from hubbub.checks.failure import FALSE_ALARM, CheckFailed, mean_is, require, smallest
 from hubbub.checks.values import (
     candidates_for,
     estimated,
@@ -21,11 +20,11 @@ from hubbub.checks.values import (
     truth_of,
 )
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
 from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.random.source import Random
 
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
 

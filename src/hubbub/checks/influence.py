@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.enumeration import public_rows, row_keys
 from hubbub.checks.failure import require
+from hubbub.checks.probability import public_rows, row_keys
 from hubbub.checks.values import some_values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.influence import Influence, forged_part
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
+from hubbub.random.source import Random
+from hubbub.statistics.influence import Influence, forged_part
 
 _PUBLIC_ROWS = 8
 _LISTED = 12_000  # about the most reports that are listed

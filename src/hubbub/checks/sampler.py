@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.enumeration import row_keys
-from hubbub.checks.failure import CheckFailed, require
-from hubbub.checks.statistics import FALSE_ALARM, fit, mean_is, smallest
+from hubbub.checks.failure import FALSE_ALARM, CheckFailed, fit, mean_is, require, smallest
+from hubbub.checks.probability import row_keys
 from hubbub.core.errors import needs
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
+from hubbub.random.source import Random
 
 _MANY = 120_000  # reports: enough to see a rate of 1/200 that is 30% off
 _SOME = 20_000

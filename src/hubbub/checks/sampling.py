@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.checks.failure import require, require_refusal
+from hubbub.checks.failure import FALSE_ALARM, mean_is, require, require_refusal
 from hubbub.checks.heuristic import LEAST_COVERED
-from hubbub.checks.statistics import FALSE_ALARM, mean_is
 from hubbub.checks.values import estimated, population, rows_of, some_values, truth_of
 from hubbub.core.domain import Sets
 from hubbub.core.errors import HubbubError
-from hubbub.core.random import Random
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency.support import SupportMechanism
-from hubbub.privacy.probes import domain_of
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
+from hubbub.privacy.enumeration import domain_of
+from hubbub.random.source import Random
 
 _REPORTS = 60
 _PEOPLE = 400  # noise and sampling have the same part in an error, however many there are

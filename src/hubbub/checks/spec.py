@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from hubbub.checks.enumeration import enumerate_outputs, public_rows, worst_ratio
 from hubbub.checks.failure import CheckFailed, require, require_refusal
+from hubbub.checks.probability import enumerate_outputs, public_rows, worst_ratio
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.exact import log_upper
-from hubbub.core.random import Random
 from hubbub.core.spec import Json, canonical, first_of, is_added
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import Mechanism, ReportFormat
+from hubbub.random.integers import log_upper
+from hubbub.random.source import Random
 
 _FEW = 64  # outputs: a dozen changed specs are then enumerated fast
 

@@ -6,44 +6,46 @@ import reprlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from hubbub.checks.aliasing import check_no_aliasing
-from hubbub.checks.consistent import check_consistent
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
-from hubbub.checks.enumeration import covers_every_value, public_rows
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
 from hubbub.checks.failure import CheckFailed
-from hubbub.checks.heuristic import check_heuristic_error, heuristics
+from hubbub.checks.heuristic import check_consistent, check_heuristic_error, heuristics
 from hubbub.checks.influence import check_influence, influences
-from hubbub.checks.merging import check_empty, check_merge_laws, check_round_trip
+from hubbub.checks.merging import (
+    check_bad_values,
+    check_empty,
+    check_foreign,
+    check_hostile_columns,
+    check_merge_laws,
+    check_no_aliasing,
+    check_round_trip,
+)
 from hubbub.checks.probability import (
     check_effective_epsilon,
     check_exact_epsilon,
     check_log_prob,
     check_normalised,
     check_tight_epsilon,
+    covers_every_value,
+    public_rows,
 )
-from hubbub.checks.refusal import check_bad_values, check_foreign, check_hostile_columns
 from hubbub.checks.sampler import check_sampler
 from hubbub.checks.sampling import check_of_population, check_support, check_weights
-from hubbub.checks.spec import (
-    check_event,
-    check_frozen,
-    check_hostile_spec,
-    check_spec_fields,
-    check_spec_round_trip,
-)
-from hubbub.checks.states import check_state_bytes, check_state_price, check_state_silence
+from hubbub.checks.spec import check_event, check_frozen, check_hostile_spec, check_spec_fields, check_spec_round_trip
 from hubbub.checks.transcripts import (
     check_state_batches,
+    check_state_bytes,
+    check_state_price,
+    check_state_silence,
     check_transcript_epsilon,
     check_transcripts,
     steps_listed,
 )
-from hubbub.core.errors import MissingDependency
-from hubbub.core.random import Random
+from hubbub.core.errors import MissingDependency, needs
 from hubbub.mechanisms.base import Mechanism, ReportFormat
-from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
 from hubbub.mechanisms.stateful import Stateful
+from hubbub.random.source import Random
 
 
 class Check(Protocol):
@@ -217,3 +219,43 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
     "check_consistent": lambda mechanism: mechanism.bias == "consistent",
     "check_heuristic_error": lambda mechanism: any(heuristics(mechanism)),
 }
+
+
+def contract_tests(*kinds: type[ReportFormat], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
+    """A pytest test of some classes: every check that applies to every one of their examples is a case of it.
+
+    Parameters
+    ----------
+    kinds
+        The classes.
+    slow
+        A pytest mark for the long checks, the statistical ones among them (`is_long`).
+    unmarked
+        The first so many examples of a class have their long checks without the mark.
+
+    Example:
+        >>> from hubbub import GRR
+        >>> test_contract = contract_tests(GRR)  # in a file of tests
+        >>> cases = test_contract.pytestmark[0].args[1]
+        >>> cases[0].id
+        'GRR-example0-spec_round_trip'
+    """
+    with needs(""):
+        import pytest
+
+    cases = []
+    for kind in kinds:
+        examples = list(kind.examples())
+        if not examples:
+            raise CheckFailed(f"{kind.__name__}.examples() yields nothing that could be checked")
+        for number, mechanism in enumerate(examples):
+            for check in checks_for(mechanism):
+                marks = [slow] if slow is not None and number >= unmarked and is_long(check, mechanism) else []
+                name = check.__name__.removeprefix("check_")
+                cases.append(pytest.param(check, mechanism, id=f"{kind.__name__}-example{number}-{name}", marks=marks))
+
+    @pytest.mark.parametrize(("check", "mechanism"), cases)
+    def test_contract(check: Check, mechanism: ReportFormat) -> None:
+        check(mechanism)
+
+    return test_contract

@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
-from hubbub.core.domain.strings import WORDS
+from hubbub.core.domain.texts import WORDS
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
-from hubbub.core.ternary import as_ternary
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
@@ -22,7 +19,9 @@ from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.privacy.probes import domain_of
+from hubbub.mechanisms.ternary.vectors import as_ternary
+from hubbub.privacy.enumeration import domain_of
+from hubbub.random.source import Random
 
 
 def range_of(mechanism: Mechanism) -> tuple[float, float] | None:

@@ -24,10 +24,9 @@ def amplify(
     as_json: AsJson = False,
 ) -> None:
     """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound."""
-    from hubbub.cli.names import fields_of, mechanism_of
-    from hubbub.cli.output import emit, page, spec_text
-    from hubbub.cli.tables import plain_table
-    from hubbub.privacy.amplification.amplify import bounds
+    from hubbub.cli.options import fields_of, mechanism_of
+    from hubbub.cli.output import emit, page, plain_table, spec_text
+    from hubbub.privacy.amplify import bounds
 
     local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN, given=fields_of(settings or ()))
     every = sorted(bounds(local, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)

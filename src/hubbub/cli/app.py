@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +22,6 @@ from hubbub.cli import (
     itemsets,
     plan,
     release,
-    reproduce,
-    restore,
     serve,
     shuffler,
     sql,
@@ -30,6 +29,7 @@ from hubbub.cli import (
     top,
     watch,
 )
+from hubbub.cli import backup as restore
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -127,7 +127,33 @@ app.command()(release.release)
 app.command()(table.table)
 app.command()(sql.sql)
 app.command()(watch.watch)
-app.command()(reproduce.reproduce)
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
 app.add_typer(shuffler.app, name="shuffler")
+
+
+class BrokenCommand(HubbubError):
+    """A command of another package that cannot be loaded: which, and why."""
+
+
+def _add_foreign(plugin: EntryPoint) -> None:
+    """Add a command of another package. It is imported when it is called: a broken one stops no other."""
+
+    def call(context: typer.Context) -> Any:
+        try:
+            command = plugin.load()
+        except Exception as error:
+            raise BrokenCommand(f"{plugin.name}, of {plugin.value}: {type(error).__name__}: {error}") from error
+        program = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
+        program.command(plugin.name)(command)
+        return typer.main.get_command(program)(context.args, prog_name=f"hubbub {plugin.name}")
+
+    package = "another package" if plugin.dist is None else plugin.dist.name
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    app.command(plugin.name, help=f"Of {package}.", context_settings=settings)(call)
+
+
+_OURS = {info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands}
+for plugin in sorted(entry_points(group="hubbub.commands")):
+    if plugin.name not in _OURS:
+        _add_foreign(plugin)

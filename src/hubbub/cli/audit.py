@@ -55,7 +55,7 @@ def audit(
     elif spec is not None:
         audits = [_of_spec(content, montecarlo) for content in _read(spec)]
     else:
-        from hubbub.cli.names import fields_of, mechanism_of
+        from hubbub.cli.options import fields_of, mechanism_of
         from hubbub.privacy.audit import audit as examine
 
         spent, given = _EPSILON if epsilon is None else epsilon, fields_of(settings or ())
@@ -82,8 +82,8 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
     from hubbub.core.domain import as_domain
     from hubbub.mechanisms import randomizers
     from hubbub.privacy.audit import audit as examine
-    from hubbub.privacy.audit_all import audit_all
-    from hubbub.privacy.probes import required_fields
+    from hubbub.privacy.audit import audit_all
+    from hubbub.privacy.enumeration import required_fields
 
     settings: dict[str, Any] = {}
     if epsilon is not None:
@@ -143,7 +143,7 @@ def _verdict(ok: bool) -> str:
 
 
 def _table(audits: list[Audit]) -> Table:
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import plain_table
 
     table = plain_table("mechanism", "domain", "epsilon", "spends", "checked by", "", left=["checked by", ""])
     for audit in audits:
@@ -155,7 +155,7 @@ def _table(audits: list[Audit]) -> Table:
 
 def _summary(audits: list[Audit]) -> Table:
     """A row a mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import plain_table
 
     table = plain_table("mechanism", "settings", "enumerated", "sampled", "spends of epsilon", "", left=[""])
     for name in dict.fromkeys(audit.mechanism for audit in audits):

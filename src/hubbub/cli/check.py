@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hubbub.authoring.alarms import AlarmForecast
-    from hubbub.authoring.coalitions import Coalition
-    from hubbub.authoring.poisoning import Poisoning
+    from hubbub.authoring.forecast import Poisoning
+    from hubbub.authoring.promise import Coalition
     from hubbub.collection.document import Collection
-    from hubbub.collection.finding import Finding
+    from hubbub.collection.setting import Finding
 
 REFUSED = 1
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -96,10 +96,10 @@ class CheckedFile(NamedTuple):
 def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFile:
     from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
     from hubbub.authoring.check import check as find
-    from hubbub.authoring.coalitions import coalitions_of
-    from hubbub.authoring.poisoning import poisoning
+    from hubbub.authoring.forecast import poisoning
+    from hubbub.authoring.promise import coalitions_of
     from hubbub.authoring.toml import load_alarms, read_collection
-    from hubbub.privacy.poisoning import FORGED
+    from hubbub.planning.predict import FORGED
 
     collection, alarms = read_collection(file), load_alarms(file)
     older = None if against is None else read_collection(against)

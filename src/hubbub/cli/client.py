@@ -70,8 +70,8 @@ def begin_anew(folder: Annotated[Path, typer.Argument(help="The client's folder.
 
 
 def _accounts(status: ClientStatus) -> Any:
-    from hubbub.cli.tables import plain_table
-    from hubbub.collection.duration import duration_text
+    from hubbub.cli.output import plain_table
+    from hubbub.collection.time import duration_text
 
     table = plain_table("epsilon", "spent", "remains", "limit")
     for promise in status.promises:

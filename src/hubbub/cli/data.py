@@ -49,7 +49,7 @@ def get_set(
     as_json: AsJson = False,
 ) -> None:
     """Fetch a data set, once; later uses need no network."""
-    from hubbub.cli.names import named
+    from hubbub.cli.options import named
     from hubbub.cli.output import emit, page, say
     from hubbub.data import CATALOG, fetch
 
@@ -67,7 +67,7 @@ def get_set(
 
 def _record(name: str) -> dict[str, Any]:
     from hubbub.data import CATALOG
-    from hubbub.data.fetch import cache_folder, damage
+    from hubbub.data.packages import cache_folder, damage
 
     entry = CATALOG[name]
     home = cache_folder() / entry.name / entry.version

@@ -83,14 +83,14 @@ def demo(
     if trust == "shuffle":
         from hubbub.cli.demo_shuffled import run_shuffled
         from hubbub.cli.output import say
-        from hubbub.collection.duration import seconds_of
+        from hubbub.collection.time import seconds_of
         from hubbub.demo.shuffled import ShuffledDemo
 
         sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
         return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
     from hubbub.cli.demo_live import run
     from hubbub.cli.output import say
-    from hubbub.collection.duration import seconds_of
+    from hubbub.collection.time import seconds_of
     from hubbub.demo.live import Live
 
     quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cli import demo_live_view as view
 from hubbub.cli.output import emit, page, say
-from hubbub.collection.duration import duration_text
+from hubbub.collection.time import duration_text
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
-    from hubbub.demo.live import Live
-    from hubbub.demo.live_results import LiveResults
+    from hubbub.demo.live import Live, LiveResults
 
 __all__ = ["run"]
 

@@ -9,14 +9,11 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from hubbub.cli.bars import painted
-from hubbub.cli.output import percent
-from hubbub.cli.tables import plain_table
+from hubbub.cli.output import painted, percent, plain_table
 
 if TYPE_CHECKING:
     from hubbub.demo.alarm_receiver import DeliveredAlarm
-    from hubbub.demo.live import Live
-    from hubbub.demo.live_results import LiveResults, SceneResult
+    from hubbub.demo.live import Live, LiveResults, SceneResult
 
 _TOP, _FEW = 8, 3
 _BAR = 20
@@ -70,7 +67,7 @@ def _when(live: Live, alarm: DeliveredAlarm) -> str:
 
 
 def _scene(result: SceneResult) -> dict[str, Any]:
-    from hubbub.demo.live_results import covered
+    from hubbub.demo.live import covered
 
     rows = _rows(result, None)
     return {
@@ -135,7 +132,7 @@ def _rows(result: SceneResult, most: int | None, *, possible: bool = False) -> l
 
 
 def _covered(result: SceneResult) -> Text:
-    from hubbub.demo.live_results import covered
+    from hubbub.demo.live import covered
 
     if result.estimate is None:
         return Text("")

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hubbub.core.random import Random
     from hubbub.demo.crowd import Crowd
+    from hubbub.random.source import Random
 
 
 def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool) -> None:
     """Which emoji does a crowd use? Ask everyone, privately, and compare with the truth."""
-    from hubbub.cli import beside
     from hubbub.cli import demo_view as view
+    from hubbub.cli import output as beside
     from hubbub.cli.output import emit, page, progress
-    from hubbub.core.random import Random
     from hubbub.demo.crowd import compare
     from hubbub.demo.crowd import demo as collect
     from hubbub.mechanisms.frequency.adaptive import adaptive
     from hubbub.privacy.audit import audit
+    from hubbub.random.source import Random
 
     adaptive(epsilon=epsilon, domain=2)  # what no mechanism takes is refused before anything is fetched or made
     out.mkdir(parents=True, exist_ok=True)

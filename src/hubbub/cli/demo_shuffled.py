@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cli.output import emit, page, percent, say
-from hubbub.cli.tables import plain_table
+from hubbub.cli.output import emit, page, percent, plain_table, say
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
 
 def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any]:
     """The result as JSON."""
-    from hubbub.demo.live_results import covered
+    from hubbub.demo.live import covered
 
     low, high = result.estimate.interval(0.95)
     names, value = result.estimate.names(), result.estimate.value

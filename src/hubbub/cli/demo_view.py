@@ -11,12 +11,10 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from hubbub.cli.bars import painted
-from hubbub.cli.output import percent, shorten
-from hubbub.cli.tables import plain_table
+from hubbub.cli.output import painted, percent, plain_table, shorten
 
 if TYPE_CHECKING:
-    from hubbub.cli.beside import ShareRow
+    from hubbub.cli.output import ShareRow
     from hubbub.demo.crowd import Demo, Other
     from hubbub.privacy.audit import Audit
 

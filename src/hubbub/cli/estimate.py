@@ -12,10 +12,10 @@ from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Plot
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.cli.beside import ShareRow
+    from hubbub.cli.output import ShareRow
     from hubbub.consistency.guide import Purpose
     from hubbub.core.estimate import Estimate
-    from hubbub.simulate import ColumnResult
+    from hubbub.rehearse.estimate import ColumnResult
 
 _MOST = 20
 _BAR, _NAME = 14, 20
@@ -45,11 +45,11 @@ def estimate(
     Each row is a person, whose value is randomised as on their device. The truth is shown beside the estimate, because
     whoever has the file knows it.
     """
-    from hubbub.cli import beside
-    from hubbub.cli.names import named
+    from hubbub.cli import output as beside
+    from hubbub.cli.options import named
     from hubbub.cli.output import check_plot, emit, page, progress, save_plot
     from hubbub.consistency import consistent
-    from hubbub.simulate import collect_column
+    from hubbub.rehearse.estimate import collect_column
 
     check_plot(plot)
     chosen = _oracle(mechanism)
@@ -71,7 +71,7 @@ def estimate(
 
 def _oracle(name: str) -> str | None:
     """The registered name; None for adaptive."""
-    from hubbub.cli.names import ADAPTIVE, named
+    from hubbub.cli.options import ADAPTIVE, named
     from hubbub.mechanisms import MECHANISMS
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
@@ -109,9 +109,7 @@ def _answer(
 def _table(result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) -> Table:
     from rich.markup import escape
 
-    from hubbub.cli.bars import painted
-    from hubbub.cli.output import percent, shorten
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import painted, percent, plain_table, shorten
 
     name = type(result.mechanism).__name__
     title = f"{escape(result.column)}: {result.n:,} reports through {name}, epsilon {result.mechanism.epsilon:g}\n"

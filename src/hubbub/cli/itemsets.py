@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from hubbub.protocols.itemsets.findings import Findings
-    from hubbub.protocols.itemsets.rules import Rule, RuleNumber
+    from hubbub.protocols.itemsets.findings import Findings, Rule, RuleNumber
 
 _MOST, _RULES = 20, 12
 _NAME = 34
@@ -52,9 +51,8 @@ def itemsets(
     which is asked another question. Rules tell how many of those who hold some items also hold others.
     """
     from hubbub.cli.output import emit, page, progress
-    from hubbub.core.random import Random
-    from hubbub.simulate.find_itemsets import find_itemsets, true_shares
-    from hubbub.simulate.read_sets import read_sets
+    from hubbub.random.source import Random
+    from hubbub.rehearse.itemsets import find_itemsets, read_sets, true_shares
 
     with progress(file.name) as follow:
         follow(0, 2, "reading")
@@ -112,8 +110,7 @@ def _name(items: tuple[int, ...], labels: tuple[str, ...]) -> str:
 def _table(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None, title: str) -> Table:
     from rich.markup import escape
 
-    from hubbub.cli.output import percent, shorten
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import percent, plain_table, shorten
 
     headings = ["held"] if truth is None else ["held", "truth"]
     table = plain_table(*headings, "estimate", "95% interval", title=f"{title}\n")
@@ -128,8 +125,7 @@ def _table(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float6
 def _rules_table(rules: list[Rule], labels: tuple[str, ...]) -> Table:
     from rich.markup import escape
 
-    from hubbub.cli.output import shorten
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import plain_table, shorten
 
     def within(number: RuleNumber, text: Any) -> str:
         return f"{text(number.value)} ({text(number.low)} to {text(number.high)})"

@@ -2,15 +2,100 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
 from hubbub.core.errors import InvalidValue
 
+if TYPE_CHECKING:
+    from hubbub.mechanisms.base import Mechanism
+
 __all__ = ["AsJson", "Epsilon", "FreshSeed", "MechanismFields", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
+
+ADAPTIVE = "adaptive"
+
+
+def named(field: str, given: str, known: Iterable[str]) -> str:
+    """The known name that was given, in any case; else an error that suggests the closest."""
+    names = {name.lower(): name for name in known}
+    spelt = names.get(given.lower())
+    if spelt is not None:
+        return spelt
+    close = get_close_matches(given.lower(), names, n=1, cutoff=0.4)
+    hint = f" (did you mean {names[close[0]]}?)" if close else ""
+    raise InvalidValue(field, given, f"one of {', '.join(names.values())}{hint}")
+
+
+def mechanism_of(
+    name: str, *, epsilon: float, domain: int | None, default: int, given: Mapping[str, Any] | None = None
+) -> Mechanism:
+    """The mechanism of a name, or the best one for "adaptive".
+
+    Refuses a mechanism that needs more fields than were given: none is filled in with a guess, except for the size of
+    the domain, which has a default.
+
+    Parameters
+    ----------
+    name, epsilon
+        As asked.
+    domain
+        The size of the domain, where one was asked for.
+    default
+        The size where none was, and the mechanism needs one.
+    given
+        Other fields of the mechanism: those of `--set`.
+    """
+    from hubbub.core.domain import as_domain
+    from hubbub.mechanisms import MECHANISMS, randomizers
+    from hubbub.mechanisms.frequency.adaptive import adaptive
+    from hubbub.privacy.enumeration import required_fields
+    from hubbub.questions.keys import NOTHING
+
+    name = named("mechanism", name, [*randomizers(), *MECHANISMS.broken(), ADAPTIVE])
+    values = dict(given or {})
+    if domain is not None and "domain" in values:
+        raise InvalidValue("domain", values["domain"], "--domain, or --set domain=VALUE, not both")
+    if name == ADAPTIVE:
+        if values:
+            raise InvalidValue("set", sorted(values), "nothing: adaptive chooses the fields itself")
+        return adaptive(epsilon=epsilon, domain=default if domain is None else domain)
+    kind: type[Any] = MECHANISMS[name]
+    known = [field.name for field in fields(kind) if field.name != "epsilon"]
+    for field in values:
+        named("set", field, known)
+    if domain is not None:
+        if "domain" not in known:
+            raise InvalidValue("domain", domain, f"nothing: {name} has no list of values")
+        values["domain"] = domain
+    for field in required_fields(kind):
+        if field == "domain" and as_domain("domain", next(kind.examples()).domain).size is not None:
+            values.setdefault("domain", default)
+        if field not in values:
+            by = "--domain SIZE, or " if field == "domain" else ""
+            raise InvalidValue(field, NOTHING, f"{by}--set {field}=VALUE: {name} needs it")
+    mechanism: Mechanism = kind(epsilon=epsilon, **values)
+    return mechanism
+
+
+def fields_of(texts: Iterable[str]) -> dict[str, Any]:
+    """The fields of `--set NAME=VALUE`: a value is JSON, or else text."""
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name in values:
+            raise InvalidValue("set", text, "NAME=VALUE, each name once")
+        try:
+            values[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            values[name] = value
+    return values
 
 
 def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url: str) -> str:

@@ -6,19 +6,24 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, needs
+from hubbub.core.estimate import Estimate
 from hubbub.core.spec import canonical
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
-    from rich.console import Console
 
     from hubbub.mechanisms.base import Mechanism
 
@@ -107,3 +112,118 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def bar(value: float, most: float, width: int, *, mark: float | None = None) -> str:
+    """A bar as long as value is of most, in at most `width` cells; a value below 0 has none.
+
+    A diamond stands in the cell that `mark` reaches.
+    """
+    if most <= 0:
+        return ""
+    eighths = round(8 * width * min(max(value / most, 0.0), 1.0))
+    cells = ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
+    if mark is None:
+        return cells
+    place = min(max(int(width * mark / most), 0), width - 1)
+    padded = cells.ljust(place + 1)
+    return padded[:place] + "◆" + padded[place + 1 :]
+
+
+def painted(value: float, most: float, width: int, *, mark: float) -> str:
+    """The bar in rich's markup, the diamond in another colour."""
+    return f"[blue]{bar(value, most, width, mark=mark).replace('◆', '[yellow]◆[/]')}[/]"
+
+
+class PlainTable(Table):
+    """A table without lines, whose heading may be wider than the table: rich would wrap it at the table's width.
+
+    Parameters
+    ----------
+    heading
+        What is printed above the table, in rich's markup; nothing if empty.
+    """
+
+    def __init__(self, heading: str, *, show_header: bool) -> None:
+        super().__init__(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=show_header)
+        self.heading = heading
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.heading:
+            yield Text.from_markup(self.heading, style="bold")
+        yield from super().__rich_console__(console, options)
+
+
+def plain_table(*headings: str, left: Collection[str] = (), title: str = "") -> PlainTable:
+    """A table whose first column and those in `left` are words; the others are numbers."""
+    table = PlainTable(title, show_header=any(headings))
+    for place, heading in enumerate(headings):
+        words = place == 0 or heading in left
+        table.add_column(heading, justify="left" if words else "right", no_wrap=True)
+    return table
+
+
+_LONGEST = 40
+_BLUE, _PALE, _INK, _ORANGE, _GREY = "#4c78a8", "#c3cedb", "#26303a", "#f58518", "#888888"
+
+
+class ShareRow(NamedTuple):
+    """One value: its share in truth, as estimated, its 95% interval, and whether it is more than chance."""
+
+    value: str
+    truth: float
+    estimate: float
+    low: float
+    high: float
+    significant: bool
+
+
+def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most: int | None = None) -> list[ShareRow]:
+    """The largest estimates, largest first."""
+    low, high = estimate.interval(0.95)
+    names = estimate.names()
+    return [
+        ShareRow(
+            names[i],
+            float(truth[i]),
+            float(estimate.value[i]),
+            float(low[i]),
+            float(high[i]),
+            bool(estimate.value[i] > threshold),
+        )
+        for i in estimate.top(len(estimate) if most is None else most)
+    ]
+
+
+def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str) -> Figure:
+    """Bars with their intervals against the truth, and the line that chance alone may reach."""
+    with needs("analytics"):
+        from matplotlib.figure import Figure
+    places = np.arange(len(shown))[::-1]
+    value, low, high, truth = (100 * np.array([[row.estimate, row.low, row.high, row.truth] for row in shown])).T
+    significant = np.array([row.significant for row in shown])
+    chart = Figure(figsize=(8, 1.6 + 0.3 * len(shown)), layout="constrained")
+    ax = chart.subplots()
+    for label, color, which in (("estimate", _BLUE, significant), ("may be chance", _PALE, ~significant)):
+        if which.any():
+            ax.barh(places[which], value[which], height=0.62, color=color, label=label)
+    ax.hlines(places, low, high, color=_INK, linewidth=1.4, label="95% interval")
+    ax.scatter(truth, places, marker="D", s=30, color=_ORANGE, edgecolor="white", zorder=3, label="truth")
+    ax.axvline(100 * threshold, color=_GREY, linestyle=":", label="what chance may reach")
+    ax.axvline(0, color=_INK, linewidth=0.8)
+    ax.set_yticks(places, [_label(name) for name in names])
+    ax.set_xlabel("percent of people")
+    ax.set_title(title)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(left=False)
+    chart.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")  # where no bar is
+    return chart
+
+
+def _label(name: str) -> str:
+    """A tick's text: of bearable length, and not read as a formula."""
+    short = name if len(name) <= _LONGEST else name[: _LONGEST - 3] + "..."
+    return short.replace("$", r"\$")

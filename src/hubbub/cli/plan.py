@@ -3,18 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from hubbub.cli.options import AsJson, Plot
-from hubbub.cli.plan_modes import chosen_mode
+from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.privacy.plan import Plan
-    from hubbub.privacy.predict import Prediction
+    from hubbub.planning.plan import Plan
+    from hubbub.planning.predict import Prediction
+
+
+class PlanMode(NamedTuple):
+    """One thing that `hubbub plan` can do: the option that asks for it, and the options that go with it."""
+
+    option: str
+    needs: tuple[str, ...]
+    takes: tuple[str, ...]
+
+
+_MODES = (
+    PlanMode("--central-epsilon", ("--domain", "--n"), ("--epsilon", "--delta", "--collusion-epsilon", "--fakes")),
+    PlanMode("--column", ("--query", "--n", "--epsilon"), ("--unbiased",)),
+    PlanMode("file", (), ("--forged",)),
+    PlanMode("--sets", ("--domain", "--n", "--epsilon"), ("--held", "--forged")),
+    PlanMode("--sparsity", ("--domain", "--n", "--epsilon"), ("--of",)),
+    PlanMode("--of", ("--n", "--epsilon"), ()),
+    PlanMode("--domain", (), ("--n", "--epsilon", "--stderr", "--most-bytes", "--forged", "--most-shift", "--plot")),
+)
+"""The first mode whose option is given is the one that is asked for."""
+_BELONGS_TO = {
+    "--delta": "--central-epsilon",
+    "--collusion-epsilon": "--central-epsilon",
+    "--fakes": "--central-epsilon",
+    "--query": "--column",
+    "--unbiased": "--column",
+    "--held": "--sets",
+}
+
+
+def chosen_mode(given: dict[str, object]) -> str:
+    """The option that says what is planned, from all options that are given, by name.
+
+    Refuses options that do not go together, and asks for those that are missing.
+    """
+    from hubbub.questions.keys import NOTHING
+    from hubbub.questions.words import listed
+
+    for name, option in _BELONGS_TO.items():
+        if name in given and option not in given:
+            raise InvalidValue(name, given[name], f"only together with {option}")
+    mode = next((mode for mode in _MODES if mode.option in given), None)
+    if mode is None:
+        raise InvalidValue("--domain", NOTHING, "how many values there are, or a collection's file")
+    value = str(given["file"]) if mode.option == "file" else given[mode.option]
+    if any(name not in given for name in mode.needs):
+        raise InvalidValue(mode.option, value, f"only together with {listed(list(mode.needs))}")
+    surplus = [name for name in given if name not in (mode.option, *mode.needs, *mode.takes)]
+    if surplus:
+        options = listed([*mode.needs, *mode.takes, "--json"])
+        raise InvalidValue(surplus[0], given[surplus[0]], f"nothing: with {mode.option} go only {options}")
+    return mode.option
 
 
 _DELTA = 1e-6
@@ -100,8 +152,8 @@ def plan(
     that one report may spend.
     """
     from hubbub.cli.output import check_plot, emit, page, save_plot
-    from hubbub.privacy.plan import plan as make
-    from hubbub.privacy.poisoning import FORGED
+    from hubbub.planning.plan import plan as make
+    from hubbub.planning.predict import FORGED
 
     options = {
         "file": file,
@@ -128,7 +180,7 @@ def plan(
     mode = chosen_mode({name: value for name, value in options.items() if value is not None})
     part = FORGED if forged is None else forged
     if mode == "--central-epsilon":
-        from hubbub.cli.plan_shuffled import plan_shuffled
+        from hubbub.cli.plan_file import plan_shuffled
 
         assert domain is not None
         assert n is not None
@@ -152,23 +204,22 @@ def plan(
         assert epsilon is not None
         setting: dict[str, Any] = {"n": n, "epsilon": epsilon, "as_json": as_json}
         if mode == "--column":
-            from hubbub.cli.plan_table import plan_table
+            from hubbub.cli.plan_others import plan_table
 
             return plan_table(columns=column or [], queries=query or [], unbiased=unbiased, **setting)
         if mode == "--sets":
-            from hubbub.cli.plan_sets import print_set_plan
+            from hubbub.cli.plan_others import print_set_plan
 
             assert domain is not None
             assert sets is not None
             return print_set_plan(domain=domain, most=sets, held=held, forged=part, **setting)
         if mode == "--sparsity":
-            from hubbub.cli.plan_sparse import plan_sparse
+            from hubbub.cli.plan_others import plan_sparse
 
             assert domain is not None
             assert sparsity is not None
             return plan_sparse(domain=domain, sparsity=sparsity, of=of or "mean", **setting)
-        from hubbub.cli.plan_numbers import plan_numbers
-        from hubbub.cli.plan_sums import QUERIES, plan_sums
+        from hubbub.cli.plan_others import QUERIES, plan_numbers, plan_sums
 
         assert of is not None
         return plan_sums(of=of, **setting) if of in QUERIES else plan_numbers(goal=of, **setting)
@@ -195,7 +246,7 @@ def plan(
 
 
 def _forged(comparison: Plan) -> str:
-    from hubbub.privacy.poisoning import part_text
+    from hubbub.planning.predict import part_text
 
     part = part_text(comparison.request.forged)
     return f"{part} forged: how far a share can be moved if {part} of all reports are forged."
@@ -203,8 +254,8 @@ def _forged(comparison: Plan) -> str:
 
 def _table(comparison: Plan, domain: int) -> Table:
     """The rows, in 80 columns: shares in percent, work in operations a report."""
-    from hubbub.cli.tables import plain_table
-    from hubbub.privacy.poisoning import part_text
+    from hubbub.cli.output import plain_table
+    from hubbub.planning.predict import part_text
 
     title = f"{domain:,} values, {comparison.n:,} reports, epsilon {comparison.epsilon:.4g}\n"
     forged = f"{part_text(comparison.request.forged)} forged"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hubbub.cli.release_ways import Way
-    from hubbub.curator.steps import Step
+    from hubbub.cli.release_view import Way
+    from hubbub.curator.ranges import Step
 
 _PIPE = "-"
 _SMOOTHER = "recent"
@@ -118,9 +118,9 @@ def release(
 
 
 def _by_curator(settings: dict[str, Any], every: int, seed: int | None, state: Path | None, source: str) -> Way:
-    from hubbub.cli.release_ways import ByCurator
-    from hubbub.core.random import Random
+    from hubbub.cli.release_view import ByCurator
     from hubbub.curator.tops import ToPS
+    from hubbub.random.source import Random
 
     return ByCurator(ToPS(**settings), every, Random(seed=seed), state, source)
 
@@ -134,9 +134,9 @@ def _by_devices(
     state: Path | None,
     source: str,
 ) -> Way:
-    from hubbub.cli.release_ways import ByDevices
-    from hubbub.core.random import Random
+    from hubbub.cli.release_view import ByDevices
     from hubbub.protocols.topl.server import ToPL
+    from hubbub.random.source import Random
 
     if smoother != _SMOOTHER:
         raise InvalidValue("smoother", smoother, "none with --local: reports are unbiased one by one")
@@ -156,8 +156,7 @@ class _Answers:
 
     def from_file(self, path: Path, column: str) -> None:
         from hubbub.cli.output import progress
-        from hubbub.simulate.column_batches import row_name
-        from hubbub.simulate.columns import read_numbers
+        from hubbub.rehearse.columns import read_numbers, row_name
 
         with progress(column) as follow:
             values = self._prepared(read_numbers(path, column), lambda row: f"{column}, {row_name(path, row)}")

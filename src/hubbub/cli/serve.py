@@ -65,18 +65,18 @@ def serve(
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     from hubbub.dashboard.app import dashboard
-    from hubbub.service.archive import Archive, beside
-    from hubbub.service.auth import Tokens
-    from hubbub.service.collector import Collector
-    from hubbub.service.exposure import public_address, warn_of_open_secrets
-    from hubbub.service.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
-    from hubbub.service.logs import log, set_up
-    from hubbub.service.question_run import ReplayMismatch
-    from hubbub.service.senders import read_secret
-    from hubbub.service.server import KeyFolder, bind, run
+    from hubbub.service.base.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
+    from hubbub.service.base.logs import log, set_up
+    from hubbub.service.base.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.collector.collector import Collector
+    from hubbub.service.http.guard import read_secret
+    from hubbub.service.http.key_folder import public_address, warn_of_open_secrets
+    from hubbub.service.http.problems import Tokens
+    from hubbub.service.http.server import KeyFolder, bind, run
+    from hubbub.service.kept.archive import Archive, beside
+    from hubbub.service.rounds.question_run import ReplayMismatch
+    from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.store import open_store
-    from hubbub.service.trusted_clock import TrustedClock, hold_for
-    from hubbub.service.watchdog import Watchdog
     from hubbub.service.webhooks.config import load_webhooks
 
     set_up()

@@ -67,7 +67,7 @@ def own_keys(
     url: Annotated[str, typer.Option("--url", help="Where the shuffler will be.")] = "https://shuffler.example",
 ) -> None:
     """Make the keys of a shuffler of a collection, and say what goes into the collection's file."""
-    from hubbub.shuffler.keys import ShufflerKeys
+    from hubbub.shuffler.config import ShufflerKeys
 
     keys = ShufflerKeys.generate()
     keys.save(path)
@@ -83,7 +83,7 @@ def collector_key(
     ),
 ) -> None:
     """Make the collector's own key, which opens shuffled reports, and say what goes into the collection's file."""
-    from hubbub.service.key_folder import KeyFolder
+    from hubbub.service.http.key_folder import KeyFolder
 
     typer.echo("[shuffle]")
     typer.echo(f'collector_key = "{KeyFolder(keys).onion_key().public.hex()}"')
@@ -99,9 +99,9 @@ def serve(
     with needs("server"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    from hubbub.service.logs import set_up
+    from hubbub.service.base.logs import set_up
+    from hubbub.shuffler.app import serve_hop
     from hubbub.shuffler.config import HopConfig
-    from hubbub.shuffler.program import serve_hop
 
     set_up()
     serve_hop(HopConfig.load(config))

@@ -11,7 +11,7 @@ import typer
 from hubbub.cli.options import Epsilon, FreshSeed
 
 if TYPE_CHECKING:
-    from hubbub.query.read_records import RecordSource
+    from hubbub.query.build import RecordSource
     from hubbub.query.schema import PrivateColumn
 
 _RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:/(\d+))?")
@@ -47,12 +47,11 @@ def table(
 
     The table holds the public columns, and of the private ones only the reports. Query it with `hubbub sql`.
     """
-    from hubbub.cli.names import named
+    from hubbub.cli.options import named
     from hubbub.cli.output import progress, say
-    from hubbub.core.random import Random
-    from hubbub.query.build import build_table
-    from hubbub.query.read_records import RecordSource
+    from hubbub.query.build import RecordSource, build_table
     from hubbub.query.schema import METHODS, TableSchema
+    from hubbub.random.source import Random
 
     declared = [_declared(text) for text in private]
     chosen = named("method", method, [*METHODS, "HDG"])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.core.estimate import Estimate
-    from hubbub.simulate.top import TopValues
+    from hubbub.rehearse.top import TopValues
 
 _MOST = 32
 _NAME = 40
@@ -44,8 +44,8 @@ def top(
     number depends on the person's group. Group by group, the server extends the most common beginnings.
     """
     from hubbub.cli.output import emit, page, progress
-    from hubbub.core.random import Random
-    from hubbub.simulate.top_file import find_top_in_column
+    from hubbub.random.source import Random
+    from hubbub.rehearse.top import find_top_in_column
 
     with progress(str(column)) as follow:
         result = find_top_in_column(
@@ -105,8 +105,7 @@ def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str,
 def _table(findings: TopValues, truth: Mapping[str, float] | None, title: str) -> Table:
     from rich.markup import escape
 
-    from hubbub.cli.output import percent, shorten
-    from hubbub.cli.tables import plain_table
+    from hubbub.cli.output import percent, plain_table, shorten
 
     headings = ["value"] if truth is None else ["value", "truth"]
     table = plain_table(*headings, "estimate", "95% interval", title=f"{escape(title)}\n")

@@ -5,7 +5,7 @@ python -m hubbub.cli.until_input_ends serve survey.toml
 
 from __future__ import annotations
 
-from hubbub.demo.input_ends import terminate_when_input_ends
+from hubbub.demo.programs import terminate_when_input_ends
 
 
 def main() -> None:

@@ -17,10 +17,9 @@ from hubbub.cli.options import AsJson, Plot
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from hubbub.core.random import Random
-    from hubbub.demo.moment import Moment
-    from hubbub.demo.watch import Watch
-    from hubbub.demo.watch_scenes import WatchScene
+    from hubbub.random.source import Random
+    from hubbub.watch.moment import Moment
+    from hubbub.watch.watch import Watch, WatchScene
 
 _SPEED = 10.0  # steps a second in the live view
 _STEPS = 200  # of the demo
@@ -101,10 +100,9 @@ def watch(
     these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached, it is
     asked again.
     """
-    from hubbub.cli.names import named
+    from hubbub.cli.options import named
     from hubbub.cli.output import check_plot, say
-    from hubbub.cli.watch_remote import follow, is_address
-    from hubbub.cli.watch_show import WatchView, show_moments
+    from hubbub.cli.watch_remote import WatchView, follow, is_address, show_moments
 
     check_plot(plot)
     live = sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not as_json
@@ -116,9 +114,9 @@ def watch(
     _refuse_given({"collection": collection, "question": question, "token": token}, "without a collector's address")
 
     from hubbub.cli.watch_view import frame, summary, title
-    from hubbub.core.random import Random
-    from hubbub.demo.watch import Watch
     from hubbub.protocols.window import METHODS
+    from hubbub.random.source import Random
+    from hubbub.watch.watch import Watch
 
     method = named("method", method, METHODS)
     if speed is not None and not (math.isfinite(speed) and speed > 0):
@@ -153,10 +151,10 @@ def _scene(
     mean: str | None,
     rng: Random,
 ) -> WatchScene:
-    from hubbub.collection.duration import seconds_of
-    from hubbub.demo.stream_file import file_scene
-    from hubbub.demo.watch_scenes import demo_scene
+    from hubbub.collection.time import seconds_of
     from hubbub.questions.keys import NOTHING
+    from hubbub.watch.stream_file import file_scene
+    from hubbub.watch.watch import demo_scene
 
     if demo == (file is not None):
         given = NOTHING if file is None else file

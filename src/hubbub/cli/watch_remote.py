@@ -2,12 +2,137 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+import typer
+from rich.text import Text
+
+from hubbub.cli.watch_view import BAND, FAINT, YELLOW, fact, layout, legend, state_of, turns, written
 from hubbub.core.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from hubbub.watch.moment import Moment, Watched
+    from hubbub.watch.remote import RemoteWatch
+
+
+def remote_frame(run: RemoteWatch, width: int, height: int, *, over: bool = False) -> RenderableType:
+    """The view after the last moment, in a terminal of this size; without the facts once it is over."""
+    facts = _facts(run)[-1:] if over else _facts(run)
+    below = remote_summary(run) if over else []
+    return layout(run, f"{run.collection} at {run.api.url}", run.name, facts, width, height, below)
+
+
+def remote_summary(run: RemoteWatch) -> list[str]:
+    """What there is to say at the end."""
+    moments = run.moments
+    known = sum(not math.isnan(moment.value) for moment in moments)
+    lines = [f"{len(moments)} release{'s' * (len(moments) != 1)} of {run.question}, {known} of them with numbers."]
+    if run.times is not None and moments:
+        first, last = (run.times.label(moments[place].step) for place in (0, -1))
+        lines.append(f"From {first} to {last} UTC.")
+    if run.alarms:
+        lines.append(f"Alarm: {turns(run, run.changes) or 'no change'}; now {'; '.join(run.alarms.raised) or 'quiet'}.")
+    if run.away is not None:
+        lines.append(f"The collector is away: {run.away}.")
+    return lines
+
+
+def _facts(run: RemoteWatch) -> list[Text]:
+    now, show = run.moments[-1], written(run.share)
+    if math.isnan(now.value):
+        estimate = fact("estimate", ("no number", "bold"), f"  {run.withheld or 'nothing published yet'}")
+    else:
+        interval = "interval unknown" if math.isnan(now.low) else f"{show(now.low)} to {show(now.high)}"
+        fresh = ("● published", f"bold {BAND[0, 1]}") if now.published else ("· approximated", FAINT)
+        estimate = fact("estimate", (show(now.value), "bold"), f"  {interval}  ", fresh)
+    step = f"step {now.step:,}" + ("" if run.times is None else f", {run.times.label(now.step)} UTC")
+    people = "" if math.isnan(now.n) else f"; about {now.n:,.0f} devices"
+    here = "it answers" if run.away is None else f"AWAY: {run.away}"
+    alarms = run.alarms or ()
+    quiet = turns(run, run.changes[-4:]) or (f"{len(alarms)} watched" if alarms else "none is set")
+    raised = "; ".join(run.alarms.raised) if run.alarms is not None else ""
+    return [
+        fact("alarm", state_of(now.alarm), " ", (raised, "bold") if raised else quiet),
+        estimate,
+        fact("newest", step + people),
+        fact("collector", (here, "" if run.away is None else f"bold {YELLOW}")),
+        legend(),
+    ]
+
+
+class FrameDrawing(Protocol):
+    """Draws the view after the last moment, in a terminal of a size; without the facts once it is over."""
+
+    def __call__(self, width: int, height: int, *, over: bool = False) -> RenderableType:
+        """Draw it."""
+        ...
+
+
+class WatchView(NamedTuple):
+    """What is shown of a run: its view, its summary, a title of its figure, and what to say where nothing is drawn."""
+
+    frame: FrameDrawing
+    summary: Callable[[], list[str]]
+    name: str
+    head: str
+    news: Callable[[], None] = lambda: None
+
+
+def show_moments(
+    run: Watched, moments: Iterable[Moment | None], view: WatchView, *, live: bool, plot: Path | None
+) -> None:
+    """Show moments as they come, and what there is to say once they end or somebody has seen enough."""
+    try:
+        _draw(run, moments, view) if live else _print(moments, view)
+    except KeyboardInterrupt:
+        _end(run, view, live, plot)
+        raise
+    _end(run, view, live, plot)
+
+
+def _print(moments: Iterable[Moment | None], view: WatchView) -> None:
+    for moment in moments:
+        if moment is None:
+            view.news()
+        else:
+            fields = moment.to_dict().items()
+            typer.echo(json.dumps({key: None if value != value else value for key, value in fields}))  # NaN is null
+
+
+def _draw(run: Watched, moments: Iterable[Moment | None], view: WatchView) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    with Live(console=console, auto_refresh=False) as live:
+        try:
+            for _ in moments:
+                if run.moments:
+                    live.update(view.frame(console.width, console.height), refresh=True)
+        finally:  # a last frame that leaves room for what is said below it
+            if run.moments:
+                live.update(view.frame(console.width, console.height, over=True), refresh=True)
+
+
+def _end(run: Watched, view: WatchView, live: bool, plot: Path | None) -> None:
+    from hubbub.cli.output import save_plot
+
+    if run.moments:
+        typer.echo("\n".join(view.summary()), err=not live)
+        if plot is not None:
+            from hubbub.cli.watch_view import figure
+
+            save_plot(figure(run, view.name, view.head), plot)
+
 
 VARIABLE = "HUBBUB_TOKEN"
 
@@ -30,11 +155,8 @@ def follow(
 ) -> None:
     """Show what a collector releases, as it does."""
     from hubbub.cli.output import say
-    from hubbub.cli.watch_remote_view import remote_frame, remote_summary
-    from hubbub.cli.watch_show import WatchView, show_moments
-    from hubbub.demo.collector_api import Away, CollectorApi
-    from hubbub.demo.remote_watch import RemoteWatch
-    from hubbub.service.exposure import public_address
+    from hubbub.service.http.key_folder import public_address
+    from hubbub.watch.remote import Away, CollectorApi, RemoteWatch
 
     secret = read_token(token)
     where = urlsplit(url)

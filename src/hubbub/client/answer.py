@@ -4,26 +4,130 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hubbub.client.admit import run_ends
 from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.client.store import DeviceStore, StoredState, frozen_key, read_values, value_bytes
 from hubbub.collection import Collection
+from hubbub.collection.admits import admits, admits_parts
 from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.errors import DecodeError
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.random import Random
 from hubbub.core.spec import spec_id
+from hubbub.ledger.clock import TICKS, StepRefused
+from hubbub.ledger.promise import BudgetExceeded
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.device_clock import TICKS, StepRefused
+from hubbub.random.source import Random
+
+
+def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
+    """Refuse an ask that the signed terms of its question do not allow, or that is not of this step."""
+    terms = collection.terms.get(published.question)
+    if terms is None:
+        raise ClientRefusal("question", f"there is no question {published.question}")
+    if published.ask.step != (step if terms.study is None else 0):
+        raise ClientRefusal("step", f"{published.ask.step} is not {step if terms.study is None else 0}")
+    reason = admits(
+        terms,
+        published.ask,
+        run=published.run,
+        round=published.round,
+        part=published.part,
+        minimum_arc=collection.minimum_arc,
+        fields=collection.fields,
+    )
+    if reason is not None:
+        raise ClientRefusal(reason, f"not what {published.question} asks")
+
+
+def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int) -> None:
+    """Refuse all asks of one round if the terms do not allow one of them, or not all of them together."""
+    for published in parts:
+        admit(collection, published, step)
+    question = parts[0].question
+    asks = [published.ask for published in parts]
+    reason = admits_parts(collection.terms[question], asks, minimum_arc=collection.minimum_arc)
+    if len({published.part for published in parts}) < len(parts):
+        reason = "parts"
+    if reason is not None:
+        raise ClientRefusal(reason, f"{len(asks)} asks of {question} at once")
+
+
+def part_of(parts: Sequence[PublishedAsk], place: int) -> PublishedAsk | None:
+    """The part whose arc holds a place on the circle; None if no arc does. Arcs of an admitted round are disjoint."""
+    return next((part for part in parts if bool(part.ask.cohort.holds(np.array([place]))[0])), None)
+
+
+def run_ends(collection: Collection, question: str, run: int) -> float:
+    """When the last round of a study's run closes."""
+    return collection.round_times(question, run, 0, collection.terms[question].rounds)[1]
+
+
+def open_studies(collection: Collection, now: float) -> Iterator[tuple[str, int, int]]:
+    """The question, run and round of every study whose round can be asked now.
+
+    The first round is asked from its beginning; a later one once the late answers to the round before have arrived.
+    """
+    for question, terms in collection.terms.items():
+        if terms.study is None or now < terms.study.start:
+            continue
+        run = int((now - terms.study.start) // terms.study.every) if terms.study.every else 0
+        round = int((now - terms.study.start - run * terms.study.every) // terms.study.round_seconds) + 1
+        opens, _ = collection.round_times(question, run, 0, round)
+        if round <= terms.rounds and now >= opens + (collection.lateness_seconds if round > 1 else 0):
+            yield question, run, round
+
+
+class StudyState(NamedTuple):
+    """One run of a study on one device.
+
+    Parameters
+    ----------
+    fields
+        The id of the fields' domains when the run began.
+    limit
+        What was paid for the run, in units.
+    until
+        The tick until which that is counted: the end of the last round.
+    declared
+        What the asks that were answered declare to spend, together, in units.
+    round
+        The last round that was answered; 0 before the first.
+    values
+        The frozen values, as JSON.
+    """
+
+    fields: str
+    limit: int
+    until: int
+    values: str
+    declared: int = 0
+    round: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The state to store."""
+        return json.dumps(self._asdict()).encode()
+
+    @staticmethod
+    def from_bytes(stored: bytes) -> StudyState:
+        """Read a state back. What is truncated, or no state of a study, is refused."""
+        try:
+            content: dict[str, Any] = json.loads(stored)
+            state = StudyState(**content)
+            json.loads(state.values)
+        except (ValueError, TypeError):
+            state = None
+        counts = () if state is None else (state.limit, state.until, state.declared, state.round)
+        if state is None or not isinstance(state.fields, str) or any(type(n) is not int or n < 0 for n in counts):
+            raise DecodeError("state", stored, "the state of a study")
+        return state
+
 
 State = TypeVar("State")
 
@@ -96,7 +200,6 @@ class Answerer:
         A later version of the collection may raise the limit or the end of the study: for a run that has begun, the
         limit and the end that were debited still hold.
         """
-        from hubbub.client.study_state import StudyState  # a device that takes part in no study has no need of it
 
         question, run, key = published.question, published.run, f"study:{published.question}"
         latest_run = self._store.stream(key)

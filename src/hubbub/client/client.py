@@ -2,25 +2,70 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from hubbub.client.backoff import uniform
-from hubbub.client.current import CurrentDocuments
 from hubbub.client.documents import Documents, trusted_keys
-from hubbub.client.folder import collection_in
-from hubbub.client.respond import Responder
+from hubbub.client.folder import FILE, collection_in, set_aside
+from hubbub.client.respond import CurrentDocuments, Responder
 from hubbub.client.status import ClientStatus, status_of
 from hubbub.client.store import DeviceStore
-from hubbub.client.transport import HttpTransport, Transport
+from hubbub.client.transport import HttpTransport, Transport, Unreachable, uniform
 from hubbub.client.upload import Uploader
 from hubbub.collection import Clock, SystemClock
-from hubbub.core.errors import HubbubError
-from hubbub.core.random import Random
-from hubbub.privacy.device_clock import since_boot
+from hubbub.core.errors import HubbubError, InvalidValue
+from hubbub.ledger.clock import since_boot
+from hubbub.random.source import Random
+
+_PATH = "/v1/collections"
+
+
+def only_collection(transport: Transport) -> str:
+    """The name of the only collection that a server has."""
+    response = transport.request("GET", _PATH, {"Accept": "application/json"})
+    try:
+        body: Any = json.loads(response.body)
+        names = [str(collection["name"]) for collection in body["collections"]]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise Unreachable(f"GET {_PATH}: status {response.status}, {error!r}") from error
+    if len(names) != 1:
+        raise InvalidValue("collection", None, f"one of {', '.join(names[:20])}" if names else "a collection's name")
+    return names[0]
+
+
+def recover(
+    folder: Path, clock: Clock, monotonic: Callable[[], float] = since_boot, collection: str | None = None
+) -> None:
+    """Rename what is left of the database, and make a new one in which every promise is spent at this moment.
+
+    Promises for life stay spent for good. Promises of a window are spent until it has passed in trusted time.
+
+    Parameters
+    ----------
+    folder
+        A client's folder whose database is missing or cannot be used; any other folder is refused.
+    clock, monotonic
+        The device's time.
+    collection
+        The collection's name, where no file in the folder holds it.
+    """
+    name = collection_in(folder) or collection
+    rng = Random()
+    if name is not None and (folder / FILE).exists():
+        try:
+            DeviceStore(folder, name, rng, clock, monotonic).close()
+        except HubbubError:
+            pass
+        else:
+            raise InvalidValue("folder", str(folder), "one whose database is lost: this one can be used")
+    if name is None:
+        raise InvalidValue("folder", str(folder), "the folder of a client")
+    set_aside(folder)
+    DeviceStore(folder, name, rng, clock, monotonic, lost=True).close()
 
 
 class NotReady(HubbubError):
@@ -169,7 +214,6 @@ class Client:
         Limits for life are spent for good, and limits of a window until the window has passed. The client never does
         this by itself.
         """
-        from hubbub.client.recover import recover  # few clients ever need it
 
         recover(Path(folder), SystemClock() if clock is None else clock)
 
@@ -189,6 +233,5 @@ class Client:
 
 
 def _only_collection(transport: Transport) -> str:
-    from hubbub.client.only_collection import only_collection
 
     return only_collection(transport)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file, name_private_file, replace_private_file
-from hubbub.privacy.ledger_file import LedgerUnavailable
+from hubbub.ledger.file import LedgerUnavailable
 
 FILE = "client.sqlite"
 MARKER = "client.json"

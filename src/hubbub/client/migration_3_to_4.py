@@ -22,11 +22,10 @@ from hubbub.collection.terms import ASKS
 from hubbub.core.errors import HubbubError
 from hubbub.core.migrations import Run
 from hubbub.core.spec import canonical
-from hubbub.privacy.budget import Budget, Window
-from hubbub.privacy.device_clock import TICKS, Observation
-from hubbub.privacy.ledger_file import LedgerUnavailable
-from hubbub.privacy.ledger_store import ANY, TABLES
-from hubbub.privacy.promise import Promise
+from hubbub.ledger.book import ANY, TABLES
+from hubbub.ledger.clock import TICKS, Observation
+from hubbub.ledger.file import LedgerUnavailable
+from hubbub.ledger.promise import Budget, Promise, Window
 
 __all__ = ["from_3"]
 

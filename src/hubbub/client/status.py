@@ -15,9 +15,9 @@ from hubbub.client.transport import Response, Unreachable
 from hubbub.collection import Clock, Collection, SystemClock
 from hubbub.collection.terms import ASKS
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.random import Random
-from hubbub.privacy.device_clock import TICKS, since_boot
-from hubbub.privacy.promise import WHOLE, Spending
+from hubbub.ledger.clock import TICKS, since_boot
+from hubbub.ledger.promise import WHOLE, Spending
+from hubbub.random.source import Random
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def read_status(folder: str | os.PathLike[str], clock: Clock | None = None) -> C
 def _memos_in(stored: StoredState | None) -> int | None:
     if stored is None:
         return 0
-    from hubbub.mechanisms.memo.memo import memos_in  # only devices with memos load it
+    from hubbub.mechanisms.memoised import memos_in  # only devices with memos load it
 
     try:
         return memos_in(stored.state)

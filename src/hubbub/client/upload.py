@@ -4,17 +4,66 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from hubbub.client.backoff import Backoff, Delay, uniform
-from hubbub.client.outbox import Answer
-from hubbub.client.store import DeviceStore
-from hubbub.client.transport import HttpTransport, Response, Transport, Unreachable
+from hubbub.client.store import Answer, DeviceStore
+from hubbub.client.transport import Backoff, Delay, HttpTransport, Response, Transport, Unreachable, uniform
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
+from hubbub.collection.shuffle_route import batch_name, layer_name
 from hubbub.core.errors import InvalidValue, check_integer
-from hubbub.core.random import Random
+from hubbub.protocols.ask import Ask
+from hubbub.random.source import Random
+from hubbub.shuffle.onion import wrap
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
+
+
+class OnionReports:
+    """Encrypts each report for the collector, and then in one layer for each shuffler, the last shuffler first.
+
+    Every layer is bound to the name of the answer (collection, version, question, run, step, round, part), to the ask,
+    and to the position of the party that opens it. It cannot be opened as part of anything else.
+
+    Parameters
+    ----------
+    collection
+        The collection in force, which says who shuffles.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        if collection.shuffle is None:
+            raise InvalidValue("trust", collection.trust, '"shuffle"')
+        self._collection, self._route = collection, collection.shuffle.route
+
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """The report in its layers. The report's id is outside of them: only the first shuffler learns it."""
+        batch = batch_name(self._collection.name, self._collection.version, name)
+        return wrap(report, self._route, layer_name(batch, ask))
+
+
+class ReportSealer(Protocol):
+    """Seals each report once, before it is queued, so that a retry sends the same bytes."""
+
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """The bytes to send: never empty, and of the same length for reports of the same length."""
+        ...
+
+
+class PlainReports:
+    """Sends reports unchanged: the collector reads them directly."""
+
+    def seal(self, name: AnswerName, ask: Ask, report: bytes) -> bytes:
+        """The report."""
+        return report
+
+
+def sealer_for(collection: Collection) -> ReportSealer:
+    """The sealer of a collection's reports: plain, or in layers where reports are shuffled."""
+    if collection.shuffle is None:
+        return PlainReports()
+
+    return OnionReports(collection)
+
 
 _AGAIN = frozenset({"too_early", "over_quota"})
 """Rejections after which the same report may be accepted later."""

@@ -13,13 +13,12 @@ from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
 from hubbub.core.event import units_of
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import disjoint
+from hubbub.protocols.ask import Ask, disjoint
 
 if TYPE_CHECKING:
     from hubbub.core.spec import Json
     from hubbub.mechanisms.base import ReportFormat
-    from hubbub.protocols.view import View
+    from hubbub.protocols.views.basic import View
 
 
 def admits(

@@ -14,18 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hubbub.collection.names import is_slug
-from hubbub.collection.offset import offset_of, shifted
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Setting, offset_of, shifted
 from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
-from hubbub.collection.terms import Terms
-from hubbub.collection.upload import frame_for
+from hubbub.collection.terms import Terms, frame_for
 from hubbub.core.domain import Code, Domain
 from hubbub.core.errors import HubbubError, InvalidValue, at, check_integer
 from hubbub.core.hashing import BEST_HASH, HASHES
 from hubbub.core.spec import Json, spec_id
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.promise import Promise
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.ledger.promise import Budget, Promise
+from hubbub.protocols.ask import CIRCLE
 
 if TYPE_CHECKING:
     from hubbub.protocols.driver import Protocol
@@ -206,7 +203,9 @@ class Collection:
         return closes - opens
 
     def closes(self, step: int, *, question: str | None = None, phase: int = 2) -> float:
-        """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is given."""
+        """When an ask of a step closes: at the end of its round (`phase`), or of the step where no question is
+        given.
+        """
         if question is None or phase >= self.terms[question].rounds:
             return self.opens(step + 1)
         return self.round_times(question, 0, step, phase)[1]

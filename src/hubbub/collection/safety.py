@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from hubbub.collection.document import Collection
-from hubbub.collection.finding import Finding, UnsafeCollection
 from hubbub.collection.sealing import open_sealed
+from hubbub.collection.setting import Finding, UnsafeCollection
+from hubbub.collection.shuffle_route import weaker_route
+from hubbub.collection.terms import Terms
+from hubbub.collection.time import duration_text
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.privacy.promise import Promise
+from hubbub.ledger.promise import Promise
+from hubbub.protocols.ask import CIRCLE
 
 LARGEST_EPSILON = 8
 SMALLEST_BATCH = 20
@@ -73,3 +77,155 @@ def open_collection(document: object, public: bytes | Any) -> Collection:
     if errors:
         raise UnsafeCollection(errors)
     return collection
+
+
+AGREED = "people agreed to the older promise: to promise less, begin a new collection under a new name"
+
+
+class WeakerClause(NamedTuple):
+    """A clause that promises less than before: its key in a collection file, and what it was and is now."""
+
+    where: str
+    text: str
+
+
+Rule: TypeAlias = Callable[[Collection, Collection], Iterator[WeakerClause]]
+"""Takes the newer and the older version."""
+
+
+def weaker_clauses(new: Collection, old: Collection) -> list[WeakerClause]:
+    """All clauses by which the newer version of a collection promises less than the older one.
+
+    A new question is no weaker promise in itself. It has to keep within the promises about the whole collection, and
+    it must neither send in clear, nor link, nor keep single reports of what earlier questions protected from that.
+    """
+    return [clause for rule in CLAUSES.values() if not isinstance(rule, str) for clause in rule(new, old)]
+
+
+def _promises(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    for was in old.promises:
+        yield from _not_kept(privacy_key(was), was, new.promises)
+
+
+def _terms(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    for name, terms in old.terms.items():
+        for was in terms.promises if name in new.terms else ():
+            yield from _not_kept(f"questions.{name}", was, new.terms[name].promises)
+    asked = {field for terms in old.terms.values() for field in terms.fields}
+    clear = {field for terms in old.terms.values() for field in _in_clear(terms)}
+    linked = {field for terms in old.terms.values() for field in terms.fields if terms.state}
+    for name, terms in new.terms.items():
+        for field in sorted(_in_clear(terms) - clear):
+            yield WeakerClause(f"questions.{name}.measures", f"{field} is now sent without randomisation")
+        for field in sorted(asked.intersection(terms.fields) - linked) if terms.state else ():
+            yield WeakerClause(f"questions.{name}", f"reports about {field} can now be linked to one device")
+
+
+def _questions(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    asked = {field for terms in old.terms.values() for field in terms.fields}
+    kept = {field for name in old.questions if _keeps(old, name) for field in old.terms[name].fields}
+    for name, terms in new.terms.items():
+        for field in sorted(asked.intersection(terms.fields) - kept) if _keeps(new, name) else ():
+            text = f"single reports about {field} are now kept, and before only their sums were"
+            yield WeakerClause(f"questions.{name}.keep_reports", text)
+
+
+def _overrides(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    # The others allow only what another clause compares: a size, or what is sent in clear.
+    if "epsilon_above_8" in new.overrides and "epsilon_above_8" not in old.overrides:
+        yield WeakerClause("override.epsilon_above_8", "no question cost more than epsilon 8 at once, and now one may")
+
+
+def _batch(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if new.minimum_batch < old.minimum_batch:
+        text = f"statistics rested on at least {old.minimum_batch:,} reports, and now on {new.minimum_batch:,}"
+        yield WeakerClause("privacy.minimum_batch", text)
+
+
+def _arc(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if new.minimum_arc < old.minimum_arc:
+        was, now = (f"{100 * collection.minimum_arc / CIRCLE:.3g}%" for collection in (old, new))
+        yield WeakerClause("privacy.minimum_arc", f"at least {was} of the devices were asked at a time, and now {now}")
+
+
+def _devices(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if old.smallest_arc is not None and (new.smallest_arc or 0) < old.smallest_arc:
+        now = "an unknown number" if new.smallest_arc is None else f"{new.smallest_arc:,}"
+        text = f"at least {old.smallest_arc:,} devices were to be asked at a time, and now {now}"
+        yield WeakerClause("privacy.planned_devices", f"{text}: raise privacy.minimum_arc where fewer are planned for")
+
+
+def _retention(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if new.retention_days > old.retention_days:
+        text = f"reports were kept for {old.retention_days:,} days, and now for {new.retention_days:,}"
+        yield WeakerClause("schedule.retention", text)
+
+
+def _cover(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    if old.cover and not new.cover:
+        text = "the network could not tell which devices answer, and now it can"
+        yield WeakerClause("privacy.cover", text)
+
+
+def _route(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+    for where, text in weaker_route(new.shuffle, old.shuffle):
+        yield WeakerClause(where, text)
+
+
+CLAUSES: Mapping[str, Rule | str] = {
+    "format": "how the document is written",
+    "name": "another name is another collection",
+    "version": "it only grows",
+    "title": "a text for people",
+    "fields": "what can be recorded: what is asked about it is in the terms",
+    "questions": _questions,
+    "terms": _terms,
+    "promises": _promises,
+    "budget": "the promises are compiled from it",
+    "step_seconds": "the promises have their own steps",
+    "origin": "the promises have their own steps",
+    "lateness_seconds": "until when a report is counted; nothing is promised about it",
+    "minimum_batch": _batch,
+    "minimum_arc": _arc,
+    "planned_devices": _devices,
+    "retention_days": _retention,
+    "overrides": _overrides,
+    "cover": _cover,
+    "hash": "how values are hashed: the mechanisms in the terms have it",
+    "trust": "the shuffle route is there or not",
+    "shuffle": _route,
+    "frame_bytes": "one size for all uploads, whatever it is",
+}
+"""The rule for each field of a signed document; or, where a change of it cannot promise less, the reason."""
+
+
+def _not_kept(where: str, was: Promise, now: tuple[Promise, ...]) -> Iterator[WeakerClause]:
+    """A promise is kept by one whose limit is at most as large and whose time is at least as long."""
+    if not any(_keeps_up(promise, was) for promise in now):
+        span = "a life" if was.steps == 0 else duration_text(was.steps * was.interval)
+        yield WeakerClause(where, f"at most epsilon {was.limit / UNITS_PER_EPSILON:g} in {span} is no longer promised")
+
+
+def _keeps_up(promise: Promise, was: Promise) -> bool:
+    if promise.limit > was.limit:
+        return False
+    return promise.steps == 0 or (was.steps > 0 and promise.steps * promise.interval >= was.steps * was.interval)
+
+
+def _in_clear(terms: Terms) -> set[str]:
+    """The fields whose numbers an ask may have sent without randomisation."""
+    fields: set[str] = set()
+    for view in terms.views:
+        if view["kind"] == "beside":
+            numbers: Any = view.get("numbers")
+            listed = isinstance(numbers, list) and all(isinstance(number, Mapping) for number in numbers)
+            fields.update([str(number.get("field")) for number in numbers] if listed else terms.fields)
+    return fields
+
+
+def _keeps(collection: Collection, name: str) -> bool:
+    """Whether single reports are kept. A device knows no kinds, and only sees the key that asks for it."""
+    question = collection.questions[name]
+    if isinstance(question, Mapping):
+        return question.get("keep_reports") is True
+    return bool(question.keeps or question.searches)

@@ -11,14 +11,12 @@ from typing import Any
 from hubbub.collection import formats
 from hubbub.collection.document import INTEGER_RANGES, Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.collection.terms import Terms
-from hubbub.collection.upload import frame_for
+from hubbub.collection.terms import Terms, frame_for
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, at
 from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.spec import Json, integer
-from hubbub.privacy.budget import Budget
-from hubbub.privacy.promise import Promise
+from hubbub.ledger.promise import Budget, Promise
 
 COMPILED = ("promises", "terms", "frame_bytes")
 """The fields of a signed document that are compiled from its questions; `_COMPILED` has those of older formats."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from hubbub.collection.terms import ASKS
-from hubbub.privacy.promise import Promise
+from hubbub.ledger.promise import Promise
 
 if TYPE_CHECKING:
     from hubbub.collection.document import Collection

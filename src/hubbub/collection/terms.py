@@ -11,10 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
+from hubbub.collection.names import LONGEST_NAME
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json, check_fields, integer
-from hubbub.privacy.budget import MOST_UNITS
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
+
+BLOCK = 1024
+HEAD_BYTES = 1 + 1 + (2 + LONGEST_NAME) + 5 + 5 + 5
+"""The bytes of a frame without entries: array, kind, collection's name, version, heads of the list and of the
+padding."""
+ENTRY_BYTES = 80
+"""The most bytes of an entry without its question's name and its report. In binary: the array (1), the heads of the
+three texts (2 + 2 + 5), run, step, round and part (5 + 9 + 5 + 5), the report's id (16). Twice as much, which is what a
+readable frame has, holds the readable form too: keys and punctuation (70), numbers (42), id (32), and a report whose
+length is not a multiple of three (4)."""
 
 ASKS = "asks"
 """The account that pays for everything but memos."""
@@ -228,3 +238,23 @@ def _check_pattern(pattern: Any) -> None:
     elif isinstance(pattern, list | tuple):
         for part in pattern:
             _check_pattern(part)
+
+
+def entry_bytes(question: str, report: int) -> int:
+    """The most bytes of one entry of an upload: the name of the answer, the report's id, and the report."""
+    return ENTRY_BYTES + len(question) + report
+
+
+def frame_bytes(entries: int) -> int:
+    """The size of a frame whose entries take so many bytes, in whole blocks of 1024."""
+    return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
+
+
+def frame_for(terms: Mapping[str, Terms], layers: int = 0) -> int:
+    """The size of every upload of a collection: room for one answer to each round of each question.
+
+    `layers` is how many bytes of encryption are added to each report.
+    """
+    return frame_bytes(
+        sum(entry_bytes(name, question.report_bytes + layers) * question.rounds for name, question in terms.items())
+    )

@@ -4,16 +4,11 @@ The results are biased, and marked so (`bias` is "consistent"), except those of 
 estimate before.
 """
 
-from hubbub.consistency.choose import Choice, choose_method
-from hubbub.consistency.guide import METHODS, ConsistencyMethod, answer, consistent
-from hubbub.consistency.mle import mle_apx
-from hubbub.consistency.norm_sub import norm_sub
-from hubbub.consistency.normalise import norm, norm_cut, norm_mul
-from hubbub.consistency.positive import base_cut, base_pos, post_pos
-from hubbub.consistency.power import power, power_ns
-from hubbub.consistency.power_law import PowerLaw
+from hubbub.consistency.guide import METHODS, Choice, ConsistencyMethod, answer, choose_method, consistent
+from hubbub.consistency.likelihood import PowerLaw, mle_apx, power, power_ns
+from hubbub.consistency.norm_sub import norm_sub, project_capped_simplex, project_simplex
+from hubbub.consistency.normalise import base_cut, base_pos, norm, norm_cut, norm_mul, post_pos
 from hubbub.consistency.signs import capped, capped_signs, clip_means, conditional_means
-from hubbub.consistency.simplex import project_capped_simplex, project_simplex
 
 __all__ = [
     "METHODS",

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.consistency.shares import adjusted, shares_of
-from hubbub.consistency.simplex import project_capped_simplex
+from hubbub.consistency.norm_sub import adjusted, project_capped_simplex, shares_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.confidence import normal_reach
 from hubbub.core.errors import InvalidValue, needs
-from hubbub.core.noise import Noise
+from hubbub.core.noise import Noise, normal_reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

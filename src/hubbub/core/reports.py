@@ -2,15 +2,95 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.wire import Column, pack_columns, unpack_columns
+
+_TYPES = frozenset({"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"})
+_MOST_COLUMNS = 16
+_WIDEST = 1 << 32
+
+
+class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """One array: which part it belongs to, its name, type, shape and bytes."""
+
+    part: Literal["public", "private", "counts"]
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    @staticmethod
+    def of(part: Literal["public", "private", "counts"], name: str, array: NDArray[Any]) -> Column:
+        """Describe an array."""
+        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        return Column(part, name, little.dtype.str[1:], little.shape, little.tobytes())
+
+    def check(self) -> None:
+        """Refuse a type, shape or size that does not fit the bytes."""
+        if self.type not in _TYPES:
+            raise DecodeError(f"{self.name}.type", self.type, f"one of {', '.join(sorted(_TYPES))}")
+        if not 1 <= len(self.shape) <= 4 or self.shape[0] < 0 or any(side < 1 for side in self.shape[1:]):
+            raise DecodeError(f"{self.name}.shape", self.shape, "one to four sides, none negative, only the first 0")
+        if math.prod(self.shape[1:]) > _WIDEST:  # else no bytes at all could claim any width
+            raise DecodeError(f"{self.name}.shape", self.shape, f"at most {_WIDEST} entries a row")
+        size = math.prod(self.shape) * int(self.type[1])
+        if size != len(self.data):
+            raise DecodeError(f"{self.name}.data", f"{len(self.data)} bytes", f"{size} bytes, as its shape says")
+
+    def check_length(self, n: int) -> None:
+        """Refuse a column that does not have one entry a report."""
+        if self.shape[0] != n:
+            raise DecodeError(f"{self.name}.shape", self.shape, f"{n} entries, one a report")
+
+    def array(self) -> NDArray[Any]:
+        """The array, in this machine's byte order."""
+        stored = np.frombuffer(self.data, dtype=np.dtype(f"<{self.type}")).reshape(self.shape)
+        return stored.astype(stored.dtype.newbyteorder("="), copy=False)
+
+
+class _Frame(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    kind: str
+    spec_id: str
+    n: int
+    columns: list[Column]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Frame)
+
+
+def pack_columns(kind: str, spec_id: str, n: int, columns: list[Column]) -> bytes:
+    """Encode columns."""
+    return _encoder.encode(_Frame(kind, spec_id, n, columns))
+
+
+def unpack_columns(kind: str, data: bytes) -> tuple[str, int, list[Column]]:
+    """Decode columns of one kind; every column is checked."""
+    try:
+        frame = _decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
+        start = data[:40] if isinstance(data, bytes) else data  # not all of it: it may be large
+        raise DecodeError(kind, start, f"well-formed binary columns ({error})") from None
+    if frame.kind != kind:
+        raise DecodeError(kind, frame.kind, "bytes of that kind")
+    if len(frame.spec_id) != 32 or not set(frame.spec_id) <= set("0123456789abcdef"):
+        raise DecodeError("spec_id", frame.spec_id, "32 hexadecimal digits")
+    if frame.n < 0:
+        raise DecodeError("n", frame.n, "a count of at least 0")
+    names = [column.name for column in frame.columns]
+    if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names):
+        raise DecodeError("columns", names, f"1 to {_MOST_COLUMNS} columns with different names")
+    for column in frame.columns:
+        column.check()
+    return frame.spec_id, frame.n, frame.columns
 
 
 class Reports:
@@ -165,3 +245,110 @@ def _frozen(name: str, column: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+LARGEST = (1 << 63) - 1
+
+
+class Sketch:
+    """The number of reports, int64 counts over them, and how many of the reports are fakes of shufflers.
+
+    `a + b` merges two sketches of one spec: in any order, on any machine, the bytes are the same.
+
+    Example:
+        >>> import numpy as np
+        >>> a = Sketch("0" * 32, 2, np.int64([1, 1]))
+        >>> (a + a).counts.tolist(), (a + a).n
+        ([2, 2], 4)
+        >>> Sketch.from_bytes(a.to_bytes()) == a
+        True
+    """
+
+    __slots__ = ("counts", "fakes", "n", "spec_id")
+
+    def __init__(self, spec_id: str, n: int, counts: NDArray[Any], fakes: int = 0) -> None:
+        counts = np.asarray(counts)
+        if not 0 <= n <= LARGEST:
+            raise InvalidValue("n", n, "a count from 0 to 2^63-1")
+        if not 0 <= fakes <= n:
+            raise InvalidValue("fakes", fakes, f"a count from 0 to {n}, which is how many reports there are")
+        if counts.dtype != np.int64 or counts.ndim == 0:
+            raise InvalidValue("counts", counts.dtype.name, "an int64 array")
+        self.spec_id = spec_id
+        self.n = int(n)
+        self.fakes = int(fakes)
+        self.counts: NDArray[np.int64] = counts.view()
+        self.counts.flags.writeable = False
+
+    def __add__(self, other: Sketch) -> Sketch:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        if self.spec_id != other.spec_id:
+            raise SpecMismatch("spec_id", other.spec_id, f"a sketch of {self.spec_id}")
+        if self.counts.shape != other.counts.shape:
+            raise SpecMismatch("counts", other.counts.shape, f"counts of shape {self.counts.shape}")
+        total = self.counts + other.counts
+        # Two's complement: a sum overflowed where both terms have one sign and the total the other.
+        if np.any(((self.counts ^ total) & (other.counts ^ total)) < 0):
+            raise InvalidValue("counts", "a sum past 2^63", "totals that fit 64 bits; nothing was merged")
+        return Sketch(self.spec_id, self.n + other.n, total, self.fakes + other.fakes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        same = (self.spec_id, self.n, self.fakes) == (other.spec_id, other.n, other.fakes)
+        return same and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def people(self) -> int:
+        """How many reports are not fakes.
+
+        Example:
+            >>> import numpy as np
+            >>> Sketch("0" * 32, 5, np.int64([1, 4]), fakes=2).people
+            3
+        """
+        return self.n - self.fakes
+
+    def with_fakes(self, fakes: int) -> Sketch:
+        """The same sketch, with so many of its reports known to be fakes.
+
+        Example:
+            >>> import numpy as np
+            >>> Sketch("0" * 32, 5, np.int64([1, 4])).with_fakes(2).fakes
+            2
+        """
+        return Sketch(self.spec_id, self.n, self.counts, fakes)
+
+    def __repr__(self) -> str:
+        return f"Sketch(n={self.n}, counts{list(self.counts.shape)}, spec_id={self.spec_id[:8]}...)"
+
+    def to_bytes(self) -> bytes:
+        """Binary columns; equal sketches give equal bytes."""
+        columns = [Column.of("counts", "counts", self.counts)]
+        if self.fakes:
+            columns.append(Column.of("counts", "fakes", np.array([self.fakes], dtype=np.int64)))
+        return pack_columns("sketch", self.spec_id, self.n, columns)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Sketch:
+        """Read a sketch back; anything that is not well formed is refused.
+
+        Example:
+            >>> Sketch.from_bytes(b"")
+            Traceback (most recent call last):
+                ...
+            hubbub.core.errors.DecodeError: sketch: got b''; allowed: ...
+        """
+        spec_id, n, columns = unpack_columns("sketch", data)
+        layout = [(column.part, column.name, column.type) for column in columns]
+        if layout != [("counts", name, "i8") for name in ("counts", "fakes")[: len(columns)]]:
+            raise DecodeError("columns", [column.name for column in columns], "one int64 column of counts")
+        fakes = columns[1].array() if columns[1:] else np.zeros(1, dtype=np.int64)
+        if fakes.shape != (1,) or not bool(fakes[0]) == bool(columns[1:]) or not 0 <= int(fakes[0]) <= n:
+            raise DecodeError("fakes", fakes.tolist()[:4], "one count from 1 to n, or no column")
+        if n > LARGEST:
+            raise DecodeError("n", n, "a count from 0 to 2^63-1")
+        return Sketch(spec_id, n, columns[0].array(), int(fakes[0]))

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exponential import MOST_SCALE
-from hubbub.core.gaussian import gaussian_cells
-from hubbub.core.random import Random
 from hubbub.core.spec import Json
-from hubbub.curator.stream import checked_values
-from hubbub.curator.uncopied import UncopiedStream
-from hubbub.kernels.toeplitz_sums import divide, multiply
+from hubbub.curator.stream import UncopiedStream, checked_values
+from hubbub.kernels.curator import divide, multiply
+from hubbub.random.noise import MOST_SCALE, gaussian_cells
+from hubbub.random.source import Random
 
 Floats = NDArray[np.float64]
 _STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that stands for the integral of the weights

@@ -5,16 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
-
-if TYPE_CHECKING:
-    from hubbub.curator.tops import ToPS
+from hubbub.curator.tops import ToPS
 
 
 class Segment(NamedTuple):
@@ -57,3 +55,72 @@ def range_error(tops: ToPS, segments: Sequence[Segment], first: int, last: int) 
             loose = [low * tops.block - start, stop - high * tops.block] if low <= high else [stop - start]
             guess += sum(square * (values / 3) ** 2 for values in loose)
     return variance, guess
+
+
+_EVERY = 1024
+
+
+class Step(NamedTuple):
+    """The mean of the values from position `first` on, as published, with its 95% interval."""
+
+    step: int
+    first: int
+    value: float
+    low: float
+    high: float
+
+
+class StepMaker:
+    """Gathers published values, and makes a step of each run of `every` values.
+
+    The interval is that of the noise, around the mean of the values as cut at the threshold. Steps of whole blocks have
+    no other error. Values that only helped to find a threshold are in no step.
+
+    Parameters
+    ----------
+    tops
+        The settings of the stream whose values come.
+    every
+        Values a step; 0 takes 1,024, rounded up to whole blocks.
+    first
+        The position of the first value to come.
+    """
+
+    def __init__(self, tops: ToPS, every: int = 0, *, first: int = 0) -> None:
+        self._tops, self._every = tops, step_length(tops, every)
+        self._first, self._open = first, np.empty(0)
+
+    @property
+    def open(self) -> NDArray[np.float64]:
+        """The published values of the step that is not complete."""
+        return self._open
+
+    def take(self, published: NDArray[np.float64], segments: Sequence[Segment]) -> list[Step]:
+        """The steps that these values complete; `segments` are the stream's."""
+        waiting = np.concatenate([self._open, published])
+        steps, done = [], 0
+        while True:
+            unknown = np.isnan(waiting[done : done + self._every])
+            if unknown.any():
+                done += int(np.flatnonzero(unknown)[-1]) + 1
+            elif waiting.size - done >= self._every:
+                steps.append(self._step(waiting[done : done + self._every], self._first + done, segments))
+                done += self._every
+            else:
+                break
+        self._open, self._first = waiting[done:].copy(), self._first + done
+        return steps
+
+    def _step(self, values: NDArray[np.float64], first: int, segments: Sequence[Segment]) -> Step:
+        error = sum(range_error(self._tops, segments, first, first + values.size))
+        mean = Estimate(values.mean(keepdims=True), np.array([error]) / values.size**2, values.size, kind="quantity")
+        (low,), (high,) = mean.interval()
+        step = (first - segments[0].first) // self._every
+        return Step(step, first, float(mean.value[0]), float(low), float(high))
+
+
+def step_length(tops: ToPS, every: int = 0) -> int:
+    """Values a step: `every`, or about 1,024 in whole blocks."""
+    if isinstance(every, bool) or not isinstance(every, int) or not 0 <= every <= 1 << 40:
+        raise InvalidValue("every", every, "an integer of at least 0")
+    return every or -(-_EVERY // tops.block) * tops.block

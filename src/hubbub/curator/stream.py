@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
 from hubbub.curator.ranges import Segment, range_of
-from hubbub.curator.uncopied import UncopiedStream
-from hubbub.kernels.published import publish_values
+from hubbub.kernels.curator import publish_values
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from hubbub.curator.tops import ToPS
+
+
+class StreamCopied(HubbubError):
+    """A stream was used in a process that was forked from its own: both would add the same noise."""
+
+
+class UncopiedStream:
+    """A stream that is neither copied nor stored, and goes on only in the process that began it.
+
+    Two streams with the same noise would reveal the difference of their values exactly. The `state` of a stream can be
+    stored: it has no future noise, and a stream that goes on from it draws fresh noise.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StreamCopied("the stream was begun before a fork; each process goes on from its state instead")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"a {name} is neither copied nor stored: its noise would be added twice; store its state")
+
 
 _DRIFT = 2.0  # a threshold that is off by more than this factor begins a new search
 

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.migrations import Format
-from hubbub.core.random import Random
 from hubbub.core.spec import Json
-from hubbub.privacy.counted_file import CountedFile
+from hubbub.ledger.file import CountedFile
+from hubbub.random.source import Random
 
 Floats = NDArray[np.float64]
 TABLES = (

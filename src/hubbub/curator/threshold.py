@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div
-from hubbub.core.exponential import MOST_SCALE, geometric_cells, laplace_cells
-from hubbub.core.random import Random
+from hubbub.random.integers import ceil_div
+from hubbub.random.noise import MOST_SCALE, geometric_cells, laplace_cells
+from hubbub.random.source import Random
 
 NOISES = ("exponential", "laplace")
 """The noise on each candidate's score: one-sided, or two-sided as the paper has it."""

@@ -12,11 +12,11 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.curator.threshold import NOISES, ThresholdSearch
 from hubbub.curator.tree import NoiseTree
-from hubbub.kernels.published import SMOOTHERS
+from hubbub.kernels.curator import SMOOTHERS
 
 if TYPE_CHECKING:
-    from hubbub.core.random import Random
     from hubbub.curator.stream import ToPSStream
+    from hubbub.random.source import Random
 
 FOLLOWS = ("drift", "update")
 """What is done with a threshold found while publishing: search anew if it is far off, or take it at once."""

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div
-from hubbub.core.exponential import MOST_SCALE, laplace_cells, laplace_variance
-from hubbub.core.random import Random
-from hubbub.kernels.noise_tree import make_consistent
-from hubbub.kernels.published import FINE
+from hubbub.kernels.curator import FINE, make_consistent
+from hubbub.random.integers import ceil_div
+from hubbub.random.noise import MOST_SCALE, laplace_cells, laplace_variance
+from hubbub.random.source import Random
 
 _MOST_CELLS = 1 << 20  # a threshold is divided into at most so many cells
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import threading
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -9,29 +12,132 @@ from typing import TYPE_CHECKING, Any
 from msgspec import json
 from starlette.routing import BaseRoute
 
-from hubbub.collection import Collection
+from hubbub.collection import Clock, Collection
 from hubbub.core.errors import InvalidValue
-from hubbub.dashboard.answer import AnswerCard
-from hubbub.dashboard.clock_notice import clock_notice
-from hubbub.dashboard.meter import Meter
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.query_box import BoxQuery
-from hubbub.dashboard.reader import Ingest, OpenAskCount
-from hubbub.service.alarms.alarms_json import alarms_json
-from hubbub.service.auth import Tokens
-from hubbub.service.problems import Problem, problem_of
-from hubbub.service.service import Service
-from hubbub.service.shuffled_json import shuffled_json
+from hubbub.dashboard.reader import AnswerCard, Ingest, Interval, OpenAskCount
+from hubbub.service.alarms import alarms_json
+from hubbub.service.base.trusted_clock import ClockStatus, moment
+from hubbub.service.http.api_json import shuffled_json
+from hubbub.service.http.problems import Problem, Tokens, problem_of
+from hubbub.service.http.service import Service
 from hubbub.service.store.base import RateRow
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
 
+
+def clock_notice(status: ClockStatus) -> str | None:
+    """What to say of the collector's clock; nothing while there is no doubt about it."""
+    if status.state == "sure":
+        return None
+    jump = f"{_length(status.ahead)} {'ahead of' if status.ahead > 0 else 'behind'}"
+    if status.state == "in doubt":
+        return (
+            f"The clock is in doubt: it says {moment(status.wall)}, {jump} the time that is accounted for. Collection "
+            f"goes on by {moment(status.trusted)}. If the clock stays, it is believed in "
+            f"{_length(status.seconds_left)}."
+        )
+    return (
+        f"The clock has moved: within the last day it was set {jump} the time that was accounted for. Collection goes "
+        "on by it. If the clock goes back, so does the collection; for a day nothing is deleted because of the jump."
+    )
+
+
+def _length(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    size = abs(seconds)
+    for name, unit in (("year", 365 * 86400), ("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        if size >= unit or name == "second":
+            number = round(size / unit)
+            return f"{number} {name}{'' if number == 1 else 's'}"
+    raise AssertionError(seconds)
+
+
+_MINUTE = 60.0
+_ACCEPTED, _ASIDE = "accepted", ("duplicate", "cover")
+
+
+class Meter:
+    """Counts of the last while by collection. What came before the collector began is looked up.
+
+    Parameters
+    ----------
+    clock
+        The time.
+    seconds
+        How long an interval is.
+    keep
+        How many intervals are kept.
+    earlier
+        What was counted before this one began, by collection: minutes of Unix time, accepted and rejected.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        seconds: float = 10.0,
+        keep: int = 360,
+        earlier: Mapping[str, Sequence[tuple[int, int, int]]] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._keep = keep
+        self._began = clock.now()
+        self._earlier = {name: self._before(rows) for name, rows in (earlier or {}).items()}
+        self._lock = threading.Lock()
+        self._counts: defaultdict[str, dict[int, list[int]]] = defaultdict(dict)
+
+    def add(self, added: Mapping[tuple[str, str], int]) -> None:
+        """Take in what was counted just now, by collection id and outcome; duplicates and cover are left aside."""
+        now = self._place()
+        with self._lock:
+            for (collection, outcome), number in added.items():
+                if outcome in _ASIDE:
+                    continue
+                counts = self._counts[collection]
+                counts.setdefault(now, [0, 0])[outcome != _ACCEPTED] += number
+                if len(counts) > 2 * self._keep:
+                    self._counts[collection] = {
+                        place: pair for place, pair in counts.items() if place > now - self._keep
+                    }
+
+    def intervals(self, collection: str) -> list[Interval]:
+        """The last while, oldest first, without gaps; the last one ends now."""
+        now, last = self._clock.now(), self._place()
+        first = max(last - self._keep + 1, 0)
+        with self._lock:
+            counts = dict(self._counts.get(collection, {}))
+        since = now - self._keep * self._seconds
+        known = [interval for interval in self._earlier.get(collection, ()) if interval.start >= since]
+        for place in range(first, last + 1):
+            start = self._began + place * self._seconds
+            accepted, rejected = counts.get(place, (0, 0))
+            known.append(Interval(start, min(self._seconds, max(now - start, 1e-3)), accepted, rejected))
+        return known
+
+    def _before(self, rows: Sequence[tuple[int, int, int]]) -> list[Interval]:
+        """The minutes from the first in which something came until the beginning, without gaps."""
+        known = {minute: counts for minute, *counts in rows}
+        minutes = []
+        for minute in range(min(known, default=1 << 62), math.ceil(self._began / _MINUTE)):
+            accepted, rejected = known.get(minute, (0, 0))
+            start = minute * _MINUTE
+            minutes.append(Interval(start, min(_MINUTE, self._began - start), accepted, rejected))
+        return minutes
+
+    def _place(self) -> int:
+        # A clock that was set back counts into the first interval, rather than none.
+        return max(math.floor((self._clock.now() - self._began) / self._seconds), 0)
+
+
 _FARTHEST = 1 << 62
 
 
 def dashboard(tokens: Tokens | None) -> Callable[[Service], Sequence[BaseRoute]]:
-    """The pages as `hubbub.service.server.run` takes them: `run(..., routes=dashboard(tokens))`.
+    """The pages as `hubbub.service.http.server.run` takes them: `run(..., routes=dashboard(tokens))`.
 
     Parameters
     ----------

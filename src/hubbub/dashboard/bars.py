@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
-from hubbub.dashboard.markup import Child, Html, el
-from hubbub.dashboard.words import Scale, count
+from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, ticks
+from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
 
 MOST_ROWS = 200
 """A domain may have millions of values; the others are in the JSON."""
@@ -83,7 +82,9 @@ class BarTable:
 
 
 def ranked_bars(bars: BarTable, *, most: int) -> Html:
-    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded away."""
+    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded
+    away.
+    """
     ranked = bars.answer.ranked()
     clear = [value for value in ranked if value.standing == "clear"]
     rest = ranked[len(clear) :]
@@ -134,3 +135,85 @@ def _drawn(value: Value, axis: _Axis) -> Html:
         shapes.append(el("path", class_="interval", d=path))
     # The number stands beside it: who does not see the bar misses nothing.
     return el("svg", shapes, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none", aria_hidden="true")
+
+
+_FEW = 12
+"""So many fit below each other; more stand side by side."""
+
+_COLUMNS_WIDTH, _COLUMNS_HEIGHT = 1000, 240
+_GREY = join(el("span", class_="swatch"), "Grey: not distinguishable from zero.")
+
+
+def ordered_bars(bars: BarTable) -> Html:
+    """All values in their order: as a table of bars, or as columns with the table folded away."""
+    values = bars.answer.values
+    table = bars.table(values[:MOST_ROWS], "Values in their order")
+    notes: list[Child] = []
+    if any(value.standing == "zero" for value in values):
+        notes.append(el("p", _GREY, class_="note"))
+    if len(values) > MOST_ROWS:
+        notes.append(el("p", f"The table ends after {MOST_ROWS} values; the JSON has all.", class_="note"))
+    if len(values) <= _FEW:
+        return el("div", table, notes)
+    return el("figure", _columns(bars.answer), notes, fold(f"{bars.name}-all", "As a table", table), class_="columns")
+
+
+def _columns(answer: AnswerCard) -> Html:
+    ends = [end for value in answer.values for end in (value.low, value.value, value.high) if end is not None]
+    marks = ticks(min([0.0, *ends]), max([0.0, *ends]))
+    scale = Scale.of_answer(answer)
+    bottom, rise = marks[0], marks[-1] - marks[0]
+    width = _COLUMNS_WIDTH / len(answer.values)
+
+    def y(number: float) -> float:
+        return round(_COLUMNS_HEIGHT * (1 - (number - bottom) / rise), 1)
+
+    def column(value: Value) -> Html:
+        left, shapes = width * value.code, []
+        if value.value is not None:
+            top, foot = sorted((y(value.value), y(0.0)))
+            shapes.append(
+                el(
+                    "rect",
+                    class_="amount",
+                    x=round(left + width * 0.12, 1),
+                    y=top,
+                    width=round(width * 0.76, 1),
+                    height=round(foot - top, 1),
+                )
+            )
+        if value.low is not None and value.high is not None:
+            middle = round(left + width / 2, 1)
+            shapes.append(el("path", class_="interval", d=f"M{middle} {y(value.low)}V{y(value.high)}"))
+        return el("g", shapes, class_=None if value.standing == "clear" else "grey")
+
+    lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_COLUMNS_WIDTH}") for tick in marks]
+    clear = sum(value.standing == "clear" for value in answer.values)
+    largest = max(answer.values, key=lambda value: value.value or 0.0)
+    text = (
+        f"{count(len(answer.values), 'value')} in their order; {clear} can be told from zero. "
+        f"The largest is {largest.label}: {scale.text(largest.value)} {scale.reach(largest.reach)}."
+    )
+    return el(
+        "div",
+        el("ol", [el("li", Scale(scale.kind, 0).text(tick)) for tick in reversed(marks)], class_="ticks-y"),
+        el(
+            "svg",
+            lines,
+            [column(value) for value in answer.values],
+            viewBox=f"0 0 {_COLUMNS_WIDTH} {_COLUMNS_HEIGHT}",
+            preserveAspectRatio="none",
+            role="img",
+            aria_label=text,
+        ),
+        el(
+            "ol",
+            [el("li", el("bdi", answer.values[place].label)) for place in _places(len(answer.values))],
+            class_="ticks-x",
+        ),
+        class_="drawing",
+    )
+
+
+def _places(size: int) -> list[int]:
+    return [0, size // 2, size - 1]

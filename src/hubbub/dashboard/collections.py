@@ -9,16 +9,14 @@ from functools import lru_cache
 from hubbub.authoring import Finding, check, forecast
 from hubbub.authoring.forecast import Forecast
 from hubbub.collection import Collection
-from hubbub.collection.duration import duration_text, every
+from hubbub.collection.time import duration_text, every
 from hubbub.core.domain import Domain
-from hubbub.dashboard.facts import facts, table
 from hubbub.dashboard.headline import headline
-from hubbub.dashboard.layout import path_to
-from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.layout import facts, path_to, table
+from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, moment, part
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import as_possible
-from hubbub.dashboard.words import Scale, count, moment, part
-from hubbub.protocols.cohort import CIRCLE
+from hubbub.protocols.ask import CIRCLE
 
 _DEVICES = (10_000, 100_000, 1_000_000)
 

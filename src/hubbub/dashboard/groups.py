@@ -8,15 +8,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hubbub.collection import Collection
-from hubbub.core.ratios import Ratios
-from hubbub.dashboard.answer import LEVEL, AnswerCard, Value, Values
 from hubbub.dashboard.bars import BarTable, fold
-from hubbub.dashboard.facts import table
-from hubbub.dashboard.layout import path_to
-from hubbub.dashboard.markup import Child, Html, el, join
-from hubbub.dashboard.words import Scale
+from hubbub.dashboard.layout import path_to, table
+from hubbub.dashboard.markup import Child, Html, Scale, el, join
+from hubbub.dashboard.reader import LEVEL, AnswerCard, Value, Values
 from hubbub.questions import Shape
 from hubbub.questions.group_numbers import breakdown_name, group_shares_name
+from hubbub.statistics.ratios import Ratios
 
 _MOST_TABLES = 3
 """So many values have a table of their own; those of others are folded away."""

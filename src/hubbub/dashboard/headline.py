@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from hubbub.dashboard.answer import AnswerCard, Value
-from hubbub.dashboard.markup import Child, Html, el, join
-from hubbub.dashboard.words import Scale, count
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hubbub.dashboard.layout import table
+from hubbub.dashboard.markup import Child, Html, Scale, count, el, join
+from hubbub.dashboard.reader import AnswerCard, Value
 
 _MOST_NAMED = 3
 _BIAS = {
@@ -93,3 +97,67 @@ def _listed(names: list[Html], *, last: str) -> Html:
     for place, name in enumerate(names):
         parts += [None if place == 0 else last if place == len(names) - 1 else ", ", name]
     return join(parts)
+
+
+def mean_figure(answer: AnswerCard, low: float, high: float) -> Html:
+    """The number, and where it lies."""
+    mean, scale = answer.values[0], Scale.of_answer(answer)
+
+    def x(number: float) -> float:
+        return round(1000 * (min(max(number, low), high) - low) / (high - low), 1)
+
+    shapes: list[Child] = [el("path", class_="range", d="M0 20H1000M0 12V28M1000 12V28")]
+    if mean.low is not None and mean.high is not None:
+        left, right = x(mean.low), x(mean.high)
+        shapes.append(el("rect", class_="band", x=left, y=8, width=round(right - left, 1), height=24))
+    if mean.value is not None:
+        shapes.append(el("path", class_="dot", d=f"M{x(mean.value)} 20h0"))
+    text = f"{scale.text(mean.value)} {scale.reach(mean.reach)}, on a range from {low:g} to {high:g}"
+    return el(
+        "figure",
+        el("figcaption", scale.text(mean.value), " ", el("span", scale.reach(mean.reach), class_="reach")),
+        el("svg", shapes, viewBox="0 0 1000 40", preserveAspectRatio="none", role="img", aria_label=text),
+        el("p", el("span", f"{low:g}"), el("span", f"{high:g}"), class_="ends"),
+        class_="mean",
+    )
+
+
+def other_numbers(others: Mapping[str, Sequence[Value]]) -> Html | None:
+    """A table for each of the named estimates."""
+    headings = ("#value", "#from", "#to")
+    tables = [
+        table(name, [name.capitalize(), *headings], [_row(value) for value in values])
+        for name, values in others.items()
+    ]
+    return join(tables) if tables else None
+
+
+def _row(value: Value) -> tuple[str, str, str, str]:
+    scale = Scale.of("quantity" if value.signed else "share", reaches=[value.reach or 0.0])
+    if value.low == value.high:  # a number that is known, and no estimate
+        number = value.value
+        return value.label, scale.text(number) if number is None else f"{number:,.3g}", "", ""
+    return value.label, scale.text(value.value), scale.text(value.low), scale.text(value.high)
+
+
+def together(answers: Sequence[AnswerCard]) -> AnswerCard | None:
+    """The mean over the steps that are not withheld, as an answer of the last step; None with fewer than two steps.
+
+    Its interval assumes that the errors of steps are independent, as they are for a question that asks everyone anew in
+    every step. It is an interval for the mean of the truths of these steps.
+    """
+    shown = [answer for answer in answers if len(answer.values)]
+    if len(shown) < 2:
+        return None
+    values = tuple(_mean(steps) for steps in zip(*(answer.values for answer in shown), strict=True))
+    return replace(shown[-1], n=sum(answer.n for answer in shown), values=values)
+
+
+def _mean(steps: Sequence[Value]) -> Value:
+    known = [value.value for value in steps if value.value is not None]
+    reaches = [value.reach for value in steps if value.reach is not None]
+    last = steps[-1]
+    if len(known) < len(steps) or len(reaches) < len(steps):
+        return Value(last.code, last.label, None, None, None, last.signed)
+    mean, reach = sum(known) / len(known), math.hypot(*reaches) / len(reaches)
+    return Value(last.code, last.label, mean, mean - reach, mean + reach, last.signed)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hubbub.collection import Collection
-from hubbub.dashboard.band import Point, band
-from hubbub.dashboard.facts import facts, numbered, table
-from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.layout import facts, numbered, table
+from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, moment, nearly, part, step_time
+from hubbub.dashboard.over_time import Point, band
 from hubbub.dashboard.reader import Ingest, Interval, Reader
-from hubbub.dashboard.words import Scale, count, moment, nearly, part, step_time
 
 EXPLAINED = {
     "accepted": "Counted, exactly once, and on the disk.",

@@ -2,16 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import NamedTuple
 from urllib.parse import quote
 
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from hubbub import __version__
 from hubbub.collection import Collection
-from hubbub.dashboard.assets import address
 from hubbub.dashboard.markup import Child, Html, el, join
+
+NAMES = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+    "uplot/uPlot.iife.min.js": "text/javascript",
+    "uplot/uPlot.min.css": "text/css",
+    "uplot/LICENSE": "text/plain",
+}
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+class _Asset(NamedTuple):
+    body: bytes
+    address: str
+
+
+def _load() -> dict[str, _Asset]:
+    assets = {}
+    for name in NAMES:
+        body = files("hubbub.dashboard").joinpath("static", name).read_bytes()
+        assets[name] = _Asset(body, f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}")
+    return assets
+
+
+_ASSETS = _load()
+
+
+def address(name: str) -> str:
+    """Where a file is."""
+    return _ASSETS[name].address
+
+
+def asset_route() -> Route:
+    """The route that serves them."""
+
+    async def asset(request: Request) -> Response:
+        content = _ASSETS.get(request.path_params["name"])
+        if content is None or request.url.path != content.address:
+            return PlainTextResponse("There is nothing here.", 404)
+        headers = {"Cache-Control": _FOR_GOOD, "X-Content-Type-Options": "nosniff"}
+        return Response(content.body, headers=headers, media_type=NAMES[request.path_params["name"]])
+
+    return Route("/static/{digest}/{name:path}", asset)
+
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -152,3 +202,36 @@ def _link(text: str, href: str, *, current: str | bool) -> Html:
 def _footer() -> Html:
     text = "Every number here is an estimate, made from reports that were randomised before they were sent."
     return el("footer", el("p", text), el("p", f"hubbub {__version__} · ", el("a", "API", href="/openapi.json")))
+
+
+def facts(pairs: Iterable[tuple[str, Child]], *, class_: str = "facts") -> Html:
+    """A list of names and values; a value of None is left out."""
+    items = [el("div", el("dt", name), el("dd", value)) for name, value in pairs if value is not None]
+    return el("dl", items, class_=class_)
+
+
+def numbered(when: Child, step: int) -> Html:
+    """A step's time with its number."""
+    return join(when, el("span", f" (no. {step:,})", class_="aside"))
+
+
+def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Child]], *, class_: str = "plain") -> Html:
+    """A table, the first cell of whose rows names them; a heading that begins with # is of numbers."""
+    numeric = [heading.startswith("#") for heading in headings]
+    heads = [
+        el("th", heading.lstrip("#"), scope="col", class_="number" if number else None)
+        for heading, number in zip(headings, numeric, strict=True)
+    ]
+    body = [
+        el(
+            "tr",
+            el("th", row[0], scope="row"),
+            [
+                el("td", cell, class_="number" if number else None)
+                for cell, number in zip(row[1:], numeric[1:], strict=True)
+            ],
+        )
+        for row in rows
+    ]
+    inside = el("table", el("caption", caption), el("thead", el("tr", heads)), el("tbody", body), class_=class_)
+    return el("div", inside, class_="scroll", tabindex=0, role="region", aria_label=caption)

@@ -2,17 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from hubbub.collection import Collection
-from hubbub.dashboard.alarm_history import AlarmHistory
-from hubbub.dashboard.answer import LEVEL, AnswerCard, Value
-from hubbub.dashboard.band import Point, band, curve, span_of
-from hubbub.dashboard.markup import Html, el
-from hubbub.dashboard.words import Scale, count, step_time
+from hubbub.dashboard.alarms import AlarmHistory
+from hubbub.dashboard.bars import fold
+from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, step_time, ticks
+from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
 
 __all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
+
+_WIDTH, _HEIGHT = 1000, 240
+
+
+class Point(NamedTuple):
+    """A number at a time, its interval where it has one, and whether it is marked, an alarm was raised, or a new
+    version of the collection begins.
+    """
+
+    time: float
+    when: Html
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    marked: bool = False
+    note: str = ""
+    alarm: bool = False
+    begins: bool = False
+
+
+def band(
+    points: Sequence[Point],
+    *,
+    name: str,
+    title: Child,
+    summary: str,
+    scale: Scale,
+    headings: Sequence[str],
+    from_zero: bool = True,
+    legend: str = "",
+) -> Html:
+    """A figure of at least two points, oldest first.
+
+    Parameters
+    ----------
+    points
+        What to draw.
+    name
+        An id that no other element of the page begins with.
+    title, summary, legend
+        What it shows; what can be seen in it, for those who do not see it; what its parts are.
+    scale
+        How its numbers are written.
+    headings
+        Of the table: of the time, of the number, of its interval, of the note. Without intervals, "" for the third.
+    from_zero
+        Whether zero is on the axis.
+    """
+    marks = ticks(*span_of(points, from_zero=from_zero), about=5)
+    drawing = el(
+        "div",
+        el("ol", [el("li", scale.text(tick)) for tick in reversed(marks)], class_="ticks-y"),
+        curve(points, marks, summary),
+        el("ol", [el("li", points[i].when) for i in (0, len(points) // 2, -1)], class_="ticks-x"),
+        class_="drawing",
+    )
+    table = el(
+        "table",
+        el("caption", title, class_="unseen"),
+        el("thead", el("tr", [el("th", text, scope="col") for text in headings if text])),
+        el("tbody", [_row(point, scale, headings) for point in reversed(points)]),
+    )
+    return el(
+        "figure",
+        el("figcaption", title),
+        el("div", drawing, class_="plot", data_label=summary),
+        el("p", legend, class_="note") if legend else None,
+        fold(
+            f"{name}-table",
+            "As a table",
+            el("div", table, class_="scroll", tabindex=0, role="region", aria_label="Table"),
+        ),
+        id=name,
+        class_="chart",
+        data_chart=scale.kind,
+        data_decimals=scale.decimals,
+        data_zero=from_zero,
+        data_interval=bool(headings[2]),
+    )
+
+
+def span_of(points: Sequence[Point], *, from_zero: bool) -> tuple[float, float]:
+    """The lowest and the highest that is drawn."""
+    numbers = [end for point in points for end in (point.low, point.value, point.high) if end is not None]
+    numbers += [0.0] if from_zero or not numbers else []
+    return min(numbers), max(numbers)
+
+
+def curve(points: Sequence[Point], marks: Sequence[float], summary: str) -> Html:
+    """The drawing alone, between the first and the last of the marks; it fills whatever room it has."""
+    start, span = points[0].time, (points[-1].time - points[0].time) or 1.0
+    bottom, rise = marks[0], marks[-1] - marks[0]
+
+    def x(point: Point) -> float:
+        return round(_WIDTH * (point.time - start) / span, 1)
+
+    def y(number: float) -> float:
+        return round(_HEIGHT * (1 - (number - bottom) / rise), 1)
+
+    lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_WIDTH}") for tick in marks]
+    lines += [el("path", class_="alarmed", d=f"M{left} 0V{_HEIGHT}H{right}V0Z") for left, right in _alarms(points, x)]
+    lines += [el("path", class_="begins", d=f"M{x(point)} 0V{_HEIGHT}") for point in points if point.begins]
+    areas, curves, dots = [], [], []
+    for run in _runs(points):
+        if all(point.low is not None and point.high is not None for point in run):
+            over = " ".join(f"{x(point)},{y(point.high or 0.0)}" for point in run)
+            under = " ".join(f"{x(point)},{y(point.low or 0.0)}" for point in reversed(run))
+            areas.append(el("path", class_="band", d=f"M{over} L{under}Z"))
+        ends = " ".join(f"{x(point)},{y(point.value or 0.0)}" for point in run)
+        curves.append(el("path", class_="curve", d=f"M{ends}" + ("h0" if len(run) == 1 else "")))
+        # A line without length, with round ends: a dot that keeps its shape however the drawing is stretched.
+        dots += [el("path", class_="dot", d=f"M{x(point)} {y(point.value or 0.0)}h0") for point in run if point.marked]
+    return el(
+        "svg",
+        join(lines, areas, curves, dots),
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=summary,
+    )
+
+
+def _alarms(points: Sequence[Point], x: Callable[[Point], float]) -> Iterator[tuple[float, float]]:
+    """From where to where an alarm was raised: from each such point half the way to its neighbours."""
+    places = [x(point) for point in points]
+    for index, point in enumerate(points):
+        if point.alarm:
+            before, after = places[max(index - 1, 0)], places[min(index + 1, len(places) - 1)]
+            yield round((before + places[index]) / 2, 1), round((places[index] + after) / 2, 1)
+
+
+def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
+    """The stretches without a gap."""
+    run: list[Point] = []
+    for point in points:
+        if point.value is not None:
+            run.append(point)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _row(point: Point, scale: Scale, headings: Sequence[str]) -> Html:
+    cells: list[Child] = [el("th", point.when, scope="row", data_time=point.time), el("td", _data(point.value, scale))]
+    if headings[2]:
+        known = point.low is not None and point.high is not None
+        cells.append(el("td", (_data(point.low, scale), " to ", _data(point.high, scale)) if known else ""))
+    if headings[3]:
+        cells.append(el("td", point.note))
+    return el("tr", cells, data_marked=point.marked, data_alarm=point.alarm, data_begins=point.begins)
+
+
+def _data(number: float | None, scale: Scale) -> Child:
+    return "" if number is None else el("data", scale.text(number), value=number)
+
 
 _GLANCES = 6
 

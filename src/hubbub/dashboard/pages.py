@@ -13,20 +13,18 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import LEVEL
-from hubbub.dashboard.assets import asset_route
 from hubbub.dashboard.collections import collection_page, overview_page
 from hubbub.dashboard.groups import ChosenPair
 from hubbub.dashboard.ingest import ingest_page
-from hubbub.dashboard.layout import HEADERS, Page, path_to
+from hubbub.dashboard.layout import HEADERS, Page, asset_route, path_to
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.query_box import BoxQuery, answer_csv
-from hubbub.dashboard.reader import Reader
+from hubbub.dashboard.reader import LEVEL, Reader
 from hubbub.dashboard.results import question_page, results_page
-from hubbub.service.auth import from_another_site
-from hubbub.service.request_body import read_body
-from hubbub.service.sql_request import MOST_BODY
+from hubbub.service.http.api_json import MOST_BODY
+from hubbub.service.http.bodies import read_body
+from hubbub.service.http.problems import from_another_site
 
 _MOST_DIGITS = 12
 _Handler: TypeAlias = Callable[[Request], Response]

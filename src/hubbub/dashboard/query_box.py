@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hubbub.collection import Collection
-from hubbub.dashboard.answer import AnswerCard, Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, fold
-from hubbub.dashboard.facts import facts, table
-from hubbub.dashboard.layout import path_to
+from hubbub.dashboard.layout import facts, path_to, table
 from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.dashboard.reader import AnswerCard, Value
 from hubbub.questions import Shape
 
 if TYPE_CHECKING:

@@ -9,21 +9,14 @@ from typing import Any
 
 from hubbub.collection import Collection
 from hubbub.dashboard.alarms import alarm_banner, alarm_section
-from hubbub.dashboard.answer import AnswerCard, Value
-from hubbub.dashboard.bars import MOST_ROWS, BarTable, ranked_bars
-from hubbub.dashboard.columns import ordered_bars
-from hubbub.dashboard.facts import facts, numbered
+from hubbub.dashboard.bars import MOST_ROWS, BarTable, ordered_bars, ranked_bars
 from hubbub.dashboard.groups import ChosenPair, group_tables
-from hubbub.dashboard.headline import bias_text, headline
-from hubbub.dashboard.layout import path_to
-from hubbub.dashboard.markup import Child, Html, el, join
-from hubbub.dashboard.mean import mean_figure
-from hubbub.dashboard.others import other_numbers
+from hubbub.dashboard.headline import bias_text, headline, mean_figure, other_numbers, together
+from hubbub.dashboard.layout import facts, numbered, path_to
+from hubbub.dashboard.markup import Child, Html, count, el, join, moment, nearly, part, step_time
 from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_time
 from hubbub.dashboard.query_box import BoxQuery, query_section
-from hubbub.dashboard.reader import OpenAskCount, Reader
-from hubbub.dashboard.together import together
-from hubbub.dashboard.words import count, moment, nearly, part, step_time
+from hubbub.dashboard.reader import AnswerCard, OpenAskCount, Reader, Value
 from hubbub.questions import Shape
 
 HISTORY = 120

@@ -9,33 +9,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from hubbub.data.catalog import CATALOG, Dataset, find
-from hubbub.data.errors import DataError
-from hubbub.data.fetch import fetch  # not on first use: `hubbub.data.fetch` would be the module of the same name
+from hubbub.data.catalog import CATALOG, DataError, Dataset, find
+from hubbub.data.packages import fetch  # not on first use: `hubbub.data.fetch` would be the module of the same name
 
 if TYPE_CHECKING:
     import os
 
-    from hubbub.data.baskets import Baskets, online_retail, retail
-    from hubbub.data.census_records import CENSUS_COLUMNS, census
-    from hubbub.data.counts import Counts
-    from hubbub.data.domain_names import domains
-    from hubbub.data.key_values import KeyValues, movies
-    from hubbub.data.prices import NOT_STOCK, price_moves, stock_moves, stocks
-    from hubbub.data.records import adult, flights
-    from hubbub.data.synthetic import (
-        categorical,
-        gaussian_bins,
-        geometric,
-        sparse_vectors,
-        uniform,
-        zipf,
-        zipf_weights,
-    )
-    from hubbub.data.table import Table
-    from hubbub.data.tallies import YEARS, emoji, names
-    from hubbub.data.trips import flights3m, taxi
-    from hubbub.data.word_frequencies import words
+    from hubbub.data.baskets import Baskets, KeyValues, movies, online_retail, retail
+    from hubbub.data.counts import YEARS, Counts, domains, emoji, names, words
+    from hubbub.data.records import CENSUS_COLUMNS, Table, adult, census, flights
+    from hubbub.data.synthetic import categorical, gaussian_bins, geometric, sparse_vectors, uniform, zipf, zipf_weights
+    from hubbub.data.trips import NOT_STOCK, flights3m, price_moves, stock_moves, stocks, taxi
 
 __all__ = [
     "CATALOG",
@@ -75,18 +59,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "baskets": ("Baskets", "online_retail", "retail"),
-    "census_records": ("CENSUS_COLUMNS", "census"),
-    "counts": ("Counts",),
-    "domain_names": ("domains",),
-    "key_values": ("KeyValues", "movies"),
-    "prices": ("NOT_STOCK", "price_moves", "stock_moves", "stocks"),
-    "records": ("adult", "flights"),
+    "baskets": ("Baskets", "KeyValues", "movies", "online_retail", "retail"),
+    "counts": ("Counts", "YEARS", "domains", "emoji", "names", "words"),
+    "records": ("CENSUS_COLUMNS", "Table", "adult", "census", "flights"),
     "synthetic": ("categorical", "gaussian_bins", "geometric", "sparse_vectors", "uniform", "zipf", "zipf_weights"),
-    "table": ("Table",),
-    "tallies": ("YEARS", "emoji", "names"),
-    "trips": ("flights3m", "taxi"),
-    "word_frequencies": ("words",),
+    "trips": ("NOT_STOCK", "flights3m", "price_moves", "stock_moves", "stocks", "taxi"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -2,7 +2,7 @@
 
 Before pip saves an sdist it asks for the package's metadata: it fetches setuptools and runs the package's setup.py,
 which fails for some old packages. We want the file, not the package. For that one call this file replaces
-`setuptools.build_meta` (see `hubbub.data.download`), so that nothing is run and nothing more is fetched. It imports
+`setuptools.build_meta` (see `hubbub.data.packages`), so that nothing is run and nothing more is fetched. It imports
 nothing of hubbub, which is not importable where it runs.
 """
 

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from hubbub.demo.input_ends import terminate_when_input_ends
+from hubbub.demo.programs import terminate_when_input_ends
 
 
 def main() -> int:
@@ -14,14 +14,13 @@ def main() -> int:
     from hubbub.alarms.plan import AlarmPlan
     from hubbub.dashboard.app import dashboard
     from hubbub.questions import read_collection
-    from hubbub.service.auth import Tokens
-    from hubbub.service.collector import Collector
-    from hubbub.service.logs import set_up
-    from hubbub.service.server import KeyFolder, bind, run
+    from hubbub.service.base.logs import set_up
+    from hubbub.service.base.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.collector.collector import Collector
+    from hubbub.service.http.problems import Tokens
+    from hubbub.service.http.server import KeyFolder, bind, run
     from hubbub.service.store import open_store
-    from hubbub.service.trusted_clock import TrustedClock, hold_for
-    from hubbub.service.webhooks.config import Webhook
-    from hubbub.service.webhooks.signing import read_secrets
+    from hubbub.service.webhooks.config import Webhook, read_secrets
 
     set_up()
     settings = json.loads(sys.stdin.readline())

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from hubbub.consistency import norm_sub
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.data import fetch
 from hubbub.mechanisms import FAMILIES, MECHANISMS
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.simulate.collect import collect
+from hubbub.random.source import Random
+from hubbub.simulate.conversation import collect
 
 SINGLES = 5
 SHARDS = 8

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
-from hubbub.client.admit import admit
+from hubbub.client.answer import admit
 from hubbub.client.documents import PublishedAsk
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
 from hubbub.collection import Collection, open_sealed
-from hubbub.collection.relay_batch import BATCH_TYPE, encode_batch
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.demo.input_ends import until_input_ends
 from hubbub.demo.people import Owners, People, Riders, Speakers
+from hubbub.demo.programs import until_input_ends
 from hubbub.protocols.ask import Ask
+from hubbub.random.source import Random
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
+from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 _Owners: TypeAlias = People | Owners | Riders | Speakers
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
 
 

@@ -7,17 +7,145 @@ lists them beforehand. Where the data cannot be had, the scenes invent some and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.toml import load_alarms, load_collection
-from hubbub.data import DataError, emoji, fetch, taxi, words
+from hubbub.collection import Collection
+from hubbub.data import DataError, emoji, fetch, flights, taxi, words
 from hubbub.data.catalog import CATALOG
-from hubbub.demo.flight_week import AWAY, HOURS, PUNCTUAL, last_distances, punctuality, week_times
-from hubbub.demo.scene import Scene, Table
+from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.demo.scene_files import AIRCRAFT, FARES, FLIGHTS, WORDS, emoji_file, scene_file
 from hubbub.simulate.stream_cache import CachedTable, cached_table
+
+Table = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A collection of the demonstration, and the simulated people who answer it.
+
+    Parameters
+    ----------
+    collection, question
+        The collection, and the name of the one question that is shown.
+    source
+        Where the data is from, in a line.
+    weights
+        How common each value is: a row for each step, and the first row again after the last.
+    silent
+        The part of the people who have no value in a step.
+    pooled
+        Whether the truth is the same in every step, so that the mean over steps has a smaller error.
+    times
+        For each row of the weights, the time of the data, in words.
+    histories
+        For values that are followed from step to step, instead of weights: see `Owners`.
+    amounts
+        For a number: the amounts that the weights, in one row, belong to.
+    texts
+        For texts that nobody lists: the texts that the weights, in one row, belong to.
+    alarms
+        What the collector watches.
+    """
+
+    collection: Collection
+    question: str
+    source: str
+    weights: Table
+    silent: float
+    pooled: bool
+    times: tuple[str, ...] = ()
+    histories: Sequence[Sequence[int]] = ()
+    amounts: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    alarms: AlarmPlan = field(default_factory=AlarmPlan)
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.collection.name
+
+    def starting(self, origin: int) -> Scene:
+        """The same scene, whose first step and first run begin at a Unix time."""
+        questions = self.collection.questions
+        if self.texts:
+            begins = datetime.fromtimestamp(origin, UTC).isoformat()
+            questions = {name: replace(question, start=begins) for name, question in questions.items()}
+        return replace(self, collection=replace(self.collection, origin=origin, questions=questions))
+
+    def people(self, n: int, seed: int, group: int) -> People | Owners | Riders | Speakers:
+        """A group of n people who answer."""
+        if self.texts:
+            return Speakers(texts=self.texts, weights=self.weights[0], n=n, seed=seed, group=group)
+        if not self.histories and not self.amounts:
+            return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
+        shape = self.collection.questions[self.question].shape(self.collection.setting(self.question))
+        size = shape.size
+        if self.amounts:
+            paid = {"amounts": self.amounts, "weights": self.weights[0], "low": shape.low, "high": shape.high}
+            return Riders(**paid, size=size, n=n, seed=seed, group=group)
+        return Owners(histories=self.histories, size=size, n=n, seed=seed, group=group)
+
+    def when(self, step: int) -> str:
+        """The time of a step in the data, in words; empty if the data has no times."""
+        return self.times[step % len(self.times)] if self.times else ""
+
+
+PUNCTUAL = ("on time", "up to 15 min late", "15 to 60 min late", "over 1 hour late", "cancelled")
+FIRST_DAY, DAYS = (2, 8), 7
+"""8 February 2013: by five in the afternoon the airports were closed."""
+HOURS = range(6, 22)
+MILES = (500, 1000, 2000)
+AWAY = ("under 500 miles", "500 to 1,000 miles", "1,000 to 2,000 miles", "over 2,000 miles")
+REGULAR = 4
+"""On how many of the seven days the aircraft that are followed left New York."""
+
+
+def week_times() -> tuple[str, ...]:
+    """The hours of the week that is shown, in words."""
+    return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
+
+
+def _week() -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """The flights of the week that is shown, and the step in which each was to leave."""
+    year = flights()
+    day = year["day"] - FIRST_DAY[1]
+    shown = (year["month"] == FIRST_DAY[0]) & (day >= 0) & (day < DAYS) & np.isin(year["hour"], HOURS)
+    step = day[shown] * len(HOURS) + year["hour"][shown] - HOURS[0]
+    return {name: column[shown] for name, column in year.items()}, step
+
+
+def last_distances() -> CachedTable:
+    """For each hour and aircraft, the distance of its last flight of that day (a code); -1 before its first flight."""
+    week, step = _week()
+    left = (week["tailnum"] != "NA") & ~np.isnan(week["dep_delay"])  # NaN: it never left
+    step, category = step[left], np.digitize(week["distance"][left], MILES)
+    aircraft, device = np.unique(week["tailnum"][left], return_inverse=True)
+    table = np.full((DAYS * len(HOURS), aircraft.size), -1, dtype=np.int8)
+    order = np.argsort(step, kind="stable")
+    table[step[order], device[order]] = category[order]
+    for row in range(len(table)):
+        if row % len(HOURS):
+            table[row] = np.where(table[row] < 0, table[row - 1], table[row])
+    flew = (table[len(HOURS) - 1 :: len(HOURS)] >= 0).sum(axis=0)
+    return table[:, flew >= REGULAR], {}
+
+
+def punctuality() -> CachedTable:
+    """For each hour, the number of flights by how late they left."""
+    week, step = _week()
+    late = week["dep_delay"]  # NaN: it never left
+    kind: NDArray[np.int64] = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
+    table = np.bincount(step * len(PUNCTUAL) + kind, minlength=DAYS * len(HOURS) * len(PUNCTUAL))
+    return table.reshape(-1, len(PUNCTUAL)), {}
+
 
 Say = Callable[[str], None] | None
 
@@ -63,7 +191,9 @@ def flights_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
-    """Each step is an hour of 2013, and each device an aircraft: its value is the distance of its last flight that day."""
+    """Each step is an hour of 2013, and each device an aircraft: its value is the distance of its last flight that
+    day.
+    """
     try:
         fetch("flights", progress=say)
         table, _ = cached_table(f"flights-{CATALOG['flights'].version}-went-1", last_distances)

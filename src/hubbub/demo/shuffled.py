@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.authoring.coalitions import Coalition, coalitions_of
+from hubbub.authoring.promise import Coalition, coalitions_of
 from hubbub.client.transport import HttpTransport, Unreachable
 from hubbub.collection import Collection
 from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
@@ -22,11 +22,22 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.demo.people import People
 from hubbub.demo.programs import Programs
-from hubbub.demo.scene import Scene
-from hubbub.demo.scenes import Say, emoji_scene
-from hubbub.demo.shuffled_file import collection_file
-from hubbub.service.key_folder import KeyFolder
-from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.demo.scene_files import emoji_file
+from hubbub.demo.scenes import EMOJI, Say, Scene, emoji_scene
+from hubbub.service.http.key_folder import KeyFolder
+from hubbub.shuffler.config import ShufflerKeys
+
+
+def collection_file(route: ShuffleRoute, step_seconds: int, origin: int) -> str:
+    """The collection's file (TOML), with the shufflers of a route."""
+    lateness = max(4, step_seconds // 2)
+    lines = [emoji_file(EMOJI, step_seconds, epsilon=3.0, trust="shuffle", lateness=lateness, origin=origin)]
+    lines += ["[shuffle]", *(f"{key} = {json.dumps(getattr(route, key))}" for key in ("collector_key", "delta"))]
+    lines += [f"least = {route.least}", f"fakes = {route.fakes}"]
+    for shuffler in route.shufflers:
+        lines += ["[[shuffle.shufflers]]", *(f"{key} = {json.dumps(value)}" for key, value in vars(shuffler).items())]
+    return "\n".join(lines) + "\n"
+
 
 SHUFFLERS = 2
 DELTA = 1e-6

@@ -7,13 +7,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from hubbub.client.documents import PublishedAsk
-from hubbub.client.report_sealer import sealer_for
 from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.collection.upload import UPLOAD_TYPE, Entry, encode_upload
+from hubbub.client.upload import sealer_for
 from hubbub.core.reports import Reports
 from hubbub.demo.devices import Devices
-from hubbub.demo.input_ends import until_input_ends
 from hubbub.demo.people import People
+from hubbub.demo.programs import until_input_ends
+from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
 AT_ONCE = 16
 """How many uploads are under way at a time: a shuffler answers once they are on disk, which is as fast for many."""

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.hashing import BEST_HASH, FIRST_HASH, GOLDEN, MIX_1, MIX_2, value_words
-from hubbub.kernels.compile import inline, kernel
-from hubbub.kernels.threads import in_threads, readonly
+from hubbub.kernels.compile import in_threads, inline, kernel, readonly
 
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
@@ -132,3 +131,152 @@ def _support(seeds, buckets, lows, widths, words, wides, product, counts):
             else:
                 first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
                 counts[v] += _hits(first, b, c, w, words[v])
+
+
+WEIGHTED_BLOCK = 1024
+DIGIT = 22  # bits: a block's digits sum to less than 2^32
+WEIGHTED_SLICE = 1 << 24  # hashes, some 5 ms: less is not worth a thread
+TOGETHER = 3
+_MASK = np.uint64((1 << DIGIT) - 1)
+
+
+def hash_sums(
+    seeds: NDArray[np.uint64],
+    buckets: NDArray[Any],
+    g: int,
+    candidates: NDArray[np.uint64],
+    weights: NDArray[np.int64],
+    *,
+    powers: int = 1,
+    name: str = FIRST_HASH,
+) -> NDArray[np.int64]:
+    """The sum of the weights of the reports that support each candidate, then of all reports; row 2: of squares.
+
+    Parameters
+    ----------
+    seeds, buckets, g, candidates, name
+        As of `hash_support`.
+    weights
+        One a report.
+    powers
+        1, or 2 for a row of squares too; these must sum to less than 2^63.
+    """
+    seeds, buckets, weights = readonly(seeds, np.uint64), readonly(buckets, np.uint16), readonly(weights, np.int64)
+    words, wides = candidate_words(candidates, name)
+    lows, widths = bucket_intervals(g)
+    product = name == BEST_HASH
+    least, most, total, squares = _totals(weights)
+    digits, factors = _digits(least, most, powers)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        sums = np.zeros((len(digits), len(words)), dtype=np.int64)
+        rows = slice(start, stop)
+        for first in range(0, len(digits), TOGETHER):
+            part, own = readonly(digits[first : first + TOGETHER], np.int64), sums[first : first + TOGETHER]
+            _sums(seeds[rows], buckets[rows], weights[rows], least, part, lows, widths, words, wides, product, own)
+        return sums
+
+    sums = in_threads(count, len(seeds), max(WEIGHTED_BLOCK, WEIGHTED_SLICE // max(1, len(words))))
+    result = np.empty((powers, len(words) + 1), dtype=np.int64)
+    result[:, :-1] = factors @ sums  # may wrap around 2^64 on the way, and comes back
+    result[:, -1] = (total, squares)[:powers]
+    return result
+
+
+def _digits(least: int, most: int, powers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The digits to add up, three by three, and the factor of each digit in the sums of weights and of squares.
+
+    A digit is the power of the weight that it is cut from (0 for 1 itself), and the place of its lowest bit. The least
+    weight is first subtracted from all; if it is below 0, reports are counted too, as power 0. The list is filled up
+    with digits that are always 0: power 0 at a bit that 1 does not have.
+    """
+    digits = [(1, shift) for shift in range(0, (most - least).bit_length(), DIGIT)]
+    if powers == 2:
+        digits += [(2, shift) for shift in range(0, (max(most, -least) ** 2).bit_length(), DIGIT)]
+    if least:
+        digits.append((0, 0))
+    factors = [[1 << shift if power == row else least * (row == 1 and power == 0) for power, shift in digits]
+               for row in range(1, powers + 1)]  # fmt: skip
+    spare = -len(digits) % TOGETHER
+    padded = np.array([row + [0] * spare for row in factors], dtype=np.int64)
+    return np.array(digits + [(0, 1)] * spare, dtype=np.int64).reshape(-1, 2), padded
+
+
+@kernel
+def _totals(weights):
+    """The least and the greatest weight, 0 among them, their sum and that of their squares."""
+    least, most, total, squares = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for j in range(weights.size):
+        weight = weights[j]
+        least, most = min(least, weight), max(most, weight)
+        total += weight
+        squares += weight * weight
+    return least, most, total, squares
+
+
+@inline
+def _cut(weights, least, digit, out):
+    """Put a digit of a block of weights into a buffer."""
+    power, shift = digit[0], np.uint64(digit[1])
+    if power == 0:
+        out[:] = np.uint32(shift == 0)
+    elif power == 1:
+        for j in range(out.size):
+            out[j] = np.uint32((np.uint64(weights[j] - least) >> shift) & _MASK)
+    else:
+        for j in range(out.size):
+            out[j] = np.uint32((np.uint64(weights[j] * weights[j]) >> shift) & _MASK)
+    return out
+
+
+@inline
+def _add(sums, v, a, b, c):
+    sums[0, v] += np.int64(a)
+    sums[1, v] += np.int64(b)
+    sums[2, v] += np.int64(c)
+
+
+@inline
+def _added_products(low_seed, high_seed, low, width, words, wides, v, x, y, z, sums):
+    """Of two candidates at once, v and the next: what was loaded for one serves the other."""
+    u = min(v + 1, words.size - 1)
+    first, second, third, fourth = words[v], wides[v], words[u], wides[u]
+    a, b, c = np.uint32(0), np.uint32(0), np.uint32(0)
+    d, e, f = np.uint32(0), np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        if np.int32(_multiplied(low_seed[j], high_seed[j], first, second) - low[j]) < width[j]:
+            a, b, c = np.uint32(a + x[j]), np.uint32(b + y[j]), np.uint32(c + z[j])
+        if np.int32(_multiplied(low_seed[j], high_seed[j], third, fourth) - low[j]) < width[j]:
+            d, e, f = np.uint32(d + x[j]), np.uint32(e + y[j]), np.uint32(f + z[j])
+    _add(sums, v, a, b, c)
+    if u > v:
+        _add(sums, u, d, e, f)
+
+
+@inline
+def _added_mixes(low_seed, high_seed, low, width, word, v, x, y, z, sums):
+    a, b, c = np.uint32(0), np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        if np.int32(_mix(low_seed[j], high_seed[j], word) - low[j]) < width[j]:
+            a, b, c = np.uint32(a + x[j]), np.uint32(b + y[j]), np.uint32(c + z[j])
+    _add(sums, v, a, b, c)
+
+
+@kernel
+def _sums(seeds, buckets, weights, least, digits, lows, widths, words, wides, product, sums):
+    low_seed, high_seed = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty(WEIGHTED_BLOCK, dtype=np.uint32)
+    low, width = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty(WEIGHTED_BLOCK, dtype=np.int32)
+    rekeyed, cut = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty((TOGETHER, WEIGHTED_BLOCK), dtype=np.uint32)
+    for start in range(0, seeds.size, WEIGHTED_BLOCK):
+        stop = min(start + WEIGHTED_BLOCK, seeds.size)
+        a, b, c, w = _loaded(seeds[start:stop], buckets[start:stop], lows, widths, low_seed, high_seed, low, width)
+        x = _cut(weights[start:stop], least, digits[0], cut[0, : stop - start])
+        y = _cut(weights[start:stop], least, digits[1], cut[1, : stop - start])
+        z = _cut(weights[start:stop], least, digits[2], cut[2, : stop - start])
+        if product:
+            for v in range(0, words.size, 2):
+                _added_products(a, b, c, w, words, wides, v, x, y, z, sums)
+        else:
+            for v in range(words.size):
+                first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
+                _added_mixes(first, b, c, w, words[v], v, x, y, z, sums)

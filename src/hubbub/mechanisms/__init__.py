@@ -1,28 +1,28 @@
 """Every mechanism, by name."""
 
-from hubbub.core.registry import Registry
+from hubbub.core.plugins import Registry
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 
 FAMILIES = {
     "frequency": {
         "GRR": "grr",
         "SHE": "she",
-        "THE": "the",
+        "THE": "unary",
         "SUE": "unary",
         "OUE": "unary",
         "BLH": "local_hashing",
         "OLH": "local_hashing",
-        "SOLH": "solh",
+        "SOLH": "local_hashing",
         "BasicRappor": "basic_rappor",
         "Rappor": "rappor",
         "Hadamard": "hadamard",
         "SubsetSelection": "subset",
         "FLH": "flh",
+        "Loloha": "loloha",
     },
-    "memo": {"Loloha": "loloha"},
     "numeric": {
-        "StochasticRounding": "rounding",
-        "Piecewise": "piecewise",
+        "StochasticRounding": "hybrid",
+        "Piecewise": "hybrid",
         "Hybrid": "hybrid",
         "SquareWave": "square_wave",
     },
@@ -37,20 +37,6 @@ FAMILIES = {
 }
 """The mechanisms of each folder, and the files that hold them: listed here, so that naming one loads no other."""
 
-TERNARY_BASELINES = {
-    "PrivKV": "priv_kv",
-    "KVUE": "kvue",
-    "PCKVGRR": "pckv_grr",
-    "PCKVAGRR": "pckv_agrr",
-    "PCKVUE": "pckv_ue",
-    "DDRM": "ddrm",
-    "EFMRTT": "efmrtt",
-    "ToPLClipped": "topl",
-    "FutureRand": "future_rand",
-    "Succinct": "succinct",
-}
-"""Mechanisms that only papers compare with, and the files of `hubbub.reproduce.baselines` that hold them."""
-
 MECHANISMS: Registry[ReportFormat] = Registry(
     "hubbub.mechanisms",
     "hubbub.mechanisms.base:ReportFormat",
@@ -59,9 +45,8 @@ MECHANISMS: Registry[ReportFormat] = Registry(
         for folder, modules in FAMILIES.items()
         for name, module in modules.items()
     }
-    # Two more from layers above, loaded when they are named.
-    | {name: f"hubbub.reproduce.baselines.{module}" for name, module in TERNARY_BASELINES.items()}
-    | {"ChangeStream": "hubbub.protocols.change_stream"}
+    # One more from a layer above, loaded when it is named.
+    | {"ChangeStream": "hubbub.protocols.changes.stream"}
     # Not listed with the oracles: it has no estimator of its own, but wraps any of them.
     | {"Measured": "hubbub.mechanisms.frequency.measured"},
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,17 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import UNITS_PER_EPSILON, Event
-from hubbub.core.exact import log_fraction, log_upper
-from hubbub.core.plugin_guard import guard
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.plugins import guard
+from hubbub.core.reports import Reports, Sketch
 from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
 from hubbub.mechanisms.report_columns import ColumnSpec, check_columns, read_bare, reports_of
+from hubbub.random.integers import log_fraction, log_upper
+from hubbub.random.source import Random
 
-if TYPE_CHECKING:  # a device estimates nothing
-    from hubbub.core.blanket import Blanket
+if TYPE_CHECKING:
     from hubbub.core.estimate import Estimate
-    from hubbub.core.influence import Influence
+    from hubbub.mechanisms.weights import Blanket
+    from hubbub.statistics.influence import Influence
 
 __all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
 
@@ -299,3 +298,20 @@ def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.obje
     """Pick exact probabilities from a short table, keeping them exact."""
     entries: NDArray[np.object_] = np.array([*table, None], dtype=object)  # None: else an array of one number
     return np.asarray(entries[index])
+
+
+Item = TypeVar("Item")
+
+
+def in_turn(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
+    """At most so many items, one of each kind in turn; a kind that has no more is passed over."""
+    items: list[Item] = []
+    while kinds and len(items) < most:
+        rest = []
+        for kind in kinds:
+            for item in kind:
+                items.append(item)
+                rest.append(kind)
+                break
+        kinds = rest
+    return items[:most]

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ReportFormat
+from hubbub.random.source import Random
 
 VERSION = 1
 _KIND = "state"

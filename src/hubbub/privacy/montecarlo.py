@@ -6,14 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.confidence import check_level
-from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
+from hubbub.core.errors import InvalidValue, needs
+from hubbub.core.noise import check_level
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
-from hubbub.privacy.clopper_pearson import lower_bound, upper_bound
+from hubbub.random.source import Random
+
+
+def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+    """A lower bound of the probability, at confidence 1 - alpha."""
+    with needs("analytics"):
+        from scipy.special import betaincinv
+    count, total = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    return np.where(count > 0, betaincinv(np.maximum(count, 1), total - count + 1, alpha), 0.0)
+
+
+def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+    """An upper bound of the probability, at confidence 1 - alpha."""
+    return 1.0 - lower_bound(np.asarray(trials) - np.asarray(hits), trials, alpha)
+
 
 MOST_VALUES = 8
 FEWEST = 1000

@@ -2,17 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import Event
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.protocols.cohort import EVERYONE, Arc
-from hubbub.protocols.view import View, Whole
+from hubbub.protocols.views.basic import View, Whole
+
+CIRCLE = 1 << 32
+
+
+@dataclass(frozen=True)
+class Arc:
+    """The places start, start + 1, ..., start + length - 1, modulo 2^32."""
+
+    start: int
+    length: int
+
+    def __post_init__(self) -> None:
+        for end, high in (("start", CIRCLE - 1), ("length", CIRCLE)):
+            value = getattr(self, end)
+            check_integer(f"cohort.{end}", value, 0, high)
+
+    @property
+    def share(self) -> float:
+        """The part of the population that is asked."""
+        return self.length / CIRCLE
+
+    def holds(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each of some places is on the arc."""
+        return (places.astype(np.int64) - self.start) % CIRCLE < self.length
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """The arc as half-open intervals of places: two where it passes 0, none where it is empty."""
+        end = self.start + self.length
+        if end <= CIRCLE:
+            return [(self.start, end)] if self.length else []
+        return [(self.start, CIRCLE), (0, end - CIRCLE)]
+
+    def spec(self) -> dict[str, Json]:
+        """The arc as JSON."""
+        return {"start": self.start, "length": self.length}
+
+
+EVERYONE = Arc(0, CIRCLE)
+
+
+def equal_arcs(number: int) -> list[Arc]:
+    """The circle cut into so many arcs, whose lengths differ by at most 1."""
+    borders = [CIRCLE * part // number for part in range(number + 1)]
+    return [Arc(low, high - low) for low, high in pairwise(borders)]
+
+
+def disjoint(arcs: Iterable[Arc]) -> bool:
+    """Whether no place is on two of the arcs."""
+    pieces = sorted(piece for arc in arcs for piece in arc.pieces())
+    return all(end <= start for (_, end), (start, _) in pairwise(pieces))
+
+
+class Pointer:
+    """Hands out arcs one after another, round and round."""
+
+    remembered = ("at",)
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at % CIRCLE
+
+    def take(self, length: int) -> Arc:
+        """The next arc of this length."""
+        arc = Arc(self.at, length)
+        self.at = (self.at + length) % CIRCLE
+        return arc
+
+
+def place_on_circle(device_key: bytes, collection: str) -> int:
+    """A device's place in a collection: 32 bits of HMAC-SHA-256, never sent."""
+    if len(device_key) < 16:
+        raise InvalidValue("device_key", f"{len(device_key)} bytes", "at least 16 random bytes")
+    return int.from_bytes(hmac.new(device_key, collection.encode(), hashlib.sha256).digest()[:4], "little")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
-from hubbub.core.sketch import Sketch
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import disjoint
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.release import Release
+from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Sketch
+from hubbub.core.spec import Json
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ask import Ask, disjoint
+
+if TYPE_CHECKING:
+    from hubbub.core.reports import Reports
+
+
+@dataclass(frozen=True)
+class Count:
+    """A request to count how many of the reports kept of an earlier ask support each of some candidates.
+
+    It is evaluated where the reports are stored.
+
+    Parameters
+    ----------
+    ask
+        The earlier ask, of a frequency oracle and with `kept`. If it was asked several times, the last time counts.
+    candidates
+        Different values of the oracle's domain.
+    """
+
+    ask: Ask
+    candidates: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.ask.kept:
+            raise InvalidValue("ask", self.ask, "an ask whose reports are kept")
+        if not self.candidates:
+            raise InvalidValue("candidates", self.candidates, "at least one")
+        self.oracle._codes(self.candidates)
+
+    @property
+    def step(self) -> int:
+        """The step whose reports are counted."""
+        return self.ask.step
+
+    @property
+    def oracle(self) -> FrequencyOracle:
+        """The mechanism that made the reports."""
+        if not isinstance(self.ask.mechanism, FrequencyOracle):
+            raise InvalidValue("ask", type(self.ask.mechanism).__name__, "an ask of a frequency oracle")
+        return self.ask.mechanism
+
+    def among(self, batches: Callable[[], Iterable[Reports]]) -> CountResult:
+        """Count among the reports of these batches; `batches` is called once for each pass over them."""
+        from hubbub.backends import LOCAL
+
+        sketch = LOCAL.support(batches(), self.oracle, self.candidates)
+        return CountResult(sketch.n, sketch.counts)
+
+    def work(self, n: int) -> int:
+        """How many times a report is tested against a candidate, if there are n reports."""
+        return n * len(self.candidates)
+
+    def candidates_json(self) -> Json:
+        """The candidates as JSON. The result depends on them and on the ask alone."""
+        return list(self.candidates)
+
+    def check(self, result: CountResult) -> None:
+        """Refuse a result whose shape is not that of the candidates."""
+        support = np.asarray(result.support)
+        if support.shape != (len(self.candidates),) or support.dtype != np.int64:
+            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one a candidate")
+
+    def estimate(self, result: CountResult) -> Estimate:
+        """The estimated shares of the candidates."""
+        sketch = self.oracle.support_sketch(self.candidates, result.n, result.support)
+        return self.oracle.estimate(sketch, self.candidates)
+
+
+class CountResult(NamedTuple):
+    """The answer to a `Count`: of n reports, how many support each candidate.
+
+    A search has many candidates and returns only the best. It adds their `places` in the list of all candidates, and
+    how many candidates were `tested`.
+    """
+
+    n: int
+    support: NDArray[np.int64]
+    places: tuple[int, ...] = ()
+    tested: int = 0
+
+
+MAIN = "estimate"
+"""The name of the only estimate of a release, or of the first where the protocol gives no other name."""
+OWN = "own"
+"""The name of the estimate from the step's own reports, beside a main estimate that is smoothed over time."""
+
+
+class MissingReports(NamedTuple):
+    """How many reports of a standing stream were due at a step, and how many of them came in time.
+
+    `bias` is the expected bias of each number of the release from all reports that did not come so far, if they would
+    have been like the reports that came. It is NaN where no report came.
+    """
+
+    due: int
+    came: int
+    bias: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What a protocol publishes of a step, or at some point of a study.
+
+    Parameters
+    ----------
+    step
+        The step that it describes; 0 in a study.
+    estimates
+        Any number of named estimates of the population at that step, of any size, the main one first. Variances include
+        the randomisation and the sampling of a part of the population. The values of the main estimate may be smoothed
+        over time; its intervals are still those of the step's own reports, and infinite if there were none. Only a
+        release with `stopped` may have no estimates.
+    published
+        Whether fresh reports were asked for this release; otherwise it repeats or predicts (approximation).
+    spent
+        The part of the window's budget that the asks of this step took.
+    n
+        The estimated size of the population.
+    lost
+        The reports that did not come, in a stream in which devices enrol and are then awaited.
+    stopped
+        Why a study ended before its last round.
+    """
+
+    step: int
+    estimates: Mapping[str, Estimate]
+    published: bool
+    spent: float
+    n: float
+    lost: MissingReports | None = None
+    stopped: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.estimates and self.stopped is None:
+            raise InvalidValue("estimates", {}, "at least one")
+        object.__setattr__(self, "estimates", MappingProxyType(dict(self.estimates)))
+
+    @property
+    def main(self) -> str:
+        """The name of the main estimate."""
+        return next(iter(self.estimates), MAIN)
+
+    @property
+    def estimate(self) -> Estimate:
+        """The main estimate, which is the first; an empty estimate where there is none."""
+        return next(iter(self.estimates.values()), Estimate(np.zeros(0), np.zeros(0), 0))
+
+    @property
+    def own(self) -> Estimate | None:
+        """The estimate from all of the step's own reports, unbiased and not smoothed; None if there were no reports."""
+        own = self.estimates.get(OWN, self.estimate)
+        return own if len(own) and np.isfinite(own.variance).all() else None
+
 
 Message: TypeAlias = Ask | list[Ask] | Count | Release
 """What a protocol yields: an ask, several asks of disjoint arcs (the parts of a round), a count, or a release."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.errors import InvalidValue, needs
+import numpy as np
+
+from hubbub.core.errors import DecodeError, InvalidValue, needs
 from hubbub.query.outputs import AnswerInterval
 
 if TYPE_CHECKING:
@@ -103,26 +107,22 @@ class QueryAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON; `from_json` reads it back."""
-        from hubbub.query.answer_json import answer_to_json
 
         return answer_to_json(self)
 
     @staticmethod
     def from_json(data: object) -> QueryAnswer:
         """Read an answer back."""
-        from hubbub.query.answer_json import answer_from_json
 
         return answer_from_json(data)
 
     def table(self, *, most: int = 50) -> Table:
         """A rich table; values and intervals are clipped to the possible range."""
-        from hubbub.query.answer_view import rich_table
 
         return rich_table(self, most)
 
     def plot(self, column: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Bars of an estimate with its intervals, a group each; returns matplotlib's axes."""
-        from hubbub.query.answer_view import bars
 
         return bars(self, column, ax)
 
@@ -158,3 +158,113 @@ def _number(value: float) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:,.4g}"
+
+
+_PARTS = ("value", "low", "high", "stderr", "least", "most")
+
+
+def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
+    """An answer as JSON: a number that is not known is null, an end without a bound "inf" or "-inf"."""
+    columns = [{"name": column.name, "estimate": column.estimate, "how": column.how} for column in answer.columns]
+    rows = [[_cell(cell) for cell in row] for row in answer.rows]
+    return {
+        "columns": columns,
+        "rows": rows,
+        "level": answer.level,
+        "n": answer.n,
+        "bias": answer.bias,
+        "notes": list(answer.notes),
+        "explain": answer.plan,
+    }
+
+
+def answer_from_json(data: object) -> QueryAnswer:
+    """Read an answer back; anything else is refused."""
+    try:
+        if not isinstance(data, Mapping):
+            raise TypeError("no object")
+        columns = tuple(
+            AnswerColumn(str(column["name"]), bool(column["estimate"]), str(column["how"]))
+            for column in data["columns"]
+        )
+        rows = tuple(
+            tuple(_read(cell, column) for cell, column in zip(row, columns, strict=True)) for row in data["rows"]
+        )
+        notes = tuple(str(note) for note in data["notes"])
+        level, n = float(data["level"]), int(data["n"])
+        return QueryAnswer(columns, rows, level, n, str(data["bias"]), notes, str(data["explain"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DecodeError("answer", data, f"an answer in JSON: {error}") from None
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, AnswerInterval):
+        return {part: _json_number(getattr(cell, part)) for part in _PARTS}
+    if isinstance(cell, datetime.date | datetime.time):
+        return cell.isoformat()
+    if isinstance(cell, Decimal):
+        return float(cell)
+    return cell if cell is None or isinstance(cell, str | int | float | bool) else str(cell)
+
+
+def _json_number(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _read(cell: Any, column: AnswerColumn) -> Any:
+    if not column.estimate:
+        return cell
+    numbers = {part: cell[part] for part in _PARTS}
+    return AnswerInterval(**{part: math.nan if number is None else float(number) for part, number in numbers.items()})
+
+
+MOST_BARS = 40
+
+
+def rich_table(answer: QueryAnswer, most: int) -> Table:
+    """An answer as a rich table; what cannot be told from 0 is dim."""
+    with needs("sql"):
+        from rich.markup import escape
+        from rich.table import Table
+    lines = iter(answer.lines())
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    heading = next(lines)
+    words = [not column.estimate for column in answer.columns for _ in range(1 + column.estimate)]
+    for name, left in zip(heading, words, strict=True):
+        table.add_column(escape(name), justify="left" if left else "right")
+    for row, line in list(zip(answer.rows, lines, strict=True))[:most]:
+        cells = [cell for cell in row if isinstance(cell, AnswerInterval)]
+        faint = bool(cells) and all(cell.low <= 0 <= cell.high for cell in cells)
+        table.add_row(*map(escape, line), style="dim" if faint else None)
+    if len(answer.rows) > most:
+        table.add_row(f"... {len(answer.rows) - most:,} more", *[""] * (len(heading) - 1), style="dim")
+    return table
+
+
+def bars(answer: QueryAnswer, name: str | None, ax: Axes | None) -> Axes:
+    """Bars of an estimate, a group each, with intervals."""
+    with needs("sql"):
+        from matplotlib.figure import Figure
+    estimates = [column.name for column in answer.columns if column.estimate]
+    chosen = name if name is not None else (estimates[0] if estimates else "")
+    if chosen not in estimates:
+        raise InvalidValue("column", chosen, f"one of the estimates {', '.join(estimates)}")
+    keys = [place for place, column in enumerate(answer.columns) if not column.estimate]
+    place = next(k for k, column in enumerate(answer.columns) if column.name == chosen)
+    rows = answer.rows[:MOST_BARS][::-1]
+    if ax is None:
+        ax = Figure(figsize=(7, 0.9 + 0.28 * max(len(rows), 1)), layout="constrained").subplots()
+    labels = [", ".join(str(row[key]) for key in keys).replace("$", r"\$") or chosen for row in rows]
+    spots = np.arange(len(rows))
+    cells = [row[place] for row in rows]
+    ax.barh(spots, [np.clip(cell.value, cell.least, cell.most) for cell in cells], color="#4c78a8")
+    for spot, cell in zip(spots, cells, strict=True):
+        ends = np.clip([cell.low, cell.high], cell.least, cell.most)
+        if np.isfinite(ends).all():
+            ax.plot(ends, [spot, spot], color="#333333", linewidth=1.5)
+    ax.set_yticks(spots, labels)
+    ax.axvline(0, color="#999999", linewidth=0.8)
+    ax.set_xlabel(chosen)
+    return ax

@@ -7,32 +7,28 @@ from collections.abc import Sequence
 from functools import cache
 from math import prod
 
-from hubbub.core.confidence import check_level
+from hubbub.core.noise import check_level
 from hubbub.protocols.ranges.grids import HDG
 from hubbub.protocols.ranges.split import SC
 from hubbub.query.answer import AnswerColumn, QueryAnswer
-from hubbub.query.errors import QueryError, refused
+from hubbub.query.errors import QueryError, Tree, refused
 from hubbub.query.evaluation import AnyOutput, bundles_of, interval_of, output_of
 from hubbub.query.explain import explain_plan
 from hubbub.query.formula import ALWAYS
 from hubbub.query.grid_method import GridMethod
-from hubbub.query.groups import PeopleGroup, comparable, groups_of
+from hubbub.query.groups import PeopleGroup, choose_groups, comparable, groups_of
 from hubbub.query.interval_method import IntervalMethod
 from hubbub.query.measures import MeasureProfile, evaluate, expression_type, profile
 from hubbub.query.minimum_people import fewest_people, magnitudes
-from hubbub.query.monomials import Monomial
 from hubbub.query.outputs import AnswerInterval
-from hubbub.query.parse import parse
-from hubbub.query.plan import QueryPlan, plan_query
-from hubbub.query.private_table import PrivateTable
+from hubbub.query.plan import QueryPlan, parse, plan_query
 from hubbub.query.quantiles import QuantileOutput
 from hubbub.query.rules import normalise
-from hubbub.query.selection import choose_groups
+from hubbub.query.sandbox import interrupting
+from hubbub.query.schema import PrivateTable
 from hubbub.query.split_method import SplitMethod
-from hubbub.query.strata import Strata
-from hubbub.query.sums_method import SumsMethod
-from hubbub.query.time_limit import interrupting
-from hubbub.query.tree import Tree
+from hubbub.query.strata import Strata, SumsMethod
+from hubbub.query.sums import Monomial
 
 
 class QueryEngine:

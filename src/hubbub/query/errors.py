@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any, TypeAlias
 
 from hubbub.core.errors import HubbubError
-from hubbub.query.tree import Tree
+
+Tree: TypeAlias = Any
+"""An expression of sqlglot, whose classes change from version to version; what a tree may be is checked as it runs."""
 
 
 class QueryError(HubbubError, ValueError):

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from hubbub.query.errors import Tree
 from hubbub.query.groups import PeopleGroup
-from hubbub.query.joint import JointEstimate
 from hubbub.query.measures import MeasureProfile
-from hubbub.query.monomials import Floats, Monomial
 from hubbub.query.outputs import AnswerInterval, Output, Profiles
 from hubbub.query.quantiles import QuantileOutput
-from hubbub.query.strata import MOST_WEIGHTS, Strata
-from hubbub.query.sums_method import SumsMethod
-from hubbub.query.time_limit import check_time
-from hubbub.query.tree import Tree
+from hubbub.query.sandbox import check_time
+from hubbub.query.strata import MOST_WEIGHTS, Strata, SumsMethod
+from hubbub.query.sums import Floats, JointEstimate, Monomial
 
 __all__ = ["AnyOutput", "MeasureProfile", "bundles_of", "interval_of", "output_of"]
 

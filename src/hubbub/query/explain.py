@@ -11,10 +11,8 @@ from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
 from hubbub.query.outputs import Output
 from hubbub.query.plan import QueryPlan
-from hubbub.query.private_table import PrivateTable
-from hubbub.query.schema import PrivateColumn, TableSchema
-from hubbub.query.strata import Strata
-from hubbub.query.sums_method import SumsMethod
+from hubbub.query.schema import PrivateColumn, PrivateTable, TableSchema
+from hubbub.query.strata import Strata, SumsMethod
 
 MOST_SHOWN = 4
 """The plan shows at most so many groups and formulas."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hubbub.query.codes import matching_codes
-from hubbub.query.columns_of import private_names
-from hubbub.query.errors import refused
-from hubbub.query.rules.public_first import conjuncts
-from hubbub.query.runs import Runs
-from hubbub.query.tree import Tree
+from hubbub.query.codes import Runs, matching_codes
+from hubbub.query.errors import Tree, refused
+from hubbub.query.rules.conditions import conjuncts
+from hubbub.query.schema import private_names
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema

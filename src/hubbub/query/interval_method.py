@@ -10,20 +10,16 @@ from typing import Any
 import numpy as np
 
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of
+from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of, report_variance
 from hubbub.protocols.ranges.dimension import Codes
-from hubbub.protocols.ranges.errors_of_sums import report_variance
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
-from hubbub.query.box_terms import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent
+from hubbub.query.boxes import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent
 from hubbub.query.formula import Formula
-from hubbub.query.interval_sums import LevelSums, StratumSums, joint_intervals, typical_step
-from hubbub.query.joint import JointEstimate
-from hubbub.query.monomials import Floats, Monomial, monomials_to_count, with_products
-from hubbub.query.private_table import Level, PrivateTable
-from hubbub.query.strata import Strata, Stratum
-from hubbub.query.sums_method import GroupPart, SumsMethod
-from hubbub.query.support_counts import SupportCounts
-from hubbub.query.time_limit import check_time
+from hubbub.query.sandbox import check_time
+from hubbub.query.schema import Level, PrivateTable
+from hubbub.query.strata import GroupPart, Strata, Stratum, SumsMethod
+from hubbub.query.sums import Floats, JointEstimate, Monomial, monomials_to_count, with_products
+from hubbub.query.support_counts import LevelSums, StratumSums, SupportCounts, joint_intervals, typical_step
 
 CellAmounts = Callable[[Sequence[Monomial], LevelCells], Floats]
 """Estimates the sum of each weight (row) over the people in each cell of a level (column)."""

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hubbub.query.errors import refused
-from hubbub.query.time_limit import check_time
-from hubbub.query.tree import Tree
+from hubbub.query.errors import Tree, refused
+from hubbub.query.sandbox import check_time
 
 if TYPE_CHECKING:
-    from hubbub.query.private_table import PrivateTable
+    from hubbub.query.schema import PrivateTable
 
 LARGEST = 1e140
 """Of a measure: squares of sums over all people must be finite."""

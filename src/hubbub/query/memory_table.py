@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain import Categorical, Ordinal
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.ranges.grids import GridReports
 from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports
 from hubbub.protocols.ranges.split import SplitReports
-from hubbub.query.private_table import Level, PrivateTable, rows_within
 from hubbub.query.sandbox import lock, open_database, quote_name
-from hubbub.query.schema import ROW, TableSchema
+from hubbub.query.schema import ROW, Level, PrivateColumn, PrivateTable, PublicColumn, TableSchema, rows_within
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -110,3 +111,22 @@ def _arrow(values: Any) -> Any:
     import pyarrow as pa
 
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+
+
+def example_table(n: int = 2000, *, method: str = "HIO", epsilon: float = 4.0, seed: int = 1) -> MemoryTable:
+    """People of ages 0 to 19 and three towns, whose system and price are public.
+
+    Person k is k mod 20 years old, lives in town k mod 3, and has the system k mod 2 and the price k mod 7.
+    """
+    schema = TableSchema(
+        "people",
+        (PrivateColumn("age", Ordinal(20)), PrivateColumn("town", Categorical(["Bath", "Ely", "Rye"]))),
+        (PublicColumn("os", "VARCHAR"), PublicColumn("price", "DOUBLE")),
+        method=method,
+        epsilon=epsilon,
+        expected=n if method == "HDG" else None,
+    )
+    people = np.arange(n)
+    reports = schema.mechanism.randomize(np.stack([people % 20, people % 3], axis=1), Random(seed=seed))
+    public = {"os": np.array(["ios", "web"])[people % 2].tolist(), "price": (people % 7).astype(float)}
+    return MemoryTable(schema, reports, public)

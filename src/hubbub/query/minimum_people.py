@@ -8,9 +8,9 @@ from functools import cache
 from hubbub.query.boxes import boxes_of
 from hubbub.query.formula import Formula
 from hubbub.query.groups import PeopleGroup
-from hubbub.query.monomials import Monomial
+from hubbub.query.sandbox import check_time
 from hubbub.query.strata import Strata
-from hubbub.query.time_limit import check_time
+from hubbub.query.sums import Monomial
 
 
 def magnitudes(weights: Iterable[Monomial]) -> list[Monomial]:

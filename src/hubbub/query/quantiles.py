@@ -8,20 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from hubbub.core.confidence import normal_reach
-from hubbub.query.errors import refused
+from hubbub.core.noise import normal_reach
+from hubbub.query.errors import Tree, refused
 from hubbub.query.formula import Formula
 from hubbub.query.groups import MOST_PARTS, PeopleGroup
 from hubbub.query.measures import MeasureProfile, check_number, evaluate
-from hubbub.query.monomials import EVERYBODY, Monomial
 from hubbub.query.outputs import AnswerInterval
 from hubbub.query.plan import QueryPlan
-from hubbub.query.private_table import PrivateTable
-from hubbub.query.rules.constants import number
-from hubbub.query.strata import Strata
-from hubbub.query.sums_method import SumsMethod
-from hubbub.query.time_limit import check_time
-from hubbub.query.tree import Tree
+from hubbub.query.rules.conditions import number
+from hubbub.query.sandbox import check_time
+from hubbub.query.schema import PrivateTable
+from hubbub.query.strata import Strata, SumsMethod
+from hubbub.query.sums import EVERYBODY, Monomial
 
 EDGES, FINER = 48, 12
 """The number of values that are tried first, and inside each gap that is searched next."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import needs
+from hubbub.core.errors import HubbubError, needs
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
 
 MEMORY = 512
 """The megabytes that DuckDB may take besides tables in memory, however large a store or an intermediate result is."""
@@ -54,3 +57,57 @@ def lock(connection: DuckDBPyConnection, folders: Sequence[str] = (), *, table_b
 def quote_name(name: str) -> str:
     """A name as SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+INTERRUPT_EVERY = 0.05
+"""Seconds between interrupts of DuckDB after the deadline: one just before a statement begins has no effect."""
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+"""The `time.monotonic()` at which the query of this thread is stopped; None if it may take any time."""
+
+
+class QueryTimeout(HubbubError, TimeoutError):
+    """A query was stopped because it took longer than its time limit."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Let the queries that this thread runs inside the block take at most so many seconds in all."""
+    before = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def check_time() -> None:
+    """Raise `QueryTimeout` if the query of this thread has reached its deadline."""
+    deadline = _deadline.get()
+    if deadline is not None and time.monotonic() >= deadline:
+        raise QueryTimeout("the query was stopped: its time is over")
+
+
+@contextmanager
+def interrupting(connection: DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt what DuckDB does inside the block once the deadline is reached; it then ends as `QueryTimeout`."""
+    deadline = _deadline.get()
+    if deadline is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        wait = max(deadline - time.monotonic(), 0.0)
+        while not ended.wait(wait):
+            connection.interrupt()
+            wait = INTERRUPT_EVERY
+
+    watchdog = threading.Thread(target=interrupt, name="query-deadline", daemon=True)
+    watchdog.start()
+    try:
+        yield
+    except Exception:
+        check_time()  # whatever an interrupted statement raised is the timeout, too
+        raise
+    finally:
+        ended.set()
+        watchdog.join()

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.ranges.dimension import RangeQuery
 from hubbub.protocols.ranges.split import SC, SplitReports, SplitTable
 from hubbub.query.boxes import Box, SignedBoxes, ways_to_add
+from hubbub.query.codes import as_selection, size_of
 from hubbub.query.formula import ALWAYS, Formula
-from hubbub.query.joint import JointEstimate, SumsWithError, independent
-from hubbub.query.monomials import Floats
-from hubbub.query.private_table import PrivateTable
-from hubbub.query.runs import as_selection, size_of
-from hubbub.query.strata import Strata
-from hubbub.query.sums_method import GroupPart, SumsMethod
-from hubbub.query.time_limit import check_time
+from hubbub.query.sandbox import check_time
+from hubbub.query.schema import PrivateTable
+from hubbub.query.strata import GroupPart, Strata, SumsMethod
+from hubbub.query.sums import Floats, JointEstimate, SumsWithError, independent
 
 MOST_CACHED = 4096
 """How many sums are cached for later queries."""

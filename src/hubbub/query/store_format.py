@@ -12,9 +12,8 @@ import numpy as np
 
 from hubbub.core.errors import InvalidValue, needs
 from hubbub.protocols.ranges.hierarchy import LevelReports
-from hubbub.query.private_table import BLOCK, Level
 from hubbub.query.sandbox import MEMORY, open_database, quote_name
-from hubbub.query.schema import ROW, TableSchema
+from hubbub.query.schema import BLOCK, ROW, Level, TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa

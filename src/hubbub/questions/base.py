@@ -10,25 +10,79 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Terms
+from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.influence import Influence
-from hubbub.core.plugin_guard import guard
-from hubbub.core.registry import Registry
+from hubbub.core.plugins import Registry, guard
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
-from hubbub.questions.shapes import Shape
+from hubbub.statistics.influence import Influence
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
+
+Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table"]
+"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a page has to know to draw the answers to a question.
+
+    Parameters
+    ----------
+    form
+        Which drawing.
+    size
+        How many numbers an answer has.
+    unit
+        What they are in: "share", or the name of what was measured.
+    low, high
+        The range of a mean.
+    over_time
+        Whether what matters is how the answers move, so that they are drawn over time.
+    adds_up
+        Whether the answers of several steps can be taken together: everyone is asked anew in each.
+    everyone
+        Whether every device answers every ask; otherwise they take turns.
+    window
+        Over how many steps the `spent` of releases adds up to a whole; 0 where every step spends the same.
+    groups, values
+        Of numbers by group: the groups of each field that makes some, the main one first, and the names of the numbers
+        that are told of each group. An answer has all numbers of the first group, then all of the second.
+    columns
+        Of a table: what can be asked of it by SQL, each column with its values in words.
+    """
+
+    form: Form
+    size: int
+    unit: str = "share"
+    low: float | None = None
+    high: float | None = None
+    over_time: bool = False
+    adds_up: bool = False
+    everyone: bool = True
+    window: int = 0
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def spec(self) -> dict[str, Json]:
+        """The shape as JSON."""
+        groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
+        return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
+
+
+def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
+    """Shares of a field's values: in their order where they have one, else by size."""
+    return Shape(form="distribution" if domain.in_order else "shares", size=size, **more)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,26 +6,97 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.joint import Axis, GridAxis
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Family, Terms
-from hubbub.core.domain import Domain, Numeric
+from hubbub.core.domain import NONE, Domain, Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.influence import Influence
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, GridAxis
+from hubbub.questions.base import Shape
 from hubbub.questions.group_numbers import GroupNumbers
-from hubbub.questions.group_parts import best_parts, group_axis, group_names, parts_error, parts_of
-from hubbub.questions.shapes import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed
+from hubbub.statistics.influence import Influence
+
+
+def group_axis(domain: Domain, name: str, key: str = "by") -> Axis:
+    """A field as groups: its values, or its cells, and one for those who recorded nothing."""
+    if isinstance(domain, Numeric):
+        return CellAxis(name, domain.low, domain.high, domain.cells)
+    if domain.size is None:
+        raise InvalidValue(key, name, "a categorical, ordinal or numeric field")
+    return CodeAxis(name, domain.symbols().size)
+
+
+def group_names(domain: Domain, key: str = "by") -> tuple[str, ...]:
+    """The names of the groups that a field makes."""
+    labels = domain.symbol_labels()
+    if labels is None:
+        raise InvalidValue(key, domain.describe(), "a field with few enough values to be named")
+    return (*labels, NONE) if isinstance(domain, Numeric) else labels
+
+
+@lru_cache(maxsize=256)
+def best_parts(
+    groups: tuple[Axis, ...],
+    values: tuple[Axis, ...],
+    labels: tuple[tuple[str, ...], ...],
+    oracle: str | None,
+    hash: str,
+    units: int,
+) -> tuple[GroupNumbers, ...]:
+    """What devices are asked: the way with the smallest error, in one part or several, and on the best grid.
+
+    Parameters
+    ----------
+    groups, values
+        The grouping fields, and the ways to read the field, such as grids for a number.
+    labels
+        For each grouping field, the names of its groups; then the names of the values.
+    oracle, hash
+        A named oracle, or None for the best; and the hash function of those that need one.
+    units
+        The epsilon of a report, in units.
+    """
+    ways = [
+        parts_of(groups, value, labels, oracle, hash, together=together)
+        for value in values
+        for together in ((True, False) if len(groups) > 1 else (True,))
+    ]
+    return min(ways, key=lambda parts: float(f"{parts_error(parts, units):.9g}"))
+
+
+def parts_of(
+    groups: tuple[Axis, ...],
+    value: Axis,
+    labels: tuple[tuple[str, ...], ...],
+    oracle: str | None,
+    hash: str,
+    *,
+    together: bool,
+) -> tuple[GroupNumbers, ...]:
+    """What devices are asked if one report covers all grouping fields, or, unless `together`, one of them."""
+    options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
+    if together:
+        return (GroupNumbers(groups, value, labels, **options),)
+    return tuple(
+        GroupNumbers((axis,), value, (names, labels[-1]), asked_share=1 / len(groups), **options)
+        for axis, names in zip(groups, labels[:-1], strict=True)
+    )
+
+
+def parts_error(parts: tuple[GroupNumbers, ...], units: int) -> float:
+    """The mean variance of a typical number, times the number of devices."""
+    return sum(part.error_with(part.mechanism(units), 1 / len(parts)) for part in parts) / len(parts)
+
 
 MOST_NUMBERS = 1 << 12
 """How many numbers an answer may have: groups times values."""

@@ -10,27 +10,26 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import duration_text, every
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms
-from hubbub.collection.views import Members, On
+from hubbub.collection.time import duration_text, every
 from hubbub.core.domain import Categorical, Domain, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
-from hubbub.core.influence import Influence
-from hubbub.privacy.promise import Promise
-from hubbub.protocols.change_protocol import ARITHMETIC, change_protocol
-from hubbub.protocols.change_stream import MOST_STEPS, ChangeStream
+from hubbub.ledger.promise import Promise
+from hubbub.protocols.changes.protocol import ARITHMETIC, change_protocol
+from hubbub.protocols.changes.stream import MOST_STEPS, ChangeStream
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.sao2.portions import squares
+from hubbub.protocols.sao2.tree import squares
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.view import View, Whole
-from hubbub.questions.shapes import Shape, shares_shape
+from hubbub.protocols.views.basic import View, Whole
+from hubbub.protocols.views.sets import Members, On
+from hubbub.questions.base import Shape, shares_shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
+from hubbub.statistics.influence import Influence
 
 MOST_ENTRIES = 1 << 10
 """How many shares a stream of changes may have: a report has as many bytes."""

@@ -9,12 +9,12 @@ from hubbub.collection.setting import Setting
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.influence import Influence
-from hubbub.privacy.poisoning import FORGED, part_text
-from hubbub.protocols.spread import ARITHMETIC, Spread
-from hubbub.questions.shapes import Shape
+from hubbub.planning.predict import FORGED, part_text
+from hubbub.protocols.statistic import ARITHMETIC, Spread
+from hubbub.questions.base import Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import rounded_up
+from hubbub.statistics.influence import Influence
 
 _PEOPLE = 100_000  # of whom it is told how far forged reports move a share: with more, shares are less blurred
 

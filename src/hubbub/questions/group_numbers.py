@@ -11,21 +11,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.joint import Axis, GridAxis, Joint
 from hubbub.core.domain import Ordinal
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
 from hubbub.core.noise import Noise
-from hubbub.core.ratios import Ratios
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.release import MAIN
+from hubbub.protocols.driver import MAIN
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.view import View
+from hubbub.protocols.views.basic import View
+from hubbub.protocols.views.records import Axis, GridAxis, Joint
 from hubbub.questions.shares import MOST_BYTES, named_mechanism
+from hubbub.statistics.ratios import Ratios
 
 Floats = NDArray[np.float64]
 _ORACLES = ("GRR", "OUE", "OLH")

@@ -9,24 +9,21 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.core.hashing import BEST_HASH
-from hubbub.core.influence import Influence
 from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.view import View, Whole
-from hubbub.questions.base import Question
-from hubbub.questions.item_shares import ItemShares
-from hubbub.questions.shapes import Shape, shares_shape
-from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
+from hubbub.protocols.views.basic import View, Whole
+from hubbub.questions.base import Question, Shape, shares_shape
+from hubbub.questions.shares import ItemShares, Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
+from hubbub.statistics.influence import Influence
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class HistogramQuestion(StatisticQuestion):
 
     def takes_fakes(self, setting: Setting) -> bool:
         # Whoever asks kept reports about other candidates would take fakes for people's.
-        from hubbub.shuffle.uniform_reports import has_uniform_reports
+        from hubbub.shuffle.report_numbers import has_uniform_reports
 
         return not self.keeps and has_uniform_reports(self.mechanism_for(setting))
 

@@ -7,22 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.terms import Family, Terms
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.influence import Influence
 from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.driver import Protocol
-from hubbub.protocols.itemsets.guess import largest_guess
+from hubbub.protocols.itemsets.lengths import largest_guess
 from hubbub.protocols.itemsets.study import ARITHMETIC, MOST_CANDIDATES, MOST_ITEMS, group_percents, itemset_study
 from hubbub.protocols.memory import Memory
-from hubbub.questions.shapes import Shape
+from hubbub.questions.base import Shape
 from hubbub.questions.study import StudyQuestion
+from hubbub.statistics.influence import Influence
 
 _CODE_BYTES = 4
 """The largest report of one of few candidates by GRR."""

@@ -80,7 +80,9 @@ def keys_spec(question: Any) -> dict[str, Json]:
 
 
 def read_keys(cls: type[Any], given: Mapping[str, Any]) -> Any:
-    """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not have."""
+    """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not
+    have.
+    """
     known: dict[str, Field[Any]] = {part.name: part for part in fields(cls)}
     unknown = [name for name in given if name not in known]
     for name, part in known.items():

@@ -4,17 +4,211 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, get_args
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection.setting import Finding, Setting
 from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
-from hubbub.core.influence import Influence
+from hubbub.core.estimate import Estimate
+from hubbub.core.event import epsilon_of
+from hubbub.core.hashing import BEST_HASH
+from hubbub.core.reports import Sketch
+from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms.base import ReportFormat
+from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.questions.key_numbers import KeyNumbers
-from hubbub.questions.shapes import Shape
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.protocols.statistic import Statistic
+from hubbub.protocols.views.basic import View
+from hubbub.protocols.views.sets import Held
+from hubbub.questions.base import Shape
 from hubbub.questions.statistic import StatisticQuestion
+from hubbub.statistics.influence import Influence
+
+_BOTH: tuple[Quantity, Quantity] = ("mean", "frequency")
+_CLEAR = 1.96
+"""How many standard errors above zero a key's share must be before a mean among its holders means anything."""
+
+
+@dataclass(frozen=True)
+class KeyNumbers(Statistic):
+    """One number for every key of a key-value field, by the ternary mechanism with the smallest error, or a named one.
+
+    Let v be the number on a scale from -1 to 1, h = (high - low)/2, and c the middle of the range. A ternary mechanism
+    estimates m, the mean of v where those without the key count as 0, and f, the share who hold the key. Then
+
+        mean         c f + h m     the mean over all people, those without the key counted as 0
+        frequency    f             the share who hold the key
+        conditional  c + h m/f     the mean among those who hold it; unknown where f is not clearly above 0
+
+    Where c = 0, means do not need f: NetSub then has the smallest error, or NetSeed in fewer bytes. Otherwise ExSub
+    has, or NetSub where m has the larger weight.
+
+    Parameters
+    ----------
+    domain
+        The field's keys and range.
+    sparsity
+        How many keys a report covers: of a person with more, that many are drawn at random, which is biased.
+    of
+        Which of the three.
+    ternary
+        A name of `ternary_mechanisms()`; None takes the best.
+    hash
+        The hash function of mechanisms that need one.
+    """
+
+    domain: KeyValue
+    sparsity: int
+    of: Quantity = "mean"
+    ternary: str | None = None
+    hash: str = BEST_HASH
+
+    def __post_init__(self) -> None:
+        if self.of not in get_args(Quantity):
+            raise InvalidValue("of", self.of, f"one of {', '.join(get_args(Quantity))}")
+        sparsity = self.sparsity
+        if isinstance(sparsity, bool) or not isinstance(sparsity, int) or not 1 <= sparsity <= self.domain.most:
+            raise InvalidValue("sparsity", sparsity, f"an integer from 1 to {self.domain.most}, the most that is held")
+        if self.ternary is None:
+            return
+        known = ternary_mechanisms()
+        if self.ternary not in known:
+            raise InvalidValue("mechanism", self.ternary, f"one of {', '.join(known)}")
+        if self._needs_shares and "frequency" not in known[self.ternary].answers:
+            able = (name for name, kind in known.items() if "frequency" in kind.answers)
+            raise InvalidValue("mechanism", self.ternary, f"one that tells shares, which are needed: {', '.join(able)}")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many keys there are."""
+        return len(self.domain.keys)
+
+    @property
+    def kind(self) -> Literal["share", "quantity"]:  # type: ignore[override]
+        """Shares, or numbers in the field's own unit."""
+        return "share" if self.of == "frequency" else "quantity"
+
+    @property
+    def view(self) -> View:  # type: ignore[override]
+        """What is held, on a scale from -1 to 1."""
+        return Held(self.size, self.domain.low, self.domain.high)
+
+    @property
+    def _middle(self) -> float:
+        return (self.domain.low + self.domain.high) / 2
+
+    @property
+    def _half(self) -> float:
+        return (self.domain.high - self.domain.low) / 2
+
+    @property
+    def _needs_shares(self) -> bool:
+        return self.of != "mean" or self._middle != 0
+
+    def mechanism(self, units: int) -> TernaryMechanism:
+        needs_shares, (mean_weight, share_weight) = self._needs_shares, self._weights
+        return _ternary(
+            self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight, self.hash
+        )
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        """The weights of the variances of m and of f in the error; for the mean among holders, at most equal ones."""
+        if self.of == "mean":
+            return self._half**2, self._middle**2
+        return float(self.of == "conditional"), 1.0
+
+    def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
+        assert isinstance(mechanism, TernaryMechanism)
+        if self.of == "frequency":
+            return mechanism.estimate(sketch, of="frequency")
+        if self.of == "conditional":
+            share = mechanism.estimate(sketch, of="frequency")
+            return self._conditional(mechanism.estimate(sketch, of="conditional"), share)
+        mean, n = mechanism.estimate(sketch), sketch.n
+        c, h = self._middle, self._half
+        value, variance = h * mean.value, h**2 * mean.variance
+        if self._needs_shares:
+            share = mechanism.estimate(sketch, of="frequency")
+            true, false, reverse = (float(rate) for rate in mechanism.rates[:3])
+            together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
+            value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
+        floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
+        return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
+
+    def _conditional(self, ratio: Estimate, share: Estimate) -> Estimate:
+        value = self._middle + self._half * ratio.value
+        stderr = self._half * ratio.stderr
+        # The ratio of two noisy numbers means something only where the lower one is clear of zero.
+        known = share.value > _CLEAR * share.stderr
+        known &= (value - _CLEAR * stderr > self.domain.low) | (value + _CLEAR * stderr < self.domain.high)
+        value, variance = np.where(known, value, np.nan), np.where(known, stderr**2, np.inf)
+        return Estimate(value, variance, ratio.n, bias="heuristic", kind="quantity")
+
+    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+        """As if everyone held `sparsity` keys, and all keys were held alike."""
+        mechanism = self.mechanism(units)
+        mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)  # a share's may be infinite
+        if self.of == "frequency":
+            return share
+        if self.of == "mean":
+            return float(self._half**2 * mean + (self._middle**2 * share if self._needs_shares else 0.0))
+        return float(self._half**2 * mean / (self.sparsity / self.size) ** 2)
+
+    def spread(self, like: NDArray[np.float64]) -> float:
+        return 0.0  # everyone is asked
+
+    def influence(self, mechanism: TernaryMechanism) -> Influence:
+        """What one forged report can say of a key's share, or of what people have of it."""
+        low, high = Fraction(self.domain.low), Fraction(self.domain.high)
+        middle, half = (low + high) / 2, (high - low) / 2
+        if self.of == "frequency":
+            middle, half, low, high = Fraction(1), Fraction(0), Fraction(0), Fraction(1)
+        numbers = [
+            (middle and middle * mechanism.rates.stands_for(plus, minus, "frequency"))
+            + (half and half * mechanism.rates.stands_for(plus, minus, "mean"))
+            for plus, minus in mechanism.rates.supports()
+        ]
+        # Somebody without the key counts as 0.
+        return Influence(min(numbers), max(numbers), min(low, Fraction(0)), max(high, Fraction(0)))
+
+
+def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
+    """The mechanisms that a key-value question may name."""
+    kinds = {name: kind for name, kind in MECHANISMS.usable().items() if issubclass(kind, TernaryMechanism)}
+    return {name: kind for name, kind in kinds.items() if kind.key_value != "no"}
+
+
+@lru_cache(maxsize=256)
+def _ternary(
+    name: str | None,
+    units: int,
+    dimension: int,
+    sparsity: int,
+    needs_shares: bool,
+    mean_weight: float,
+    share_weight: float,
+    hash: str,
+) -> TernaryMechanism:
+    """The named mechanism, with parameters for the quantity that has the larger error; else the best mechanism."""
+    options: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
+    if name is not None:
+        return with_hash(ternary_mechanisms()[name].best_for("frequency" if needs_shares else "mean", **options), hash)
+    kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
+    mechanisms = [with_hash(kind.best_for(of, **options), hash) for kind in kinds for of in _BOTH[::-1]]
+
+    def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
+        error = mean_weight * mechanism.mse() + (share_weight * mechanism.mse(of="frequency") if needs_shares else 0.0)
+        return float(f"{error:.9g}"), mechanism.report_bytes
+
+    return min(mechanisms, key=error_and_size)
+
 
 ARITHMETIC = 2
 """The version of what is asked and released: 2 asks by the net rule where that errs least."""

@@ -15,8 +15,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.protocols.statistic import Means, Statistic
-from hubbub.questions.base import Question
-from hubbub.questions.shapes import Shape
+from hubbub.questions.base import Question, Shape
 from hubbub.questions.shares import named_mechanism
 from hubbub.questions.statistic import StatisticQuestion
 

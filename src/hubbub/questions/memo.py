@@ -11,26 +11,24 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import every
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms, memo_account
+from hubbub.collection.time import every
 from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
-from hubbub.core.exact import exp_floor
+from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
-from hubbub.mechanisms.memo.loloha import Loloha
-from hubbub.mechanisms.memo.memo import Memoised
-from hubbub.privacy.budget import MOST_UNITS
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.mechanisms.frequency.loloha import Loloha
+from hubbub.mechanisms.memoised import Memoised
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.view import View, Whole
+from hubbub.protocols.views.basic import View, Whole
 from hubbub.questions.keys import check_epsilon
 from hubbub.questions.shares import named_mechanism, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text, sure_text
+from hubbub.random.integers import exp_floor
 
 MOST_MEMO_BITS = 512
 """The largest domain of basic RAPPOR: beyond, LOLOHA bounds what a value that changes can cost."""

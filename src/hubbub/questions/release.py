@@ -9,20 +9,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.terms import Family, Terms
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.influence import Influence
 from hubbub.core.spec import Json
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.questions.shapes import Shape
+from hubbub.questions.base import Shape
 from hubbub.questions.statistic import StatisticQuestion
+from hubbub.statistics.influence import Influence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +64,13 @@ class ReleaseQuestion(StatisticQuestion):
         return Means(0.0, domain.high)
 
     def mechanisms(self, setting: Setting) -> tuple[SquareWave, ...]:
-        from hubbub.protocols.topl.tail import search_wave
+        from hubbub.protocols.topl.threshold import search_wave
 
         self.statistic(setting)  # refuse what it refuses
         return (search_wave(units_of(self.epsilon)),)
 
     def terms(self, setting: Setting) -> Terms:
-        from hubbub.protocols.topl.tail import magnitudes
+        from hubbub.protocols.topl.threshold import magnitudes
 
         (wave,), means, units = self.mechanisms(setting), self.statistic(setting), units_of(self.epsilon)
         hybrid, searched = means.mechanism(units), magnitudes(means.high)

@@ -10,22 +10,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import every
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms
+from hubbub.collection.time import every
 from hubbub.core.event import units_of
-from hubbub.core.influence import Influence
+from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.privacy.budget import MOST_UNITS
-from hubbub.privacy.promise import Promise, of_question
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
-from hubbub.questions.base import Question
-from hubbub.questions.shapes import Shape, shares_shape
+from hubbub.questions.base import Question, Shape, shares_shape
 from hubbub.questions.words import odds_text
+from hubbub.statistics.influence import Influence
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,26 +10,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.collection.duration import every, span
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Terms
+from hubbub.collection.time import every, span
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.influence import Influence
+from hubbub.ledger.promise import Promise
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.privacy.promise import Promise
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window import METHODS, Method, epsilons, window_stream
+from hubbub.questions.base import Shape, shares_shape
 from hubbub.questions.mean import Averages, averages, mean_shape
-from hubbub.questions.shapes import Shape, shares_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
+from hubbub.statistics.influence import Influence
 
 MOST_W = 10**6
 

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hubbub.collection.duration import duration_text, seconds_of
-from hubbub.collection.duration import every as every_text
 from hubbub.collection.setting import Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Study
+from hubbub.collection.time import duration_text, seconds_of
+from hubbub.collection.time import every as every_text
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.ledger.promise import Promise, of_question
 from hubbub.questions.base import Question
 from hubbub.questions.words import odds_text
 

@@ -5,45 +5,91 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from hubbub.collection.beside import Beside, PublicNumber
-from hubbub.collection.duration import every
-from hubbub.collection.finding import Finding
-from hubbub.collection.joint import Axis, CellAxis, CodeAxis, Joint
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Family, Terms
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal
+from hubbub.collection.time import every
+from hubbub.core.domain import NONE, Categorical, Domain, Numeric, Ordinal
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.influence import Influence
+from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
+from hubbub.mechanisms.frequency.grr import GRR
+from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.measured import MOST_MEASURES, Measured
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.privacy.budget import MOST_UNITS
-from hubbub.privacy.promise import Promise, of_question
+from hubbub.planning.ranges import expected_stderr
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.ranges.cell_sums import cells_of
-from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.forecast import expected_stderr
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
-from hubbub.protocols.ranges.query import RangeQuery
-from hubbub.protocols.table_stream import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
-from hubbub.questions.base import Question
-from hubbub.questions.shapes import Shape
-from hubbub.questions.table_levels import (
-    MOST_COUNTED,
-    column_size,
-    column_values,
-    device_oracle,
-    half_of,
-    interval_name,
-)
+from hubbub.protocols.steady import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
+from hubbub.protocols.views.records import Axis, Beside, CellAxis, CodeAxis, Joint, PublicNumber
+from hubbub.questions.base import Question, Shape
 from hubbub.questions.words import listed, odds_text
+from hubbub.statistics.influence import Influence
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
+
+MOST_COUNTED = 1 << 12
+"""How many cells of a single column are counted as reports come."""
+_MOST_NAMED = 12
+"""How many names of a column the page lists."""
+
+
+def column_size(domain: Domain) -> int:
+    """How many codes a column has: its values, and one for nothing recorded."""
+    assert domain.size is not None
+    return domain.size + 1
+
+
+def interval_name(domain: Domain, first: int, last: int) -> str:
+    """The name of an interval of codes."""
+    assert domain.size is not None
+    beyond = f" or {NONE}" if last >= domain.size else ""
+    if first >= domain.size:
+        return NONE
+    last = min(last, domain.size - 1)
+    if isinstance(domain, Numeric):
+        return f"{domain.edges[first]:g} to {domain.edges[last + 1]:g}{beyond}"
+    names = domain.labels
+    ends = [str(code) if names is None else names[code] for code in (first, last)]
+    return (ends[0] if first == last else f"{ends[0]} to {ends[1]}") + beyond
+
+
+def half_of(dimension: Dimension) -> tuple[int, int] | frozenset[int]:
+    """Half of a column's codes: the middle of an ordered column, the first half of another."""
+    quarter = dimension.size // 4
+    if dimension.levels == 2:
+        return frozenset(range(max(dimension.size // 2, 1)))
+    return quarter, dimension.size - 1 - quarter
+
+
+@lru_cache(maxsize=4096)
+def device_oracle(epsilon: float, cells: int, *, listed: bool) -> FrequencyOracle:
+    """The oracle of a level as devices run it: direct answers if there are few cells, else hashes.
+
+    Only the cells that a release lists are counted as reports come. Cells of other levels are strings of bits, and
+    those that a query needs are counted among the kept reports.
+    """
+    if cells < 3 * math.exp(min(epsilon, 50.0)) + 2:
+        return GRR(epsilon=epsilon, domain=cells)
+    if listed and cells <= MOST_COUNTED:
+        return OLH(epsilon=epsilon, domain=cells)
+    return OLH(epsilon=epsilon, domain=BitStrings(max(cells - 1, 1).bit_length()))
+
+
+def column_values(domain: Domain) -> str:
+    """The values that a query can compare a column with, in words: the names themselves, if they are few."""
+    if isinstance(domain, Categorical) and len(domain.names) <= _MOST_NAMED:
+        return ", ".join(domain.names)
+    return domain.describe()
+
 
 MOST_LEVELS = 256
 """Devices are divided into as many parts as there are levels."""

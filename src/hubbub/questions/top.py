@@ -7,24 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from hubbub.collection.finding import Finding
-from hubbub.collection.setting import Setting
+from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.terms import Terms
-from hubbub.core.bit_strings import MOST_BITS
 from hubbub.core.domain import Domain, Ordinal, Strings
+from hubbub.core.domain.texts import MOST_BITS
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.core.influence import Influence
-from hubbub.protocols.cohort import CIRCLE, Arc
+from hubbub.protocols.ask import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
-from hubbub.protocols.heavy_hitters.bit_encoding import BitEncoding, Integers, Texts
-from hubbub.protocols.heavy_hitters.pem import ARITHMETIC, group_asks, prefix_extending
-from hubbub.protocols.heavy_hitters.plan import QUERY_LIMIT, PrefixPlan
-from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
+from hubbub.protocols.heavy_hitters.pem import ARITHMETIC, group_asks, prefix_extending, sensitivity_threshold
+from hubbub.protocols.heavy_hitters.prefixes import QUERY_LIMIT, BitEncoding, Integers, PrefixPlan, Texts
 from hubbub.protocols.memory import Memory
-from hubbub.questions.shapes import Shape
+from hubbub.questions.base import Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.questions.words import odds_text
+from hubbub.statistics.influence import Influence
 
 MANY_GROUPS = 10
 """More groups than this leave each of them few people."""
@@ -147,7 +144,9 @@ class TopQuestion(StudyQuestion):
         return "forged reports also influence which prefixes are searched further"
 
     def smallest_share(self, setting: Setting, n: int) -> float:
-        """The share that is found reliably if n devices take part: one false candidate is expected to pass it (4.3.2)."""
+        """The share that is found reliably if n devices take part: one false candidate is expected to pass it
+        (4.3.2).
+        """
         plan = self.plan(setting)
         sigma, group = math.sqrt(plan.oracle.variance(1)), max(1, n // self.turns // len(plan.lengths))
         known = plan.lengths[-2] if len(plan.lengths) > 1 else 0

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 from hubbub.shuffle.dgk import MODULUS_BITS, DGKPrivate
-from hubbub.shuffle.keys import write_keys
-from hubbub.shuffle.peos import divide
-from hubbub.shuffle.spread import spread_public
+from hubbub.shuffle.keys import spread_public, write_keys
+from hubbub.shuffle.oblivious import divide
 
 
 def prepare_parties(

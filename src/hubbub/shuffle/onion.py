@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 LAYER_BYTES = 48
 """The bytes that a layer adds: an ephemeral key and a tag."""

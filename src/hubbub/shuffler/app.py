@@ -7,8 +7,10 @@ their address, which is in memory alone.
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
@@ -18,20 +20,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hubbub.client.transport import Unreachable
+from hubbub.client.transport import HttpTransport, Unreachable
+from hubbub.collection import Clock, SystemClock
 from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
-from hubbub.collection.shuffled_batch import SHUFFLED_TYPE
-from hubbub.collection.upload import json_size
 from hubbub.core.errors import HubbubError
-from hubbub.service.bodies import Bodies
-from hubbub.service.logs import log_error
-from hubbub.service.problems import Problem, handlers, problem_of
-from hubbub.service.receipt import Receipt
-from hubbub.service.request_body import read_body
-from hubbub.service.senders import Senders
+from hubbub.service.base.limits import ConnectionLimits, Receipt, SenderLimits
+from hubbub.service.base.logs import log, log_error
+from hubbub.service.http.bodies import Bodies, read_body
+from hubbub.service.http.guard import Guard, Senders
+from hubbub.service.http.key_folder import warn_of_open_secrets
+from hubbub.service.http.problems import Problem, handlers, problem_of
+from hubbub.service.http.server import SignalFreeServer, bind, loop_factory, server_config
 from hubbub.service.store.base import StoreFailed
 from hubbub.shuffler.batch_states import PATH
+from hubbub.shuffler.config import HopConfig, ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
+from hubbub.shuffler.store import ShufflerStore
+from hubbub.wire.batches import SHUFFLED_TYPE
+from hubbub.wire.upload import json_size
 
 PACE = 0.2
 """Seconds between two checks for work that is due."""
@@ -155,3 +161,64 @@ class ShufflerApp:
                         upload.future.set_result(outcome)
                     else:
                         upload.future.set_exception(outcome)
+
+
+PATIENCE = 120.0
+"""Seconds for a whole request: sending 64 MB, and waiting until a hundred thousand reports are opened."""
+
+
+def serve_hop(
+    config: HopConfig, *, clock: Clock | None = None, on_ready: Callable[[str], None] = lambda url: None
+) -> None:
+    """Serve until SIGTERM or SIGINT. Acknowledged reports are on the disk, and are handled after the next start.
+
+    Parameters
+    ----------
+    config
+        The settings.
+    clock
+        The clock; by default that of the system.
+    on_ready
+        Called with its address once requests are answered.
+    """
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_serve(config, clock or SystemClock(), on_ready))
+
+
+async def _serve(config: HopConfig, clock: Clock, on_ready: Callable[[str], None]) -> None:
+    listening = bind(config.host, config.port)
+    store = ShufflerStore(config.store)
+    warn_of_open_secrets(config.key, config.store)
+    hop = ShufflerHop(
+        config.collection,
+        ShufflerKeys.load(config.key),
+        store,
+        _connect(config.collector),
+        config.public_key,
+        clock=clock,
+        connect=_connect,
+        start=lambda work: threading.Thread(target=work, daemon=True).start(),
+    )
+    senders = Senders(SenderLimits(rate=100.0, burst=2000), clock)
+    guard = Guard(ConnectionLimits(), blocked=senders.blocked)
+    server = SignalFreeServer(server_config(ShufflerApp(hop, senders).app, guard))
+
+    def stop() -> None:
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    shown = f"[{config.host}]" if ":" in config.host else config.host
+    address = f"http://{shown}:{listening.getsockname()[1]}"
+    log("shuffling", collection=config.collection, at=address)
+    on_ready(address)
+    await serving
+    store.close()
+    log("stopped")
+
+
+def _connect(url: str) -> HttpTransport:
+    return HttpTransport(url, timeout=PATIENCE)

@@ -16,19 +16,86 @@ from functools import partial
 
 from hubbub.client.transport import HttpTransport
 from hubbub.collection import Clock, Collection
-from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.collection.shuffled_batch import check_batch, decode_shuffled
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE
+from hubbub.collection.names import AnswerName
+from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_BATCH_BYTES, ShuffleRoute, batch_name
 from hubbub.core.errors import DecodeError, HubbubError
-from hubbub.core.random import Random
 from hubbub.core.spec import Json
-from hubbub.service.frames import RefusedRequest, Served, read_frame
-from hubbub.service.receipt import Receipt
+from hubbub.random.source import Random
+from hubbub.service.base.limits import Reason, Receipt
+from hubbub.service.ingest.frames import RefusedRequest, Served, read_frame
 from hubbub.shuffler.batch_states import BatchStates, HopTransport
-from hubbub.shuffler.intake import closing, is_asked, take_entries
-from hubbub.shuffler.keys import ShufflerKeys
+from hubbub.shuffler.config import ShufflerKeys
 from hubbub.shuffler.source import SignedSource
-from hubbub.shuffler.store import ShufflerStore
+from hubbub.shuffler.store import ShufflerStore, report_digest
+from hubbub.wire.batches import check_batch, decode_shuffled
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry
+
+
+def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
+    """Store the reports of an upload in one transaction; all that is acknowledged is on the disk.
+
+    A report that is stored already, with the same id and bytes, is acknowledged again; other bytes under the same id
+    are refused. Neither the time nor the sender of a report is stored.
+    """
+    receipt = Receipt()
+    with store.transaction():
+        now = clock.now()
+        for entry in entries:
+            name = batch_name(collection.name, collection.version, entry.name)
+            before = store.known(name, entry.report_id)
+            if before is not None:
+                if before == report_digest(entry.report):
+                    receipt.duplicates += 1
+                else:
+                    receipt.rejected.append((entry.report_id.hex(), "replay"))
+                continue
+            reason = _refused(entry, collection, store, now)
+            if reason is not None:
+                receipt.rejected.append((entry.report_id.hex(), reason))
+                continue
+            store.begin(name, collection.version, entry.name, closing(collection, entry.name))
+            store.add(name, entry.report_id, entry.report)
+            receipt.accepted += 1
+        for outcome, count in receipt.outcomes().items():
+            store.count(outcome, count)
+    return receipt
+
+
+def closing(collection: Collection, name: AnswerName) -> float:
+    """The time at which the round of an answer closes, by the signed schedule."""
+    return collection.round_times(name.question, name.run, name.step, name.round)[1]
+
+
+def is_asked(collection: Collection, name: AnswerName) -> bool:
+    """Whether the signed terms of a collection allow such an answer at any time."""
+    terms = collection.terms.get(name.question)
+    if terms is None or not name.round <= terms.rounds or not name.part < terms.parts:
+        return False
+    if terms.study is None:
+        return name.run == 0
+    return name.step == 0 and (name.run == 0 or terms.study.every > 0)
+
+
+def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float) -> Reason | None:
+    route = collection.shuffle
+    assert route is not None
+    if not is_asked(collection, entry.name):
+        return "unknown_ask"
+    layers = LAYER_BYTES * (len(route.shufflers) + 1)
+    if not layers < len(entry.report) <= collection.terms[entry.question].report_bytes + layers:
+        return "malformed"
+    opens, closes = collection.round_times(entry.question, entry.run, entry.step, entry.round)
+    if now < opens:
+        return "too_early"
+    if now >= closes + collection.accepts_for or closes <= store.forgotten:
+        return "late"
+    name = batch_name(collection.name, collection.version, entry.name)
+    batch = store.batch(name)
+    if batch is not None and batch.state != "gathering":
+        return "late"
+    room = MOST_BATCH_BYTES // len(entry.report) - route.all_fakes
+    return None if (batch.size if batch else 0) < room else "over_ceiling"
+
 
 REFRESH = 30.0
 """Seconds between one look for a new version of the collection and the next."""

@@ -13,8 +13,8 @@ from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.upload import JSON_TYPE, UPLOAD_TYPE
 from hubbub.core.errors import InvalidValue
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE
 
 
 def send_spot_checks(

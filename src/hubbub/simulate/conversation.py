@@ -2,23 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.confidence import normal_reach
-from hubbub.core.errors import InvalidValue
+from hubbub.collection import Collection
+from hubbub.collection.admits import admits, admits_parts
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
-from hubbub.protocols.driver import Protocol, converse
-from hubbub.protocols.release import Release
+from hubbub.core.noise import normal_reach
+from hubbub.core.reports import Sketch
+from hubbub.mechanisms.base import Mechanism
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Conversation, Count, Protocol, Release, converse
 from hubbub.protocols.window import Statistic, window_stream
+from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
-from hubbub.simulate.fleet import Fleet, Traffic
-from hubbub.simulate.ledgers import Ledgers
-from hubbub.simulate.runs import Run
+from hubbub.simulate.fleet import Fleet, Present, Traffic
+from hubbub.simulate.ledgers import Ledgers, StudyPayments
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The released values and variances of a stream, and the truth: a row for each step."""
+
+    values: Floats
+    variances: Floats
+    truth: Floats
+
+    @property
+    def tve(self) -> float:
+        """The total variation error: the sum of absolute errors over steps and entries (sao2-exsub, section 7.1)."""
+        return float(np.abs(self.values - self.truth).sum())
+
+    @property
+    def mae(self) -> float:
+        """The maximum absolute error."""
+        return float(np.abs(self.values - self.truth).max())
+
+    @property
+    def mse(self) -> float:
+        """The mean squared error over steps and entries."""
+        return float(np.mean((self.values - self.truth) ** 2))
+
+    def mre(self, floor: float = 1e-3) -> float:
+        """The mean relative error, with truths below `floor` counted as `floor`."""
+        return float(np.mean(np.abs(self.values - self.truth) / np.maximum(np.abs(self.truth), floor)))
+
+    def coverage(self, level: float = 0.95) -> float:
+        """The share of the intervals that hold the truth."""
+        reach = normal_reach(level) * np.sqrt(self.variances)
+        return float(np.mean(np.abs(self.values - self.truth) <= reach))
+
+
+_MOST_BYTES = 1 << 26  # of reports in memory at a time: some mechanisms have reports of kilobytes
+
+
+def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 << 18, shards: int = 1) -> Sketch:
+    """Randomise every value and fold the reports into one sketch, a part of the population at a time.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism of every report.
+    values
+        The value of each person.
+    rng
+        The randomness of all reports. With several shards, each has its own stream, derived from this one.
+    chunk
+        The most reports in memory at a time; fewer if reports are large (64 MiB in all).
+    shards
+        How many servers share the work: each folds its part, then the sketches are merged.
+    """
+    check_integer("chunk", chunk, 1)
+    check_integer("shards", shards, 1)
+    step = max(1, min(chunk, _MOST_BYTES // mechanism.report_bytes))
+    sketch = mechanism.empty()
+    if shards == 1:
+        parts = [(values, rng)]
+    else:
+        tag = rng.bytes(16).hex()  # drawn, so that the shards of the next call have other streams
+        cuts = [len(values) * shard // shards for shard in range(shards + 1)]
+        parts = [(values[cuts[i] : cuts[i + 1]], rng.child("shard", tag, i)) for i in range(shards)]
+    for part, stream in parts:
+        for start in range(0, len(part), step):
+            sketch = sketch + mechanism.accumulate(mechanism.randomize(part[start : start + step], stream))
+    return sketch
 
 
 @dataclass(frozen=True)
@@ -82,3 +156,65 @@ def run_window(
     if w > stream.n:
         raise InvalidValue("w", w, f"at most the {stream.n} devices, or a window has steps that nobody answers")
     return run_stream(protocol, stream, rng, ledgers=Ledgers.of_window(stream.n, epsilon=epsilon, w=w, strict=True))
+
+
+def run_question(
+    collection: Collection,
+    name: str,
+    stream: Stream,
+    rng: Random,
+    *,
+    steps: int | None = None,
+    first: int = 0,
+    present: Present | None = None,
+) -> Iterator[Release]:
+    """Ask a fleet a question of a collection, and yield its releases.
+
+    Devices keep all signed promises, also those of other questions; an ask that devices would refuse is an error.
+    Releases that a server would withhold because of too few reports are not withheld here.
+
+    Parameters
+    ----------
+    collection, name
+        The collection, and the name of the question.
+    stream
+        The values of the devices: step 1 is the collection's step `first`; a study uses only step 1.
+    rng
+        The randomness of the devices.
+    steps
+        How many releases; all of them unless given.
+    first
+        The step of the collection at which the question begins.
+    present
+        Which devices are present at a step of the stream; all of them unless given.
+    """
+    terms = collection.terms[name]
+    promises = [*collection.promises, *(promise for other in collection.terms.values() for promise in other.promises)]
+    ledgers, study = Ledgers(stream.n, promises), None
+    if terms.study is not None:
+        ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
+        study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
+    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, study=study)
+    conversation = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
+    done = 0
+    while (steps is None or done < steps) and (message := conversation.listen()) is not None:
+        if isinstance(message, Release):
+            done += 1
+            yield message
+        elif isinstance(message, Count):
+            conversation.reply_count(fleet.count(message))
+        else:
+            asks = conversation.asks
+            _check_admitted(collection, name, asks, conversation.round)
+            step = 0 if study is not None else first + asks[0].step - 1
+            now = int(collection.round_times(name, 0, step, conversation.round)[0])
+            conversation.reply_all([fleet.answer(ask, now=now, account=terms.account, question=name) for ask in asks])
+
+
+def _check_admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:
+    """Raise an error if the signed terms do not admit the asks."""
+    terms, least = collection.terms[name], collection.minimum_arc
+    refusals = [admits(terms, ask, round=round, minimum_arc=least, fields=collection.fields) for ask in asks]
+    refusal = next(filter(None, [admits_parts(terms, asks, minimum_arc=least), *refusals]), None)
+    if refusal is not None:
+        raise InvalidValue(refusal, asks, f"what the terms of {name} admit")

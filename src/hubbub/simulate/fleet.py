@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc
-from hubbub.protocols.count import Count, CountResult
+from hubbub.protocols.ask import CIRCLE, Arc, Ask
+from hubbub.protocols.driver import Count, CountResult
+from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.ledgers import ACCOUNT, Ledgers, Rows, StudyPayments
 

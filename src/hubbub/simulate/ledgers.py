@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
-from hubbub.privacy.budget import BudgetExceeded
-from hubbub.privacy.promise import WHOLE, Promise
+from hubbub.ledger.promise import WHOLE, BudgetExceeded, Promise
 
 ACCOUNT = "asks"
 """The default account and question of a debit."""

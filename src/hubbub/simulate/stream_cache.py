@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.data.archive import digest
-from hubbub.data.fetch import cache_folder
+from hubbub.data.packages import cache_folder, digest
 
 Facts = dict[str, Any]
 """Facts about a table, as JSON."""

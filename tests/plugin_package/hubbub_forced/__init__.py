@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+from hubbub.random.integers import ceil_div, exp_floor, log_fraction
 
 ALL = 1 << 64
 

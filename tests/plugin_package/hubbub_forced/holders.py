@@ -8,7 +8,7 @@ from typing import ClassVar
 from hubbub.core.domain import Categorical
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.statistic import Frequencies
-from hubbub.protocols.view import Among
+from hubbub.protocols.views.basic import Among
 from hubbub.questions import Shape, StatisticQuestion
 
 

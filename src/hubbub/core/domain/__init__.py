@@ -9,26 +9,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hubbub.core.domain.base import NONE, Code, Domain, as_domain
-from hubbub.core.registry import Registry
+from hubbub.core.plugins import Registry
 
 if TYPE_CHECKING:
-    from hubbub.core.domain.categorical import Categorical as Categorical
-    from hubbub.core.domain.key_value import KeyValue as KeyValue
+    from hubbub.core.domain.base import Categorical as Categorical
+    from hubbub.core.domain.base import Ordinal as Ordinal
+    from hubbub.core.domain.numeric import KeyValue as KeyValue
     from hubbub.core.domain.numeric import Numeric as Numeric
-    from hubbub.core.domain.ordinal import Ordinal as Ordinal
     from hubbub.core.domain.sets import Sets as Sets
-    from hubbub.core.domain.strings import Strings as Strings
+    from hubbub.core.domain.texts import Strings as Strings
 
 __all__ = ["DOMAINS", "NONE", "Code", "Domain", "as_domain"]
 
 _HOMES = {
-    "ordinal": "hubbub.core.domain.ordinal:Ordinal",
-    "categorical": "hubbub.core.domain.categorical:Categorical",
+    "ordinal": "hubbub.core.domain.base:Ordinal",
+    "categorical": "hubbub.core.domain.base:Categorical",
     "numeric": "hubbub.core.domain.numeric:Numeric",
-    "strings": "hubbub.core.domain.strings:Strings",
+    "strings": "hubbub.core.domain.texts:Strings",
     "sets": "hubbub.core.domain.sets:Sets",
-    "keyvalue": "hubbub.core.domain.key_value:KeyValue",
-    "bitstrings": "hubbub.core.bit_strings:BitStrings",
+    "keyvalue": "hubbub.core.domain.numeric:KeyValue",
+    "bitstrings": "hubbub.core.domain.texts:BitStrings",
 }
 _KINDS = {home.partition(":")[2]: kind for kind, home in _HOMES.items()}
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
-
-if TYPE_CHECKING:
-    from hubbub.core.domain.ordinal import Ordinal
 
 MOST_CODES = 1 << 32
 MOST_LABELS = 1 << 12
@@ -127,7 +125,6 @@ class Domain:
             >>> Categorical(["yes", "no"]).symbols()
             Ordinal(size=3)
         """
-        from hubbub.core.domain.ordinal import Ordinal
 
         assert self.size is not None
         return Ordinal(self.size + 1)
@@ -228,3 +225,107 @@ def check_size(size: object) -> None:
 
 def _plain(value: object) -> Json:
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Ordinal(Domain):
+    """The integers 0 to size-1.
+
+    Example:
+        >>> Ordinal(4).encode([0, 3]).tolist()
+        [0, 3]
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    size: int
+
+    def __post_init__(self) -> None:
+        check_size(self.size)
+
+    def describe(self) -> str:
+        return f"0 to {self.size - 1:,}"
+
+    def check_field(self) -> None:
+        self.symbols()
+
+    def symbol_labels(self) -> tuple[str, ...] | None:
+        return (*map(str, range(self.size)), NONE) if self.size <= MOST_LABELS else None
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        codes = as_array(values)
+        if codes.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise InvalidValue("values", values, "a one-dimensional batch of integers")
+        outside = (codes < 0) | (codes >= self.size)
+        if outside.any():
+            raise InvalidValue("values", codes[outside][0].item(), f"integers from 0 to {self.size - 1}")
+        return codes.astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class Categorical(Domain):
+    """A list of names. The code of a name is its position in the list.
+
+    Example:
+        >>> Categorical(["red", "green"]).encode(["green", "green", "red"]).tolist()
+        [1, 1, 0]
+    """
+
+    kind: ClassVar[str] = "categorical"
+    names: tuple[str, ...]
+    in_order = False
+
+    def __init__(self, names: Iterable[str]) -> None:
+        if isinstance(names, str | Mapping) or not isinstance(names, Iterable):
+            raise InvalidValue("domain", names, "a list of names")
+        object.__setattr__(self, "names", tuple(names))
+        for name in self.names:
+            if not isinstance(name, str):
+                raise InvalidValue("domain", name, "names that are strings")
+        check_size(len(self.names))
+        earlier: set[str] = set()
+        for name in self.names:
+            if name in earlier:
+                raise InvalidValue("domain", name, "names that differ from each other")
+            earlier.add(name)
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """How many names there are."""
+        return len(self.names)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        return self.names
+
+    def describe(self) -> str:
+        return f"one of {self.size:,} names"
+
+    def check_field(self) -> None:
+        if NONE in self.names:
+            raise InvalidValue("names", NONE, f"names other than {NONE}, which is added")
+        self.symbols()
+
+    def candidate(self, text: str) -> int:
+        return self.size if text == NONE else int(self.encode([text])[0])
+
+    def _value(self, code: int) -> str:
+        return self.names[code]
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {name: code for code, name in enumerate(self.names)}
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        batch = [values] if isinstance(values, str) else values
+        try:
+            return np.fromiter((self._codes[value] for value in batch), dtype=np.int64)
+        except (KeyError, TypeError) as error:
+            wrong = error.args[0] if isinstance(error, KeyError) else values
+            few = ", ".join(self.names[:5]) + (", ..." if len(self.names) > 5 else "")
+            raise InvalidValue("values", wrong, f"one of {few}") from None

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_upper
-from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.unary import SUE, flip_bits, odds
-from hubbub.mechanisms.memo.memo import Memoised
+from hubbub.mechanisms.memoised import Memoised
+from hubbub.random.integers import log_upper, pack, unpack
+from hubbub.random.source import Random
 
 _CHUNK = 1 << 18  # bytes drawn at a time
 

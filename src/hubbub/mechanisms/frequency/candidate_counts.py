@@ -12,11 +12,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hubbub.core.bit_strings import BitStrings
 from hubbub.core.domain import Domain, as_domain
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.core.spec import spec_id
 from hubbub.mechanisms.base import Linkable, Mechanism
 
@@ -77,7 +76,9 @@ class CandidateCounts(Mechanism):
         return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
 
     def supports(self, reports: Reports, codes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """How many reports support each code; codes may repeat. The fast form of `support` for millions of candidates."""
+        """How many reports support each code; codes may repeat. The fast form of `support` for millions of
+        candidates.
+        """
         self.check(reports)
         return self._support(reports, codes, None)
 

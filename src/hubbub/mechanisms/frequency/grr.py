@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import choice_rates, choose
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+from hubbub.mechanisms.weights import choice_rates, choose
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 1 << 16
 
@@ -68,7 +68,7 @@ class GRR(FrequencyOracle):
         return p / q
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         return Blanket(self.size * self.rates[1], self.ratio(), both=Fraction(0))
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.choice import choice_rates, truth_weight
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
+from hubbub.mechanisms.weights import choice_rates, truth_weight
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    from hubbub.mechanisms.weights import Blanket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,7 @@ class Hadamard(FrequencyOracle):
         return truth / other
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         # Two columns of the matrix agree at half of the rows.
         return Blanket(2 * choice_rates(self.other, 2)[1], self.ratio(), both=Fraction(1, 4))
@@ -122,7 +121,7 @@ class Hadamard(FrequencyOracle):
 
     def _supports(self, signs: NDArray[np.int64], total: int) -> NDArray[np.int64]:
         """Each report adds +1 to the transform where it supports a value, and -1 elsewhere."""
-        from hubbub.kernels.hadamard import walsh_hadamard
+        from hubbub.kernels.estimators import walsh_hadamard
 
         return (walsh_hadamard(signs) + total) // 2
 

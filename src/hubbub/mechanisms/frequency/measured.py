@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from hubbub.core.domain import as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.stateful import Stateful
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:  # a device estimates nothing
     from hubbub.core.estimate import Estimate
-    from hubbub.core.influence import Influence
+    from hubbub.statistics.influence import Influence
 
 MOST_MEASURES = 64
 MEASURES = "measures"

@@ -11,10 +11,9 @@ import numpy as np
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.random.source import Random
 
 
 @dataclass(frozen=True)

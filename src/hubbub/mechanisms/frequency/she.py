@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor, log_fraction
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
+from hubbub.random.integers import ExactChoice, exp_floor, log_fraction
+from hubbub.random.source import Random
 
 UNIT = 1 << 24
 _REACH = 12  # noise is clamped at so many times its scale

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import exp_floor
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases
-from hubbub.mechanisms.frequency.choice import TWO_64
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.mechanisms.frequency.packed_bits import PackedBits
+from hubbub.mechanisms.frequency.unary import PackedBits
+from hubbub.mechanisms.weights import TWO_64
+from hubbub.random.integers import exp_floor, pack, unpack
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 5_000
 
@@ -90,7 +89,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         return max(gain, 1 / gain)
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         d, k = self.size, self.subset
         return Blanket(math.comb(d, k) * self._set_chances[0], self.ratio(), both=Fraction(k * (k - 1), d * (d - 1)))

@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import unpack
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor, log_fraction
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import fractions
-from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.mechanisms.frequency.packed_bits import PackedBits
+from hubbub.mechanisms.base import ColumnSpec, fractions
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle, SupportMechanism
+from hubbub.random.integers import ceil_div, every_row, exp_floor, log_fraction, unpack
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    from hubbub.mechanisms.weights import Blanket
+
+__all__ = ["THE", "best_theta"]
+
+_ENUMERABLE = 12  # bits: 4,096 outputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedBits(SupportMechanism):
+    """A report is d packed bits; it supports the values whose bit is 1. Any d bits are a report, unless overridden."""
+
+    server_work: ClassVar[str] = "the bits of d/8 bytes added up"
+
+    def server_operations(self, n: int) -> float:
+        return float(-(-self.size // 8))
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (ColumnSpec.packed("bits", self.size),)
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+        return None if self.size > _ENUMERABLE else self._beside(public, {"bits": every_row(self.size)})
+
+    def _support(
+        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        from hubbub.kernels.estimators import column_sums
+
+        return column_sums(reports.private["bits"], weights)[: self.size][candidates]
+
 
 _CHUNK = 1 << 20  # bytes drawn at a time: the cost of the calls is spread, and they stay in the cache
 _LOSS = 1e-3  # of epsilon, the most that 16-bit probabilities may waste before 32 bits are used
@@ -81,7 +109,7 @@ class Unary(PackedBits, FrequencyOracle):
         return odds(*self.rates)
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         p, q = self.rates  # under any value, bits have at least (1-p)/(1-q) of their chance under noise alone
         return Blanket((1 - p) / (1 - q), self.ratio(), both=q * q)
@@ -203,3 +231,66 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
 def odds(p: Fraction, q: Fraction) -> Fraction:
     """The worst ratio of two reports' probabilities, e^epsilon of Eq 3.6."""
     return p * (1 - q) / ((1 - p) * q)
+
+
+@dataclass(frozen=True, kw_only=True)
+class THE(Unary):
+    """Shares of a domain of moderate size, by Laplace noise on a histogram, cut at a threshold.
+
+    A count passes theta with probability p = 1 - e^(eps (theta-1)/2)/2 where the value is held and
+    q = e^(-eps theta/2)/2 where it is not. The device applies the threshold. So its report is a unary encoding with
+    these rates, and spends less than the noisy histogram would: `effective_epsilon` says how much.
+
+    Parameters
+    ----------
+    epsilon
+        What the noisy histogram may spend.
+    domain
+        A size, a list of names, or a Domain.
+    theta
+        The threshold, between 0 and 1; 0 chooses the one of smallest variance.
+    width, one, zero
+        Bits of the probabilities, and the probabilities; 0 chooses them.
+
+    Example:
+        >>> the = THE(epsilon=1.0, domain=4)
+        >>> round(the.theta, 4), round(the.variance(1), 3), round(the.effective_epsilon, 3)
+        (0.6186, 4.807, 0.896)
+
+    References
+    ----------
+    Dissertation, section 3.3.2.
+    """
+
+    theta: float = 0.0
+
+    def _resolve(self) -> None:
+        if self.theta == 0:
+            self._set("theta", best_theta(self.epsilon))
+        if isinstance(self.theta, bool) or not isinstance(self.theta, int | float) or not 0 < self.theta <= 1:
+            raise InvalidValue("theta", self.theta, "a number above 0, at most 1")
+        self._set("theta", float(self.theta))
+        super()._resolve()
+
+    def _thresholds(self, width: int) -> tuple[int, int]:
+        p, q = pass_rates(self.epsilon, self.theta)
+        return round(p * (1 << width)), math.ceil(q * (1 << width))
+
+
+def pass_rates(epsilon: float, theta: float) -> tuple[float, float]:
+    """The chance that a noisy 1, and a noisy 0, passes theta."""
+    return 1 - math.exp(epsilon * (theta - 1) / 2) / 2, math.exp(-epsilon * theta / 2) / 2
+
+
+def best_theta(epsilon: float) -> float:
+    """The threshold of smallest variance at share 0 (golden-section search of Eq 3.3 on 1/2 to 1)."""
+
+    def variance(theta: float) -> float:
+        p, q = pass_rates(epsilon, theta)
+        return q * (1 - q) / (p - q) ** 2
+
+    low, high, golden = 0.5, 1.0, (math.sqrt(5) - 1) / 2
+    while high - low > 1e-12:
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if variance(left) < variance(right) else (left, high)
+    return round((low + high) / 2, 9)

@@ -13,16 +13,94 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.grid import to_grid
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.numeric.banded import TWO_64
-from hubbub.mechanisms.numeric.banded_mean import BandedMean
+from hubbub.mechanisms.numeric.banded import TWO_64, BandedMean
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
-from hubbub.mechanisms.numeric.piecewise import Piecewise
-from hubbub.mechanisms.numeric.rounding import StochasticRounding
+from hubbub.random.integers import to_grid
+from hubbub.random.source import Random
+
+MOST_CELLS = 1 << 14
+
+
+class Piecewise(BandedMean):
+    """The mean of a bounded number, by a band around it (PM, on a grid).
+
+    Variance: (half the range)^2 (u^2/(e^(eps/2)-1) + (e^(eps/2)+3)/(3 (e^(eps/2)-1)^2)) / n for a value at u on
+    the scale -1 to 1: smallest in the middle.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    low, high
+        The range of the number.
+    cells, band, other
+        Cells of the range, cells of the band, and of 2^64 the share of each cell outside it; 0 chooses them.
+
+    Example:
+        >>> from hubbub import Random
+        >>> pm = Piecewise(epsilon=2.0, low=0.0, high=10.0)
+        >>> reports = pm.randomize([4.0] * 20000, Random(seed=1))
+        >>> float(pm.estimate(pm.accumulate(reports)).value[0].round(1))
+        4.0
+
+    References
+    ----------
+    LDP-IDS, section 6.1.1; Wang et al., "Collecting and analyzing multidimensional data with LDP", 2019.
+    """
+
+    def _shape(self) -> tuple[int, int]:
+        half = math.exp(min(self.epsilon, 16.0) / 2)
+        band = 1 << int(math.log2(MOST_CELLS / (1 + half)))
+        return round(band * half), band
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=2.0, cells=6, band=4)
+        yield cls(epsilon=1.0, low=0.0, high=10.0)
+
+
+class StochasticRounding(BandedMean):
+    """The mean of a bounded number, in one bit (SR).
+
+    The number is rounded without bias to one end of its range, and the end is flipped with probability 1/(e^eps + 1).
+    Variance: (half the range)^2 (((e^eps+1)/(e^eps-1))^2 - u^2) / n for a value at u on the scale -1 to 1.
+
+    Parameters
+    ----------
+    epsilon
+        What one report may spend.
+    low, high
+        The range of the number.
+    cells, band, other
+        1 and 1, and of 2^64 how often the end is flipped; 0 chooses it.
+
+    Example:
+        >>> from hubbub import Random
+        >>> sr = StochasticRounding(epsilon=1.0, low=0.0, high=10.0)
+        >>> reports = sr.randomize([4.0] * 20000, Random(seed=1))
+        >>> float(sr.estimate(sr.accumulate(reports)).value[0].round(1))
+        4.1
+
+    References
+    ----------
+    LDP-IDS, section 6.1.1; Duchi, Jordan and Wainwright, 2018.
+    """
+
+    def _shape(self) -> tuple[int, int]:
+        return 1, 1
+
+    def _resolve(self) -> None:
+        if (self.cells or 1, self.band or 1) != (1, 1):
+            raise InvalidValue("cells", (self.cells, self.band), "1 cell and a band of 1")
+        super()._resolve()
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        yield cls(epsilon=1.0)
+        yield cls(epsilon=0.5, low=0.0, high=10.0)
+
 
 SWITCH = 0.61
 """Below this epsilon stochastic rounding alone is best."""

@@ -12,14 +12,76 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.grid import GRAIN
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.numeric.banded import TWO_64, Banded
+from hubbub.random.integers import GRAIN
 
-if TYPE_CHECKING:  # a device estimates nothing
-    from hubbub.core.distribution import Distribution
-    from hubbub.core.influence import Influence
+if TYPE_CHECKING:
+    from hubbub.statistics.distribution import Distribution
+    from hubbub.statistics.influence import Influence
+
+Floats = NDArray[np.float64]
+
+
+def forged_range(target: Floats, *, cells: int, band: int, near: float, far: float) -> tuple[float, float]:
+    """The least and the largest number that a report can stand for in the sum of target t times share, over all truths.
+
+    A report of cell j has the weight y_j, and M'y = t: an estimate without bias. So the cells of a class, j modulo the
+    band, differ by the steps of t over gain = near - far, summed: u_j. A class is as likely whatever is held, and least
+    squares take its expected u from each: y_j = t s - E(u of j's class) + u_j, where the weights come from the shares
+    s. This is linear in s. Its extremes are where all hold one point i: a class then has E(u) = (gain u of the cell in
+    i's band + far (sum of u)) / (gain + far (its cells)).
+    """
+    gain, points = near - far, cells + 1
+    steps = np.diff(target) / gain
+    place = np.arange(cells + band)
+    level = np.zeros(cells + band)
+    for first in range(0, cells, band):  # cell j + band is one step of t, that from point j to j + 1, above cell j
+        count = min(band, cells - first)
+        level[first + band : first + band + count] = level[first : first + count] + steps[first : first + count]
+    kind = place % band
+    total, size = np.bincount(kind, level), np.bincount(kind)
+    lowest, highest = np.full(band, np.inf), np.full(band, -np.inf)
+    np.minimum.at(lowest, kind, level)
+    np.maximum.at(highest, kind, level)
+    inside = np.lib.stride_tricks.sliding_window_view(level, band)[:points]  # each class once, from class i mod band on
+    classes = (np.arange(points)[:, None] + np.arange(band)[None, :]) % band
+    expected = (gain * inside + far * total[classes]) / (gain + far * size[classes])
+    rest = target[:, None] - expected
+    return float((rest + lowest[classes]).min()), float((rest + highest[classes]).max())
+
+
+def part_below(border: int, half: int, points: int) -> Floats:
+    """How much of each point counts for the share below a border, blurred over so many borders on either side."""
+    borders = np.arange(border - half, border + half + 1)
+    return np.asarray((borders[None, :] > np.arange(points)[:, None]).mean(axis=1))
+
+
+def unbiased_shares(
+    counts: NDArray[np.int64], shares: Floats, *, band: int, near: float, far: float
+) -> tuple[Floats, Floats]:
+    """The unbiased estimate of smallest variance, if `shares` are about right, and its covariance given the population.
+
+    With M the probabilities of the cells (rows) given the points, and m = M shares, the Fisher information of a report
+    is I = M' diag(1/m) M. The estimate is I^-1 M' diag(1/m) c for the relative counts c: unbiased whatever the weights
+    m are. Its covariance is (I^-1 - diag(shares))/n, given who holds what. Single shares are all noise; sums of many
+    neighbours, and the mean, are not.
+    """
+    points, n, gain = len(shares), int(counts.sum()), near - far
+    first = np.arange(points)
+    cells = np.arange(len(counts))
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    mixed = far + gain * (below[np.minimum(points, cells + 1)] - below[np.maximum(0, cells - band + 1)])
+    weight = np.concatenate([[0.0], np.cumsum(1 / mixed)])
+    pull = np.concatenate([[0.0], np.cumsum(counts / n / mixed)])
+    in_band = weight[first + band] - weight[first]
+    late, early = np.maximum.outer(first, first), np.minimum.outer(first, first)
+    in_both = np.where(early + band > late, weight[np.minimum(early + band, len(counts))] - weight[late], 0.0)
+    information = far**2 * weight[-1] + far * gain * np.add.outer(in_band, in_band) + gain**2 * in_both
+    inverse = np.linalg.inv(information)
+    whole = inverse @ (far * pull[-1] + gain * (pull[first + band] - pull[first]))
+    return whole, (inverse - np.diag(shares)) / n
+
 
 CELLS = 255
 MOST_CELLS = 4095
@@ -145,7 +207,7 @@ class SquareWave(Banded):
             >>> [int(np.argmax(wave.likeliest(sketch, smooth=smooth))) for smooth in (True, False)]
             [0, 0]
         """
-        from hubbub.kernels.square_wave import most_likely
+        from hubbub.kernels.estimators import most_likely
 
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         near, far = self.rates
@@ -169,7 +231,6 @@ class SquareWave(Banded):
             >>> float(wave.distribution(sketch, smooth=False).share(-1.0, 0.0).value[0].round(2))
             0.9
         """
-        from hubbub.mechanisms.numeric.information import unbiased_shares
 
         shares = self.likeliest(sketch, smooth=smooth)
         near, far = self.rates
@@ -223,15 +284,13 @@ class SquareWave(Banded):
 
     def _below(self, number: float, blur: float) -> NDArray[np.float64]:
         """How much of each point is below the border nearest to a number, blurred as `Distribution` does."""
-        from hubbub.mechanisms.numeric.forgery import part_below
 
         size, part = self.cells + 1, 1 / (self.high - self.low)
         border = int(np.argmin(np.abs(self._borders - number)))
         return part_below(border, min(round(blur * part * size / 2), border, size - border), size)
 
     def _influence(self, target: NDArray[np.float64], low: float, high: float) -> Influence:
-        from hubbub.core.influence import Influence
-        from hubbub.mechanisms.numeric.forgery import forged_range
+        from hubbub.statistics.influence import Influence
 
         near, far = self.rates
         least, most = forged_range(target, cells=self.cells, band=self.band, near=near, far=far)
@@ -270,7 +329,7 @@ class SquareWave(Banded):
 def _distribution(
     wave: SquareWave, n: int, shares: NDArray[np.float64], whole: NDArray[np.float64], covariance: NDArray[np.float64]
 ) -> Distribution:
-    from hubbub.core.distribution import Distribution
+    from hubbub.statistics.distribution import Distribution
 
     return Distribution.of(
         shares,

@@ -6,28 +6,88 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from math import lgamma
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
-from hubbub.core.categorical import ExactChoice
 from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.item_sets import ItemSets
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.frequency.support import unsigned
+from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.ternary.selection import select
-from hubbub.mechanisms.two_weights import resolve_two_weights
+from hubbub.mechanisms.weights import resolve_two_weights, search_power
+from hubbub.random.integers import ExactChoice, pack, unpack
+from hubbub.random.source import Random
 
-if TYPE_CHECKING:
-    from hubbub.mechanisms.sets.overlap import OverlapRule
+Floats = NDArray[np.float64]
+_SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
+_EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest m and t is taken
+
+
+class OverlapRule(NamedTuple):
+    """A size m, a threshold t, and the mean variance of one report's estimates with them."""
+
+    m: int
+    t: int
+    error: float
+
+
+@lru_cache(maxsize=1024)
+def best_overlap(epsilon: float, items: int, held: int, share: float) -> OverlapRule:
+    """The size and the threshold of the smallest mean variance where an item is held by this share of the people."""
+    last = items + held - 1
+    sizes = np.unique(np.round(np.linspace(1, last, min(last, _SIZES)))).astype(np.int64)
+    sizes = np.union1d(sizes, np.arange(1, min(last, _SIZES) + 1))
+    rule = _best_of(epsilon, items, held, share, sizes)
+    if last > _SIZES:  # the neighbours that the grid left out
+        around = last // _SIZES + 1
+        near = np.arange(max(1, rule.m - around), min(last, rule.m + around) + 1)
+        rule = min(rule, _best_of(epsilon, items, held, share, near), key=lambda candidate: candidate.error)
+    return rule
+
+
+def _best_of(epsilon: float, items: int, held: int, share: float, sizes: NDArray[np.int64]) -> OverlapRule:
+    errors = _errors(epsilon, items, held, share, sizes)
+    close = errors <= errors.min() * (1 + _EQUAL)
+    row, column = (int(place[0]) for place in np.nonzero(close))
+    return OverlapRule(int(sizes[row]), column + 1, float(errors[row, column]))
+
+
+def _errors(epsilon: float, items: int, held: int, share: float, sizes: NDArray[np.int64]) -> Floats:
+    """For each size (row) and threshold 1, 2, ... (column)."""
+    power, elements = search_power(epsilon), items + held
+    met = np.arange(held + 1)
+    size = sizes[:, None]
+    possible = (met <= size) & (size - met <= items)
+    inside = np.clip(size - met, 0, items)
+    logs = _log_choose(held, met) + _log_choose(items, inside) - _log_choose(elements, size)
+    chance = np.where(possible, np.exp(logs), 0.0)
+
+    def weighed(number: Floats) -> Floats:
+        whole = chance * number
+        above = np.cumsum(whole[:, ::-1], axis=1)[:, ::-1][:, 1:]  # where at least 1, 2, ... are met
+        return np.asarray(whole.sum(axis=1, keepdims=True) + (power - 1) * above)
+
+    total = weighed(np.ones_like(chance))
+    p = weighed(np.broadcast_to(met, chance.shape).astype(np.float64)) / held / total
+    q = weighed((size - met).astype(np.float64)) / items / total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
+    rule = (met[1:] <= size) & (met[1:] > size - items)  # some subsets meet so many, and some fewer
+    return np.where(rule & (p > q) & np.isfinite(error), error, np.inf)
+
+
+def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
+    ways = [lgamma(n + 1) - lgamma(number + 1) - lgamma(n - number + 1) for number in k.ravel().tolist()]
+    return np.array(ways).reshape(k.shape)
+
 
 MOST_HELD = 1 << 12
 MOST_ELEMENTS = 1 << 20
@@ -94,7 +154,6 @@ class PrivSet(SetMechanism):
         return cls(epsilon=epsilon, domain=domain, m=m, t=t)
 
     def _best(self, held: float) -> OverlapRule:
-        from hubbub.mechanisms.sets.overlap import best_overlap  # a device is told both
 
         return best_overlap(self.epsilon, self.size, self.held, held / self.size)
 
@@ -230,7 +289,7 @@ class PrivSet(SetMechanism):
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         if not self._as_list:
-            from hubbub.kernels.columns import column_sums
+            from hubbub.kernels.estimators import column_sums
 
             return column_sums(reports.private["bits"], weights)[: self.elements][candidates]
         dense = np.zeros(self.elements, dtype=np.int64)

@@ -12,19 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import ceil_div, exp_floor, log_upper
-from hubbub.core.item_sets import ItemSets
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
-from hubbub.core.uniform import bounded
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.frequency.choice import TWO_64, truth_weight
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
+from hubbub.mechanisms.weights import TWO_64, truth_weight
+from hubbub.random.integers import bounded, ceil_div, exp_floor, log_upper
+from hubbub.random.source import Random
 
 MOST_LENGTH = 1 << 20
 ADAPTIVE = ("GRR", "OLH")

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain, Sets, as_domain
-from hubbub.core.item_sets import ItemSets, as_item_sets
-from hubbub.mechanisms.frequency.support import SupportMechanism
+from hubbub.core.domain.sets import ItemSets, as_item_sets
+from hubbub.mechanisms.frequency.oracle import SupportMechanism
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class SetMechanism(SupportMechanism):
 
     def example_values(self, most: int) -> list[Any]:
         """Sets of every size in turn: the first few include the empty one and full ones."""
-        from hubbub.mechanisms.in_turn import in_turn  # a device needs no examples
+        from hubbub.mechanisms.base import in_turn  # a device needs no examples
 
         longest, every, size = self.sets.most, 0, 0
         while size <= longest and every <= most:

@@ -12,17 +12,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import unpack
 from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.exact import log_fraction, log_upper
-from hubbub.core.item_sets import ItemSets
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import fractions
-from hubbub.mechanisms.frequency.packed_bits import PackedBits
-from hubbub.mechanisms.frequency.unary import flip_bits
+from hubbub.mechanisms.frequency.unary import PackedBits, flip_bits
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
+from hubbub.random.integers import log_fraction, log_upper, unpack
+from hubbub.random.source import Random
 
 _WIDTH = 32
 _ALL = 1 << _WIDTH

@@ -13,15 +13,21 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import bucket, hash32
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
-from hubbub.core.uniform import bounded
 from hubbub.mechanisms.base import Cases
-from hubbub.mechanisms.frequency.choice import TWO_64
-from hubbub.mechanisms.ternary.bucket_reports import MOST_BUCKETS, BucketReports
+from hubbub.mechanisms.ternary.collision import (
+    MOST_BUCKETS,
+    BucketReports,
+    BucketWeights,
+    among_the_rest,
+    chance,
+    low_and_high,
+    skipping,
+)
 from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.weights import BucketWeights, among_the_rest, chance, low_and_high, skipping
-from hubbub.mechanisms.two_weights import search_power
+from hubbub.mechanisms.weights import TWO_64, search_power
+from hubbub.random.integers import bounded
+from hubbub.random.source import Random
 
 Integers = NDArray[np.int64]
 
@@ -162,7 +168,7 @@ class CoCo(BucketReports):
         return [self._chance(code) for code in codes.tolist()], index
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        from hubbub.kernels.pairs import pair_support
+        from hubbub.kernels.ternary import pair_support
 
         seeds, buckets = reports.public["seed"], reports.private["bucket"]
         return pair_support(seeds, buckets, self.buckets, self.dimension, name=self.hash)

@@ -2,25 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import bucket, hash32
-from hubbub.core.random import Random
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
 from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import Cases
-from hubbub.mechanisms.frequency.choice import TWO_64
-from hubbub.mechanisms.ternary.bucket_reports import MOST_BUCKETS, BucketReports
+from hubbub.core.spec import added
+from hubbub.mechanisms.base import Cases, ColumnSpec
+from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.weights import BucketWeights, among_the_rest, chance, low_and_high, skipping
-from hubbub.mechanisms.two_weights import search_power
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.weights import TWO_64, search_power
+from hubbub.random.integers import ceil_div, exp_floor
+from hubbub.random.source import Random
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.weights import Blanket
+
+
+class BucketWeights(NamedTuple):
+    """The weights of the buckets that are not hit, of 2^64: `each`, and one more for the first `extra` of them."""
+
+    start: int
+    each: int
+    extra: int
+
+    @staticmethod
+    def of(count: int, *, taken: int, rest: int) -> BucketWeights:
+        """The weights of `rest` buckets, after `count` hits took `taken` each."""
+        start = count * taken
+        return BucketWeights(start, *divmod(TWO_64 - start, rest))
+
+    @property
+    def least(self) -> int:
+        """The smallest weight."""
+        return self.each
+
+    @property
+    def most(self) -> int:
+        """The largest weight."""
+        return self.each + (self.extra > 0)
+
+
+def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]:
+    """Of 2^64, the share 1/Omega rounded up and the share e^eps/Omega rounded down, Omega = s e^eps + t - s.
+
+    s high and t - s low ones never exceed 2^64, and their ratio never e^eps.
+    """
+    low = ceil_div(TWO_64, sparsity * exp_floor(epsilon) + buckets - sparsity)
+    return low, (TWO_64 - (buckets - sparsity) * low) // sparsity
+
+
+def among_the_rest(
+    offset: NDArray[np.uint64], each: NDArray[np.uint64], extra: NDArray[np.uint64]
+) -> NDArray[np.int64]:
+    """The number of the remaining bucket that an offset into their weights falls in."""
+    front = extra * (each + np.uint64(1))
+    with np.errstate(over="ignore"):
+        behind = extra + (offset - front) // each  # wraps in front, where it is not used
+    return np.where(offset < front, offset // (each + np.uint64(1)), behind).astype(np.int64)
+
+
+def skipping(index: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The index-th bucket that is not taken; each row of `taken` is sorted, filled up with large numbers."""
+    for column in taken.T:
+        index = index + (index >= column)
+    return index
+
+
+def chance(weight: int) -> Fraction:
+    """A share of 2^64 as an exact probability."""
+    return Fraction(weight, TWO_64)
+
+
+MOST_BUCKETS = 1 << 16
+_BLOCK = 1 << 18  # pairs of a report and a value looked at together
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketReports(TernaryMechanism):
+    """A report is a random seed, which selects a hash function, and one of `buckets` buckets.
+
+    The buckets that the vector's entries hash to are more likely than the others. So the device must know the whole
+    vector before it reports.
+    """
+
+    whole_only: ClassVar[bool] = True
+    key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
+    buckets: int = 0
+    hash: str = added(FIRST_HASH, BEST_HASH)
+
+    @property
+    @abstractmethod
+    def _least_weight(self) -> int:
+        """The smallest weight, of 2^64, that a bucket has under any vector."""
+
+    @abstractmethod
+    def _case(
+        self, seeds: NDArray[np.uint64], buckets: NDArray[np.int64], symbols: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """A number for the probability of each row's report (its seed and bucket) given the row's symbols."""
+
+    def _resolve_hash(self) -> None:
+        self._one_of("hash", HASHES)
+        self._resolve_shape()
+
+    def blanket(self) -> Blanket:
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
+
+        return Blanket(chance(self.buckets * self._least_weight), self.ratio())
+
+    @property
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (
+            ColumnSpec("public", "seed", "u8"),
+            ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
+        )
+
+    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
+        return self._beside(public, {"bucket": np.arange(self.buckets)})
+
+    def _case_table(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+        """`_case` of every report (row) and value (column), some values at a time: memory stays small."""
+        symbols, n = self.symbols(values), len(reports)
+        table = np.empty((n, len(symbols)), dtype=np.int64)
+        step = max(1, _BLOCK // max(1, n))
+        for start in range(0, len(symbols), step):
+            block = symbols[start : start + step]
+            seeds = np.repeat(reports.public["seed"], len(block))
+            buckets = np.repeat(reports.private["bucket"].astype(np.int64), len(block))
+            table[:, start : start + step] = self._case(seeds, buckets, np.tile(block, (n, 1))).reshape(n, -1)
+        return table
 
 
 @dataclass(frozen=True, kw_only=True)

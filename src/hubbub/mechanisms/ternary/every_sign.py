@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.ternary.mean_only import MeanOnly
-from hubbub.mechanisms.ternary.rates import Rates
+from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Sketch
+from hubbub.mechanisms.ternary.rates import Quantity, Rates
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanOnly(TernaryMechanism):
+    """Every report stands for a number at every position, with the same mean square everywhere.
+
+    The variance of a mean is then (square - frequency)/n. Reports do not tell the frequency; the stated variance uses
+    the smallest that it can be, the size of the mean. So it is a little too large where signs cancel.
+    """
+
+    answers: ClassVar[tuple[Quantity, ...]] = ("mean",)
+
+    @property
+    @abstractmethod
+    def square(self) -> float:
+        """The mean square of one report's number."""
+
+    @abstractmethod
+    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
+        """The means from a checked sketch."""
+
+    @cached_property
+    def _variances(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return (self.square - 1, self.square), (math.inf, math.inf)
+
+    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+        if candidates is not None:
+            raise InvalidValue("candidates", candidates, "nothing: every position is estimated")
+        self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        value = self._means(sketch)
+        variance = (self.square - np.minimum(np.abs(value), 1.0)) / sketch.n
+        return Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", bounds=(-1.0, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,3 +78,73 @@ class EverySign(MeanOnly):
         if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
             raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
         return np.asarray((counts[0] - counts[1]) / sketch.n / self.gap("mean"))
+
+
+def seed_bits(positions: int, strength: int) -> int:
+    """The length of the seed, in bits, of a row of positions of which any `strength` are independent."""
+    return 1 + strength // 2 * _width(positions)
+
+
+@lru_cache(maxsize=16)
+def columns_of(positions: int, strength: int) -> NDArray[np.uint8]:
+    """The columns of the code, one for each position; row i belongs to bit i of a seed."""
+    width = _width(positions)
+    power = np.arange(positions, dtype=np.int64)
+    square = _product(power, power, width)
+    rows = [np.ones((1, positions), dtype=np.uint8)]
+    for _ in range(strength // 2):
+        rows.append((power >> np.arange(width)[:, None] & 1).astype(np.uint8))
+        power = _product(power, square, width)
+    table = np.concatenate(rows)
+    table.flags.writeable = False
+    return table
+
+
+def solve(rows: NDArray[np.uint8], wanted: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A seed for every system of independent equations: `rows` (systems, equations, bits) times the seed = `wanted`."""
+    rows, wanted = rows.copy(), wanted.copy()
+    systems, equations, bits = rows.shape
+    every, pivots = np.arange(systems), np.empty((equations, systems), dtype=np.int64)
+    for k in range(equations):
+        pivots[k] = rows[:, k].argmax(axis=1)  # a bit that the equation has; it is taken out of all others
+        others = rows[every, :, pivots[k]]
+        if not others[:, k].all():
+            raise InvalidValue("rows", "equations that depend on each other", "independent ones")
+        others[:, k] = 0
+        rows ^= others[:, :, None] & rows[:, k, None]
+        wanted ^= others & wanted[:, k, None]
+    seeds = np.zeros((systems, bits), dtype=np.uint8)
+    for k in range(equations):
+        seeds[every, pivots[k]] = wanted[:, k]
+    return seeds
+
+
+def _width(positions: int) -> int:
+    return max(1, (positions - 1).bit_length())
+
+
+def _product(a: NDArray[np.int64], b: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Products in GF(2^width)."""
+    modulus, result = _irreducible(width), np.zeros_like(a)
+    for bit in range(width - 1, -1, -1):
+        result = result << 1
+        result ^= modulus * (result >> width)
+        result ^= a * (b >> bit & 1)
+    return result
+
+
+@lru_cache(maxsize=32)
+def _irreducible(width: int) -> int:
+    """The smallest polynomial of a degree, as bits, that no smaller one divides."""
+    candidates = range((1 << width) + 1, 2 << width, 2)
+    if width == 1:
+        return 2  # x: GF(2) itself
+    return next(
+        polynomial for polynomial in candidates if all(_rest(polynomial, by) for by in range(2, 2 << width // 2))
+    )
+
+
+def _rest(polynomial: int, by: int) -> int:
+    while polynomial.bit_length() >= by.bit_length():
+        polynomial ^= by << polynomial.bit_length() - by.bit_length()
+    return polynomial

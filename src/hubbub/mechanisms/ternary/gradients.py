@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
-from hubbub.core.grid import GRAIN
-from hubbub.core.random import Random
-from hubbub.core.ternary import Ternary
+from hubbub.mechanisms.ternary.vectors import Ternary
+from hubbub.random.integers import GRAIN
+from hubbub.random.source import Random
 
 Floats = NDArray[np.float64]
 _MOST_ENTRIES = 1 << 20  # so that a row's chances add up in 64 bits

@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import every_row, pack, unpack
-from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.core.spec import added
-from hubbub.core.uniform import subsets
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.ternary.every_sign import EverySign
-from hubbub.mechanisms.ternary.net import best_net
-from hubbub.mechanisms.ternary.sign_code import columns_of, seed_bits, solve
-from hubbub.mechanisms.two_weights import resolve_two_weights
+from hubbub.mechanisms.ternary.every_sign import EverySign, columns_of, seed_bits, solve
+from hubbub.mechanisms.ternary.net_sub import best_net
+from hubbub.mechanisms.weights import resolve_two_weights
+from hubbub.random.integers import ExactChoice, every_row, pack, subsets, unpack
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
+    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 12  # bits of a seed
 _MOST_TABLE = 1 << 28
@@ -118,7 +115,7 @@ class NetSeed(EverySign):
         return Fraction(1 << self.bits, self.least)
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         return Blanket(Fraction(self.least << self.sparsity, self._trues.total), self.ratio())
 

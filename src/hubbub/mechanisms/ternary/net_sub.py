@@ -6,13 +6,126 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from hubbub.mechanisms.ternary.net import best_net, net_share
+import numpy as np
+from numpy.typing import NDArray
+
 from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.set_forms import SetForm, shortest_form
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
+from hubbub.mechanisms.weights import search_power
+
+_SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
+_MOST_T = 1 << 8
+_EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest t and m is taken
+
+Floats = NDArray[np.float64]
+
+
+class SizeAndThreshold(NamedTuple):
+    """A size m, a threshold t, and the squared error of one report with them, summed over the d positions."""
+
+    m: int
+    t: int
+    error: float
+
+
+def net_share(positions: int, entries: int, size: int, t: int) -> Fraction:
+    """The exact share of the signed sets of `size` positions whose trues minus reverses reach t."""
+    # C(D-s, m-j)/C(D, m) is a quotient of products of s factors, however large m is.
+    whole = 0
+    for j in range(min(entries, size) + 1):
+        reaching = sum(math.comb(j, trues) for trues in range(max(0, (j + t + 1) // 2), j + 1))
+        sets = math.perm(size, j) * math.perm(positions - size, entries - j)
+        whole += math.comb(entries, j) * sets * reaching << entries - j
+    return Fraction(whole, math.perm(positions, entries) << entries)
+
+
+@lru_cache(maxsize=256)
+def best_net(
+    epsilon: float, dimension: int, sparsity: int, *, of: Quantity = "mean", least: int = 1
+) -> SizeAndThreshold:
+    """The size m and the threshold t with the smallest error over all positions; of equals the smallest t, then m.
+
+    Up to 1,024 positions every pair is looked at. Beyond, a grid of sizes is narrowed down around its best: the error
+    as a function of m has at most a few dips, all of them wide; and t stops at 256. Sizes below `least` are left out.
+    """
+    positions = dimension + sparsity
+    low, high, best = least, positions, SizeAndThreshold(least, 1, math.inf)
+    while True:
+        sizes = _grid(low, high)
+        errors = net_errors(epsilon, dimension, sparsity, sizes, of=of)
+        close = errors <= min(float(errors.min()), best.error) * (1 + _EQUAL)
+        if close.any():
+            row, column = (int(k) for k in np.argwhere(close)[0])  # rows are thresholds
+            best = SizeAndThreshold(int(sizes[column]), row + 1, float(errors[row, column]))
+        if len(sizes) == high - low + 1:
+            return best
+        at = int(np.searchsorted(sizes, best.m))
+        low, high = int(sizes[max(at - 1, 0)]), int(sizes[min(at + 1, len(sizes) - 1)])
+
+
+def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.int64], *, of: Quantity) -> Floats:
+    """The squared error of one report over all d positions, a row a threshold t from 1 on, a column a size m.
+
+    Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
+    """
+    floor = 1 / search_power(epsilon)
+    entries = np.arange(sparsity + 1)
+    met = _met(dimension, sparsity, sizes)
+    reaching, ahead = _walks(sparsity, min(sparsity, _MOST_T))
+    weight = floor + (1 - floor) * reaching
+    total = weight @ met.T
+    reported = (weight * entries) @ met.T / total  # how many of the s entries, on average
+    held, missing = reported / sparsity, (sizes - reported) / dimension
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if of == "mean":
+            gap = (1 - floor) * (ahead @ met.T) / (sparsity * total)
+            errors = (reported + (dimension - sparsity) * missing) / gap**2 - sparsity
+        else:
+            gap = held - missing
+            gap[np.abs(gap) < 1e-12] = 0.0  # every position is reported: the rest is rounding
+            errors = sparsity * held * (1 - held) + (dimension - sparsity) * missing * (1 - missing)
+            errors = errors / gap**2
+    return np.where(np.isfinite(errors), errors, np.inf)
+
+
+def _grid(low: int, high: int) -> NDArray[np.int64]:
+    """All sizes, or a grid of them that is denser near the two ends of the range."""
+    if high - low < _SIZES:
+        return np.arange(low, high + 1)
+    offsets = np.geomspace(1, high - low, _SIZES // 2).astype(np.int64)
+    return np.unique(np.concatenate([[low, high], low + offsets, high - offsets]))
+
+
+def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
+    """The chance that a set of each size (row) meets so many entries (column), weights one from the other."""
+    m, j = sizes[:, None].astype(np.float64), np.arange(sparsity + 1.0)
+    possible = (j <= m) & (m - j <= dimension)
+    up, down = (sparsity - j) * (m - j), (j + 1) * (dimension - m + j + 1)
+    steps = np.log(np.where((up > 0) & (down > 0), up / np.where(down > 0, down, 1.0), 1.0))[:, :-1]
+    logs = np.concatenate([np.zeros((len(sizes), 1)), np.cumsum(steps, axis=1)], axis=1)
+    logs[~possible] = -np.inf
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _walks(steps: int, most: int) -> tuple[Floats, Floats]:
+    """W and G of the module's docstring: a row a threshold from 1 to `most`, a column a number of steps."""
+    reaching, ahead = np.zeros((most, steps + 1)), np.zeros((most, steps + 1))
+    t = np.arange(1, most + 1)
+    walk = np.zeros(2 * steps + 3)  # P(the walk is at x), at index steps + 1 + x
+    walk[steps + 1] = 1.0
+    for j in range(steps + 1):
+        if j:
+            walk[1:-1] = (walk[:-2] + walk[2:]) / 2
+        above = np.cumsum(walk[::-1])[::-1]
+        reaching[:, j] = above[steps + 1 + t]
+        first = t + (j + t) % 2  # a walk of j steps ends at places of j's parity
+        ahead[:, j] = np.where(first <= j, (j + first) / 2 * walk[np.minimum(steps + 1 + first, 2 * steps + 2)], 0.0)
+    return reaching, ahead
 
 
 @dataclass(frozen=True, kw_only=True)

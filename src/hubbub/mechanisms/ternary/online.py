@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.random import Random
-from hubbub.core.sketch import Sketch
-from hubbub.core.ternary import check_ternary
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.ternary.selection import COUNTERS
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
+from hubbub.mechanisms.ternary.vectors import check_ternary
+from hubbub.random.source import Random
 
 _KIND = "online exsub"
 _CHUNK = 1 << 22  # entries looked at together

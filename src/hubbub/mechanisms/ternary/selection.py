@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import MissingDependency
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 
 COUNTERS = ("trues", "reverses", "falses", "entries", "zeros")
 """The state: signs of each kind still to be reported, entries and zeros still to come."""
@@ -36,10 +36,10 @@ def select(
         counters[row] = state
         return sign
 
-    loaded = "hubbub.kernels.selection" in sys.modules
+    loaded = "hubbub.kernels.ternary" in sys.modules
     if len(values) > 1 and values.size >= (_SMALL if loaded else _LARGE):
         try:
-            from hubbub.kernels.selection import select as compiled
+            from hubbub.kernels.ternary import select as compiled
         except MissingDependency:
             pass
         else:

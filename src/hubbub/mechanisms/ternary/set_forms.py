@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bits import pack, unpack
 from hubbub.core.errors import InvalidValue
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
+from hubbub.random.integers import pack, unpack
 
 Columns = Mapping[str, NDArray[Any]]
 Signs = NDArray[np.int8]
@@ -118,7 +118,7 @@ class AsBits(SetForm):
             raise InvalidValue("plus", "too few or too many positions", f"{self.size} positions with a sign")
 
     def counts(self, columns: Columns) -> NDArray[np.int64]:
-        from hubbub.kernels.columns import column_sums
+        from hubbub.kernels.estimators import column_sums
 
         plus = column_sums(columns["plus"])[: self.positions]
         minus = len(columns["plus"]) - plus if self._every else column_sums(columns["minus"])[: self.positions]

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.categorical import ExactChoice
 from hubbub.core.errors import InvalidValue
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.rates import Rates
 from hubbub.mechanisms.ternary.selection import select
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.mechanisms.two_weights import resolve_two_weights
+from hubbub.mechanisms.weights import resolve_two_weights
+from hubbub.random.integers import ExactChoice
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
-    from hubbub.core.blanket import Blanket
     from hubbub.core.noise import Noise
     from hubbub.mechanisms.ternary.set_forms import SetForm
+    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 5_000
 _MOST_WEIGHTS = 1 << 30  # bits of all group weights together: 128 MiB
@@ -95,7 +95,7 @@ class SignedSets(TernaryMechanism):
         return 1 / self._floor  # a set preferred for a vector of s entries is not preferred for the opposite one
 
     def blanket(self) -> Blanket:
-        from hubbub.core.blanket import Blanket  # a device amplifies nothing
+        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
 
         return Blanket(self._floor / self._mean_weight, self.ratio(), both=self._both())
 

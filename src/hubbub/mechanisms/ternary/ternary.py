@@ -19,20 +19,106 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
-from hubbub.core.errors import InvalidValue
-from hubbub.core.sketch import Sketch
-from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.sparse_vectors import SparseVectors
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # a device estimates nothing
-    from hubbub.core.estimate import Estimate
-    from hubbub.core.influence import Influence
+from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Sketch
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.ternary.rates import Quantity, Rates
+from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION, as_ternary
+from hubbub.random.source import Random
+
+if TYPE_CHECKING:
     from hubbub.core.noise import Noise
+    from hubbub.statistics.influence import Influence
+
+MOST_SPARSITY = 1 << 12
+_CHUNK = 1 << 20  # words drawn at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectors(Mechanism):
+    """Values are vectors of `dimension` entries, of which at most `sparsity` are not 0.
+
+    A value is a row of -1, 0 and 1, a mapping of keys to numbers from -1 to 1, or a row of a `Ternary`. The device
+    rounds real numbers without bias. Of a vector with more than `sparsity` entries it draws that many, which is biased
+    (`Ternary.clipping` says by how much). The randomiser then reads symbols: 2 i for +1 at position i, 2 i + 1 for -1.
+    """
+
+    linkable = "never"
+    dimension: int
+    sparsity: int
+
+    @property
+    @abstractmethod
+    def words(self) -> int:
+        """How many 64-bit random words one report takes, whatever the value."""
+
+    @abstractmethod
+    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+        """The columns of reports on rows of symbols (filled up with -1), from `words` random words a row."""
+
+    def _resolve_shape(self) -> None:
+        self._integer("dimension", 1, MOST_DIMENSION)
+        self._integer("sparsity", 1, min(self.dimension, MOST_SPARSITY))
+
+    @cached_property
+    def size(self) -> int:
+        """How many vectors there are with at most `sparsity` entries."""
+        return sum(math.comb(self.dimension, entries) << entries for entries in range(self.sparsity + 1))
+
+    def encode(self, values: Any) -> NDArray[np.int64]:
+        return as_ternary(values, self.dimension).entries
+
+    def symbols(self, values: Any) -> NDArray[np.int64]:
+        """Rows of symbols of vectors that need no rounding and no clipping: what a probability is conditional on."""
+        from hubbub.mechanisms.ternary.vectors import settled
+
+        return settled(self.encode(values), self.sparsity)
+
+    def example_values(self, most: int) -> list[Any]:
+        """Vectors of every number of entries in turn: the first few are short ones and full ones."""
+        from hubbub.mechanisms.base import in_turn  # a device needs no examples
+
+        # The number of all vectors may take long to compute: pairs of positions alone are often too many.
+        every = math.comb(self.dimension, min(self.sparsity, 2)) <= most and self.size <= most
+        counts = [0, *range(self.sparsity, 0, -1)]
+        if not every:
+            counts = sorted(set(counts[:3] + counts[-1:]), key=counts.index)
+        return in_turn([self._vectors(count, every=every) for count in counts], most)
+
+    def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
+        """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""
+        d = self.dimension
+        if every:
+            for positions, signs in product(combinations(range(d), count), product((1, -1), repeat=count)):
+                yield dict(zip(positions, signs, strict=True))
+            return
+        for start, sign in product(range(d if count else 1), (1, -1) if count else (1,)):
+            yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
+
+    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+        from hubbub.mechanisms.ternary.vectors import (
+            settle,  # a device that is given its vector an entry at a time needs none of it
+        )
+
+        width = 1 + self.words
+        step = max(1, _CHUNK // width)
+        parts = []
+        for start in range(0, max(len(codes), 1), step):
+            chunk = codes[start : start + step]
+            draws = rng.uint64(len(chunk), width)
+            parts.append(self._respond(settle(chunk, draws[:, 0], self.sparsity), draws[:, 1:], rng))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +183,6 @@ class TernaryMechanism(SparseVectors):
         """
         if of not in self.answers:
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
-        from hubbub.mechanisms.ternary.estimator import estimate_conditional_means, estimate_frequencies, with_rounding
 
         mean = super().estimate(sketch, candidates)
         mean = mean if signs else with_rounding(mean)
@@ -110,7 +195,6 @@ class TernaryMechanism(SparseVectors):
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every position is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
-        from hubbub.mechanisms.ternary.estimator import estimate_means
 
         return estimate_means(self, sketch)
 
@@ -132,7 +216,7 @@ class TernaryMechanism(SparseVectors):
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
         if of == "conditional":
             return None
-        from hubbub.core.influence import Influence
+        from hubbub.statistics.influence import Influence
 
         numbers = [self.rates.stands_for(plus, minus, of) for plus, minus in self.rates.supports()]
         return Influence(min(numbers), max(numbers), Fraction(-1 if of == "mean" else 0), Fraction(1))
@@ -175,3 +259,65 @@ class TernaryMechanism(SparseVectors):
     @cached_property
     def _gaps(self) -> tuple[float, float]:
         return float(self.rates.gap("mean")), float(self.rates.gap("frequency"))
+
+
+def estimate_means(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
+    """The mean of every position, of vectors that hold nothing but -1, 0 and 1."""
+    counts, n, rates = sketch.counts, sketch.n, mechanism.rates
+    if not (counts.min() >= 0 and counts.max() <= n):
+        raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"0 to {n}, as n = {n}")
+    gap, supported = mechanism.gap("mean"), counts.sum(axis=0) / n
+    value = (counts[0] - counts[1]) / n / gap
+    counts_frequency = "frequency" in mechanism.answers
+    if counts_frequency:
+        share = np.clip((supported - 2 * float(rates.false)) / mechanism.gap("frequency"), 0.0, 1.0)
+    else:
+        share = np.minimum(np.abs(value), 1.0)  # the share of holders is no smaller than the mean
+    # The supports themselves tell most of a report's second moment; the noisy frequency only a small rest of it.
+    both = float(rates.both_missing) * (1 - share) + float(rates.both_held) * share
+    variance = (supported - 2 * both) / gap**2 - share
+    return Estimate(
+        value,
+        np.maximum(variance, min(mechanism.variances("mean")) / 2) / n,
+        n,
+        bias=mechanism.bias,
+        kind="quantity",
+        spread=np.maximum(share - value**2, 0.0) if counts_frequency else None,
+        bounds=(-1.0, 1.0),
+    )
+
+
+def with_rounding(mean: Estimate) -> Estimate:
+    """The same means, of values that may be any number from -1 to 1 and were rounded to signs.
+
+    Rounding a number v has the variance 1 - v^2. Over all people, that and the variance of their values add up to
+    frequency - mean^2, whatever the values are. So the returned variance bounds the error of rounding from above, and
+    already contains what people differ by: its `spread` is 0.
+    """
+    spread = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
+    return replace(mean, variance=mean.variance + spread / mean.n, spread=np.zeros_like(mean.value))
+
+
+def estimate_frequencies(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
+    """The share of people that hold something, at every position."""
+    n, rates = sketch.n, mechanism.rates
+    value = (sketch.counts.sum(axis=0) / n - 2 * float(rates.false)) / mechanism.gap("frequency")
+    variance = np.maximum(mechanism.frequency_noise(n).variance(value), min(mechanism.variances("frequency")) / n)
+    # Without the noise: how errors of two positions go together depends on how many people hold both.
+    return Estimate(value, variance, n, bias=mechanism.bias)
+
+
+def estimate_conditional_means(mechanism: TernaryMechanism, mean: Estimate, frequency: Estimate) -> Estimate:
+    """mean/frequency, with the variance of the delta method; infinite where the estimated frequency is not above 0.
+
+    Cov(mean, frequency) = mean (1 - p_true - p_reverse) / (n (p_true + p_reverse - 2 p_false)).
+    """
+    rates = mechanism.rates
+    positive = frequency.value > 0
+    share = np.where(positive, frequency.value, 1.0)
+    value = np.where(positive, mean.value / share, 0.0)
+    covariance = mean.value * float(1 - rates.true - rates.reverse) / (mean.n * mechanism.gap("frequency"))
+    numerator = mean.variance - 2 * value * covariance + value**2 * frequency.variance
+    variance = np.where(positive, np.maximum(numerator, 0.0) / share**2, np.inf)
+    # A ratio of two unbiased estimates is biased.
+    return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity", bounds=(-1.0, 1.0))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.bit_strings import prefix_codes
+from hubbub.core.domain.texts import prefix_codes
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
-from hubbub.protocols.count import Count, CountResult
-from hubbub.protocols.heavy_hitters.bit_encoding import BitEncoding
-from hubbub.protocols.prefix import Prefix
+from hubbub.protocols.driver import Count, CountResult
+from hubbub.protocols.heavy_hitters.prefixes import BitEncoding
+from hubbub.protocols.views.basic import Prefix
 
 if TYPE_CHECKING:
     from hubbub.core.reports import Reports
@@ -126,7 +126,9 @@ def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
 
 
 def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place first."""
+    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place
+    first.
+    """
     likely = np.arange(len(support))
     if len(support) > most:
         likely = np.flatnonzero(support >= np.partition(support, -most)[-most])

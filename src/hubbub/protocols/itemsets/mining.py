@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.confidence import normal_reach
 from hubbub.core.domain import Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.sketch import Sketch
+from hubbub.core.noise import normal_reach
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, Arc, Pointer
+from hubbub.protocols.ask import CIRCLE, Arc, Ask, Pointer
 from hubbub.protocols.driver import Message, Reply, ask_once
-from hubbub.protocols.heavy_hitters.sensitivity import sensitivity_threshold
-from hubbub.protocols.itemsets.guess import Itemset
-from hubbub.protocols.itemsets.lengths import significant_lengths, upper_limits
-from hubbub.protocols.subsets import SubsetCount, Subsets
-from hubbub.protocols.view import View, Whole
+from hubbub.protocols.heavy_hitters.pem import sensitivity_threshold
+from hubbub.protocols.itemsets.lengths import Itemset, significant_lengths, upper_limits
+from hubbub.protocols.views.basic import View, Whole
+from hubbub.protocols.views.sets import SubsetCount, Subsets
 
 
 class NobodyAnswered(Exception):

@@ -9,7 +9,7 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
 from hubbub.protocols.driver import Message, Protocol, Reply
 from hubbub.protocols.itemsets.findings import Findings
-from hubbub.protocols.itemsets.guess import Itemset, guess_itemsets, largest_guess
+from hubbub.protocols.itemsets.lengths import Itemset, guess_itemsets, largest_guess
 from hubbub.protocols.itemsets.mining import CandidateShares, Groups, NobodyAnswered, estimate_candidates, prune_items
 
 ARITHMETIC = 2

@@ -10,18 +10,18 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hubbub.consistency.contingency import Attributes, cell_of, check_attributes, check_rows, check_sizes
+from hubbub.consistency.marginals import Attributes, cell_of, check_attributes, check_rows, check_sizes
+from hubbub.consistency.normalise import norm
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.random import Random
-from hubbub.core.reports import Reports
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.subset import SubsetSelection
 from hubbub.protocols.marginals.plan import THETA, plan_marginals
 from hubbub.protocols.marginals.synopsis import Synopsis
+from hubbub.random.source import Random
 
 MOST_SUBSET_CELLS = 64
 """With more cells, subset selection and OUE differ little, and OUE's reports are faster to make."""
@@ -163,3 +163,59 @@ def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
         oracles.append(SubsetSelection(epsilon=epsilon, domain=cells))
     shares = np.full(1, 1 / cells)
     return min(oracles, key=lambda oracle: float(oracle.noise(1).centred(cells, 1.0).variance(shares)[0]))
+
+
+@dataclass(frozen=True)
+class ReconstructionError:
+    """The sum of squared errors of a reconstructed marginal, averaged over the marginals that were left out.
+
+    Parameters
+    ----------
+    squared
+        The mean, without the noise and sampling of the left-out marginals themselves: unbiased, and so sometimes below
+        0. It is for marginals with as many attributes as people reported on; larger marginals may have larger errors.
+    stderr
+        The standard error of the mean, from how the marginals differ; infinite for a single marginal.
+    marginals
+        How many marginals were left out.
+    """
+
+    squared: float
+    stderr: float
+    marginals: int
+
+
+def measured_reconstruction(
+    estimates: Mapping[Attributes, Estimate], sizes: Sequence[int], *, most: int = 16
+) -> ReconstructionError:
+    """Leave out one marginal at a time, reconstruct it from the others, and compare it with its own unbiased estimate.
+
+    The groups of people are disjoint, so that the two are independent: the expected squared difference is the squared
+    error of the reconstruction plus the known variance of the left-out estimate.
+
+    Parameters
+    ----------
+    estimates
+        Unbiased estimates by attributes, as `CALM.unbiased` gives.
+    sizes
+        How many values each attribute has.
+    most
+        The most marginals that are left out.
+    """
+    known = check_sizes(sizes)
+    differences: list[float] = []
+    for view, estimate in estimates.items():
+        others = {other: unbiased for other, unbiased in estimates.items() if other != view}
+        covered = set().union(*others) if others else set()
+        if len(differences) == most or not set(view) <= covered or any(set(view) <= set(other) for other in others):
+            continue
+        direct = norm(estimate)
+        reconstructed = Synopsis(others, known).table(view).ravel()
+        differences.append(float(((reconstructed - direct.value) ** 2).sum() - direct.variance.sum()))
+    if not differences:
+        raise InvalidValue(
+            "estimates", sorted(estimates), "a marginal whose attributes are in other marginals, but not in one of them"
+        )
+    number = len(differences)
+    spread = float(np.std(differences, ddof=1)) / number**0.5 if number > 1 else np.inf
+    return ReconstructionError(float(np.mean(differences)), spread, number)

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.consistency.contingency import Attributes, Codes, Floats, check_attributes
+from hubbub.consistency.marginals import Attributes, Codes, Floats, check_attributes
 from hubbub.core.errors import check_integer
-from hubbub.core.random import Random
 from hubbub.protocols.marginals.synopsis import Synopsis
+from hubbub.random.source import Random
 
 MOST_TOGETHER = 1 << 12
 """Attributes with at most this many cells together are drawn from their joint marginal."""

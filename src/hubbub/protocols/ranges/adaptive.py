@@ -2,20 +2,160 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.random import Random
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.cell_sums import Level
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Floats
-from hubbub.protocols.ranges.grown import GrownHierarchy
-from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports, cell_oracle, check_records
-from hubbub.protocols.ranges.partition import Partition
+from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
+from hubbub.protocols.ranges.dimension import Codes, Dimension, Floats, RangeQuery, Selection
+from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, RangeReports, cell_oracle, check_records
+from hubbub.protocols.ranges.table import RangeTable
+from hubbub.random.source import Random
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A dimension cut into intervals of its hierarchy.
+
+    Parameters
+    ----------
+    dimension
+        The values and their hierarchy.
+    starts
+        The first value of each interval, in order; the first of them is 0.
+    levels
+        The level of each interval.
+    """
+
+    dimension: Dimension
+    starts: Codes
+    levels: Codes
+
+    @staticmethod
+    def at_level(dimension: Dimension, level: int) -> Partition:
+        """All intervals of one level."""
+        starts = np.arange(dimension.nodes(level)) * dimension.widths[level]
+        return Partition(dimension, starts, np.full(starts.size, level))
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def widths(self) -> Codes:
+        """How many values each interval holds."""
+        return np.diff(self.starts, append=self.dimension.size)
+
+    def cell_of(self, codes: Codes) -> Codes:
+        """The interval that holds each value."""
+        return np.searchsorted(self.starts, codes, side="right") - 1
+
+    def children(self) -> Codes:
+        """How many intervals of the next level each interval consists of; 1 for single values."""
+        finer = np.array([*self.dimension.widths[1:], 1])
+        return np.asarray(-(-self.widths // finer[self.levels]))
+
+    def split(self, chosen: NDArray[np.bool_]) -> Partition:
+        """The partition in which each chosen interval is replaced by its intervals of the next level."""
+        last = self.dimension.levels - 1
+        starts, levels = [], []
+        for start, level, width, cut in zip(self.starts, self.levels, self.widths, chosen, strict=True):
+            step = self.dimension.widths[level + 1] if cut and level < last else width
+            pieces = np.arange(start, start + width, step)
+            starts.append(pieces)
+            levels.append(np.full(pieces.size, level + int(cut and level < last)))
+        return Partition(self.dimension, np.concatenate(starts), np.concatenate(levels))
+
+    def covered(self, selection: Selection) -> Floats:
+        """The part of each interval's values that is selected."""
+        inside: Codes = np.zeros(len(self), dtype=np.int64)
+        for low, high in self.dimension.runs(selection):
+            first, stop = np.maximum(self.starts, low), np.minimum(self.starts + self.widths, high + 1)
+            inside += np.maximum(stop - first, 0)
+        return np.asarray(inside / self.widths)
+
+
+@dataclass(frozen=True)
+class GrownHierarchy(IntervalMechanism):
+    """A person reports their interval of one of several partitions of a dimension, each finer than the last.
+
+    A sum over values is estimated from all partitions by weighted least squares, given the total. Inside an interval of
+    the last partition people are assumed to be spread evenly; answers for whole intervals are unbiased.
+
+    Parameters
+    ----------
+    epsilon, dimensions
+        What a report may spend, and the one private dimension.
+    partitions
+        The partitions, coarsest first; a level is the number of a partition.
+    """
+
+    partitions: tuple[Partition, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.dimensions) != 1:
+            raise InvalidValue("dimensions", len(self.dimensions), "one")
+        if not self.partitions:
+            raise InvalidValue("partitions", self.partitions, "at least one")
+
+    @property
+    def dimension(self) -> Dimension:
+        """The one dimension."""
+        return self.dimensions[0]
+
+    @property
+    def leaves(self) -> Partition:
+        """The last partition."""
+        return self.partitions[-1]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        return tuple((number,) for number in range(len(self.partitions)))
+
+    def oracle(self, level: Level) -> FrequencyOracle:
+        return cell_oracle(self.epsilon, len(self.partitions[level[0]]))
+
+    def cell_of(self, level: Level, records: Codes) -> Codes:
+        return self.partitions[level[0]].cell_of(records[:, 0])
+
+    def terms(self, box: Sequence[Selection], *, consistent: bool = True) -> CellSum:
+        """The least-squares weights of a box, given the total, whether or not `consistent`."""
+        return self.weigh(self.leaves.covered(box[0]))
+
+    def weigh(self, leaf_weights: Floats) -> CellSum:
+        """The least-squares weights of all intervals for a weighted sum of the leaves.
+
+        With y_l the estimates of partition l, of variance v_l, and A_l the 0-1 matrix from leaves to its intervals, the
+        matrix sum_l A_l'A_l / v_l is inverted upwards (Sherman and Morrison), as in `least_squares`.
+        """
+        precisions = [1 / _independent_variance(self.oracle(level)) for level in self.levels]
+        nodes = [partition.cell_of(self.leaves.starts) for partition in self.partitions]
+        solution, ones = leaf_weights / precisions[-1], np.full(len(self.leaves), 1 / precisions[-1])
+        for node, precision in zip(nodes[-2::-1], precisions[-2::-1], strict=True):
+            totals = np.bincount(node, ones)
+            factor = precision / (1 + precision * totals)
+            solution = solution - (np.bincount(node, solution) * factor)[node] * ones
+            ones = ones - (totals * factor)[node] * ones
+        known = float(solution.sum() / ones.sum())
+        solution = solution - known * ones
+        terms = [
+            LevelCells(level, np.arange(len(partition)), np.bincount(node, precision * solution).astype(np.float64))
+            for level, partition, node, precision in zip(self.levels, self.partitions, nodes, precisions, strict=True)
+        ]
+        return CellSum(terms, known)
+
+
+def _independent_variance(oracle: FrequencyOracle) -> float:
+    """The part of the variance of one report's support of a cell that is independent of the other cells."""
+    noise = oracle.noise(1)
+    return noise.floor - noise.pair_floor
+
 
 FIRST_CELLS = 4
 """The first round asks for the first level with at least so many intervals: coarser levels tell next to nothing."""
@@ -147,3 +287,43 @@ class Growth:
     def grown(self) -> GrownHierarchy:
         """The hierarchy of the partitions that were asked for so far."""
         return GrownHierarchy(self._mechanism.epsilon, self._mechanism.dimensions, tuple(self._asked))
+
+
+class AdaptiveTable:
+    """The reports of n people on a grown hierarchy, and public measures of them: answers queries over ranges.
+
+    The variance has two parts: that of the reports, given the hierarchy, by the exact formula of `SumVariance`; and for
+    every leaf of which the query wants a part c, c (1 - c) times the square of its estimated sum. The latter is the
+    mean squared error of spreading the leaf's people evenly if they are all at one of its values. The variance does not
+    include that the hierarchy depends on the same reports. For both reasons `bias` is "heuristic".
+
+    Parameters
+    ----------
+    mechanism, reports
+        The results of `AdaptiveHierarchy.randomize`.
+    measures
+        Measures by name: numbers of at least 0, one for each person (row).
+    """
+
+    def __init__(
+        self, mechanism: GrownHierarchy, reports: RangeReports, measures: Mapping[str, ArrayLike] | None = None
+    ) -> None:
+        self.mechanism = mechanism
+        for name, values in (measures or {}).items():
+            least = float(np.min(np.asarray(values, dtype=np.float64), initial=0.0))
+            if least < 0:
+                raise InvalidValue(name, least, "numbers of at least 0")
+        self._table = RangeTable(mechanism, reports, measures)
+
+    def answer(self, query: RangeQuery) -> Estimate:
+        """The number of people in a range, or the sum of a measure over them."""
+        query.check(self.mechanism.dimensions)
+        covered = self.mechanism.leaves.covered(query.box[0])
+        answer = self._table.weigh(self.mechanism.weigh(covered), query.measure)
+        variance = answer.variance.copy()
+        for leaf in np.flatnonzero((covered > 0) & (covered < 1)):
+            only_leaf = np.zeros(covered.size)
+            only_leaf[leaf] = 1.0
+            leaf_sum = self._table.weigh(self.mechanism.weigh(only_leaf), query.measure).value[0]
+            variance += covered[leaf] * (1 - covered[leaf]) * max(leaf_sum, 0.0) ** 2
+        return Estimate(answer.value, variance, answer.n, bias="heuristic", kind="quantity", bounds=answer.bounds)

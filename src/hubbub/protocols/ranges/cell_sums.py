@@ -10,8 +10,34 @@ from math import prod
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, Selection
-from hubbub.protocols.ranges.least_squares import least_squares
+
+
+def least_squares(dimension: Dimension, selection: Selection) -> Cover:
+    """The weights of all intervals in the least-squares estimate of the sum over the selected values.
+
+    With y the estimates of all intervals and A the 0-1 matrix from values to intervals, the least-squares values x are
+    (A'A)^-1 A'y, so that the sum r'x over the selected values has the weights A (A'A)^-1 r. A'A is solved from the
+    leaves up: on the values of an interval it is block-diagonal with the matrices of its children, plus a matrix of
+    ones (Sherman and Morrison). The weights of several dimensions multiply, as A'A of a product of hierarchies is a
+    product.
+    """
+    solution, ones = np.zeros(dimension.size), np.ones(dimension.size)  # the matrix of a single value is 1
+    for low, high in dimension.runs(selection):
+        solution[low : high + 1] = 1.0
+    for level in range(dimension.levels - 2, -1, -1):
+        sums, totals = _sums(dimension, level, solution), _sums(dimension, level, ones)
+        node = np.arange(dimension.size) // dimension.widths[level]
+        solution = solution - (sums / (1 + totals))[node] * ones
+        ones = ones / (1 + totals)[node]
+    return [(np.arange(dimension.nodes(level)), _sums(dimension, level, solution)) for level in range(dimension.levels)]
+
+
+def _sums(dimension: Dimension, level: int, values: Floats) -> Floats:
+    """The sums of the values over each interval of a level."""
+    return np.add.reduceat(values, np.arange(0, dimension.size, dimension.widths[level]))
+
 
 Level = tuple[int, ...]
 """A level of each dimension. The cells of the combined level are the products of the dimensions' intervals."""
@@ -29,7 +55,9 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class CellSum:
-    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is known."""
+    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is
+    known.
+    """
 
     terms: list[LevelCells]
     known: float
@@ -105,3 +133,69 @@ def _products(dimensions: Sequence[Dimension], covers: list[list[Cover]], factor
         else:
             known = float(weights[0])
     return CellSum(terms, known)
+
+
+class SumVariance:
+    """Adds up the variance of a weighted sum of cells, level by level, given the true or estimated sums of the cells.
+
+    A person of measure w adds (n/n_l) w sum_v c_v (s(v)-q)/(p-q) if they report on level l, where c are the weights of
+    its cells. The randomisation has the variance (n/n_l) sum_i w_i^2 N_l(c_i), where c_i is the weight of person i's
+    cell and N_l(c) = A + B c + C c^2 is the variance of one report. Dividing n people at random into groups of sizes
+    n_l adds n (sum_l (n/n_l) S_l - S): S_l is the variance among people of w_i c_i, and S that of the sum over levels,
+    which is w_i times (1 if in the box, else 0, minus the multiple of the known total). For one cell, OLH's p = 1/2 and
+    groups drawn person by person this is Prop 7.2.2: of its 2k-1, k is due to the oracle and k-1 to the division.
+
+    Parameters
+    ----------
+    n
+        How many people there are.
+    squares
+        The sum of their squared measures.
+    known
+        The multiple of the known total that the query adds.
+    divided
+        Whether a person reports on one level only.
+    """
+
+    def __init__(self, n: int, squares: float, known: float, *, divided: bool) -> None:
+        self._n, self._squares, self._known, self._divided = n, squares, known, divided
+        self._noise = 0.0
+        self._spread = 0.0
+        self._sum = 0.0
+        self._sum_squares = 0.0
+
+    def add(self, oracle: FrequencyOracle, size: int, weights: Floats, sums: Floats, squares: Floats) -> None:
+        """Add a level: how many reported, the weights of the cells, and each cell's sums of w and w^2."""
+        if size == 0:
+            self._noise = np.inf
+            return
+        scale = self._n / size if self._divided else 1.0
+        constant, slope, curve = report_variance(oracle, weights)
+        weighted, twice_weighted = float(weights @ squares), float(weights**2 @ squares)
+        self._noise += scale * (constant * self._squares + slope * weighted + curve * twice_weighted)
+        level_sum = float(weights @ sums)
+        self._spread += scale * (twice_weighted - level_sum**2 / self._n)
+        self._sum += level_sum
+        self._sum_squares += weighted
+
+    def total(self) -> float:
+        """The variance of the sum over all levels that were added."""
+        if not self._divided or self._n < 2:
+            return max(self._noise, 0.0)
+        known = self._known
+        # People in the box have w (1 - known), others -w known; `_sum_squares` is sum w^2 (1 in the box - known).
+        both = self._sum_squares * (1 - 2 * known) + known * (1 - known) * self._squares
+        sampling = (self._spread - (both - self._sum**2 / self._n)) * self._n / (self._n - 1)
+        return max(self._noise, 0.0) + max(sampling, 0.0)
+
+
+def report_variance(oracle: FrequencyOracle, weights: Floats) -> tuple[float, float, float]:
+    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's weight."""
+    moments = oracle.moments()
+    holder, neither = oracle.pair_covariance() or (0.0, 0.0)
+    gap = (moments.true_mean - moments.false_mean) ** 2
+    total, squares = float(weights.sum()), float(weights @ weights)
+    constant = moments.false_variance * squares + neither * (total**2 - squares)
+    slope = 2 * (holder - neither) * total
+    curve = moments.true_variance - moments.false_variance - 2 * (holder - neither)
+    return constant / gap, slope / gap, curve / gap

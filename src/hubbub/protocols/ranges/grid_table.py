@@ -9,12 +9,10 @@ from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ranges.dimension import Codes, Floats
-from hubbub.protocols.ranges.grid_model import GridModel
-from hubbub.protocols.ranges.grids import HDG, Grid, GridReports
+from hubbub.protocols.ranges.dimension import Codes, Floats, RangeQuery
+from hubbub.protocols.ranges.grids import HDG, Grid, GridModel, GridReports
 from hubbub.protocols.ranges.hierarchy import LevelReports
-from hubbub.protocols.ranges.measures import find_measure, read_measures
-from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.ranges.table import find_measure, read_measures
 
 PARTS = 8
 """The noise is estimated from how the answers of so many parts of the reports differ."""

@@ -13,10 +13,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hubbub.core.bit_strings import BitStrings
+from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.local_hashing import OLH
@@ -31,6 +30,7 @@ from hubbub.protocols.ranges.cell_sums import (
     single_values,
 )
 from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
+from hubbub.random.source import Random
 
 MOST_LEVELS = 1 << 16
 MOST_SIZED = 1 << 32

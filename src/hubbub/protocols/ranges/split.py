@@ -12,14 +12,13 @@ from numpy.typing import ArrayLike
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.random import Random
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats
-from hubbub.protocols.ranges.errors_of_sums import report_variance
+from hubbub.protocols.ranges.cell_sums import report_variance
+from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, RangeQuery
 from hubbub.protocols.ranges.hierarchy import cell_oracle, check_records
-from hubbub.protocols.ranges.measures import find_measure, read_measures
-from hubbub.protocols.ranges.query import RangeQuery
+from hubbub.protocols.ranges.table import find_measure, read_measures
+from hubbub.random.source import Random
 
 CHUNK = 1 << 16
 """How many people are scored at a time: memory does not grow with their number."""

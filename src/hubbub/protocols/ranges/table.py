@@ -2,18 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
-from hubbub.protocols.ranges.errors_of_sums import SumVariance
+from hubbub.core.reports import Reports
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells, SumVariance
+from hubbub.protocols.ranges.dimension import Codes, RangeQuery
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
-from hubbub.protocols.ranges.measures import Measure, find_measure, read_measures
-from hubbub.protocols.ranges.query import RangeQuery
-from hubbub.protocols.ranges.supports import MOST_KEPT, Supports
+
+Ints = NDArray[np.int64]
+_NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
+MOST_KEPT = 1 << 24
+"""How many cells the cache holds, at 24 bytes each."""
+KEY_CELLS = 32
+"""A key and its arrays take as much memory as the supports of so many cells."""
+
+
+class Supports:
+    """The supports of cells by level and measure. The least recently used are dropped first."""
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._cache: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
+        self._size = 0
+        self.counted = 0
+        """How many cells were counted so far."""
+
+    def of(
+        self,
+        level: object,
+        measure: str | None,
+        cells: Codes,
+        oracle: FrequencyOracle,
+        reports: Reports,
+        weights: Callable[[], Ints] | None = None,
+    ) -> tuple[Ints, Ints]:
+        """The sums of the weights and squared weights of the reports that support each cell, and of all reports."""
+        key = level, measure
+        missing = self.missing(key, cells)
+        if missing.size:
+            self.keep(key, missing, *_count(oracle, reports, missing, None if weights is None else weights()))
+        result = self.find(key, cells)
+        self.forget()
+        return result
+
+    def missing(self, key: object, cells: Codes) -> Codes:
+        """The cells that are not counted yet, each once."""
+        return np.setdiff1d(cells, self._cache[key][0]) if key in self._cache else np.unique(cells)
+
+    def keep(self, key: object, cells: Codes, counts: NDArray[Any], totals: NDArray[Any]) -> None:
+        """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
+        known, before, _ = self._cache.pop(key, (_NO_CELLS, counts[:, :0], totals))
+        self.counted += cells.size
+        self._size += cells.size + (0 if known.size else KEY_CELLS)
+        order = np.argsort(np.concatenate([known, cells]), kind="stable")
+        merged = np.concatenate([before, counts], axis=1)[:, order]
+        self._cache[key] = np.concatenate([known, cells])[order], merged, totals
+
+    def find(self, key: object, cells: Codes) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The supports of cells that were counted, and the totals of all reports."""
+        known, counts, totals = self._cache[key]
+        self._cache.move_to_end(key)
+        return counts[:, np.searchsorted(known, cells)], totals
+
+    def forget(self) -> None:
+        """Drop the least recently used supports until the cache is no larger than it may be."""
+        while self._size > self._most:
+            _, (known, _, _) = self._cache.popitem(last=False)
+            self._size -= known.size + KEY_CELLS
+
+    def drop(self, measure: str) -> None:
+        """Drop all supports that were counted for a measure."""
+        for key in [key for key in self._cache if isinstance(key, tuple) and key[1] == measure]:
+            self._size -= self._cache.pop(key)[0].size + KEY_CELLS
+
+
+def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:
+    if weights is None:
+        counts = oracle.supports(reports, cells.astype(np.uint64))
+        return np.array([counts, counts]), np.full(2, len(reports))
+    counts = oracle.weighted_supports(reports, cells.astype(np.uint64), weights)
+    return counts[:, :-1], counts[:, -1]
+
+
+_MOST_EXPONENT = 500  # of a scale of 2: its square is a float
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A number for each person that the server knows, as an integer: the number times `scale`."""
+
+    weights: NDArray[np.int64]
+    scale: float
+
+    @staticmethod
+    def of(name: str, values: ArrayLike) -> Measure:
+        """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows."""
+        array = np.asarray(values)
+        if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise InvalidValue(name, array, "finite numbers, one a person")
+        numbers = array.astype(np.float64)
+        largest = float(np.abs(numbers).max(initial=0.0))
+        most = math.isqrt((1 << 62) // max(numbers.size, 1))  # squares are added up in 64 bits
+        if largest <= most and (numbers == np.rint(numbers)).all():
+            return Measure(np.rint(numbers).astype(np.int64), 1.0)
+        exponent = math.floor(math.log2(most) - math.log2(largest))
+        if exponent < -_MOST_EXPONENT:
+            raise InvalidValue(name, largest, "numbers whose squares are finite")
+        scale = 2.0 ** min(exponent, _MOST_EXPONENT)
+        return Measure(np.rint(numbers * scale).astype(np.int64), scale)
+
+    @cached_property
+    def total(self) -> float:
+        """The sum over all people."""
+        return int(self.weights.sum()) / self.scale
+
+    @cached_property
+    def squares(self) -> float:
+        """The sum of the squares over all people."""
+        return int(self.weights @ self.weights) / self.scale**2
+
+
+def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dict[str, Measure]:
+    """The measures of n people, by name."""
+    measures = {name: Measure.of(name, values) for name, values in (values_by_name or {}).items()}
+    for name, measure in measures.items():
+        if measure.weights.size != n:
+            raise InvalidValue(name, measure.weights.size, f"{n} numbers, one a person")
+    return measures
+
+
+def find_measure(measures: Mapping[str, Measure], name: str | None) -> Measure | None:
+    """The measure that a query names; None if it counts people."""
+    if name is not None and name not in measures:
+        raise InvalidValue("measure", name, f"one of {', '.join(measures) or 'no measures'}")
+    return None if name is None else measures[name]
 
 
 class RangeTable:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hubbub.protocols.changes import Changes, members
-from hubbub.protocols.sao2.answers import Answers
-from hubbub.protocols.sao2.plan import Sao2
+from hubbub.protocols.sao2.answers import Answers, Sao2
 from hubbub.protocols.sao2.tree import Tree
+from hubbub.protocols.views.changes import Changes, members
 
 __all__ = ["Answers", "Changes", "Sao2", "Tree", "members"]

@@ -10,15 +10,14 @@ from typing import Any
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.core.spec import Json
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Conversation
+from hubbub.protocols.driver import Conversation, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
 from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.stream import clipping_of, topl
-from hubbub.protocols.topl.tail import search_wave
+from hubbub.protocols.topl.threshold import search_wave
 
 _MOST = 1 << 40
 

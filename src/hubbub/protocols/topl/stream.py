@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.sketch import Sketch
+from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Arc, Pointer
-from hubbub.protocols.driver import Message, Protocol, Reply, ask_all, ask_once
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, Pointer
+from hubbub.protocols.driver import MAIN, Message, Protocol, Release, Reply, ask_all, ask_once
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import MAIN, Release
 from hubbub.protocols.statistic import Means
-from hubbub.protocols.topl.tail import clipped_away, magnitudes, numbers_of, search_wave, tail_theta
-from hubbub.protocols.view import Binned, View
+from hubbub.protocols.topl.threshold import clipped_away, magnitudes, numbers_of, search_wave, tail_theta
+from hubbub.protocols.views.basic import Binned, View
 
 ARITHMETIC = 3
 """The version of the protocol: it rises with every change of what is asked, released or remembered."""

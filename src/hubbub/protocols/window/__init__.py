@@ -9,14 +9,27 @@ from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Frequencies, Means, Statistic
-from hubbub.protocols.window.absorption import absorption, absorption_parts
-from hubbub.protocols.window.distribution import distribution, distribution_parts
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
-from hubbub.protocols.window.dsat import dsat, dsat_parts
-from hubbub.protocols.window.pegasus import pegasus, pegasus_parts
-from hubbub.protocols.window.rescue import fast, fast_parts, rescue, rescue_parts
-from hubbub.protocols.window.sampling import sampling, sampling_parts
-from hubbub.protocols.window.uniform import uniform, uniform_parts
+from hubbub.protocols.window.ldp_ids import (
+    absorption,
+    absorption_parts,
+    distribution,
+    distribution_parts,
+    sampling,
+    sampling_parts,
+    uniform,
+    uniform_parts,
+)
+from hubbub.protocols.window.others import (
+    dsat,
+    dsat_parts,
+    fast,
+    fast_parts,
+    pegasus,
+    pegasus_parts,
+    rescue,
+    rescue_parts,
+)
 
 __all__ = [
     "METHODS",

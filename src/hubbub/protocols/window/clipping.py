@@ -13,13 +13,12 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.spec import Json
-from hubbub.protocols.driver import Protocol
+from hubbub.protocols.driver import Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.release import Release
 from hubbub.protocols.statistic import Frequencies, Means
-from hubbub.protocols.view import Binned
-from hubbub.protocols.window.control import TINY
+from hubbub.protocols.views.basic import Binned
 from hubbub.protocols.window.division import BudgetDivision, Division
+from hubbub.protocols.window.filters import TINY
 
 Floats = NDArray[np.float64]
 WINDOWS = 4

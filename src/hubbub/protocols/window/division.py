@@ -8,9 +8,11 @@ whole epsilon. The methods of this package run over either division.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Generator
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -19,12 +21,46 @@ from numpy.typing import NDArray
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.cohort import CIRCLE, EVERYONE, Pointer
-from hubbub.protocols.driver import Message, Reply, ask_once
-from hubbub.protocols.release import MAIN, OWN, Release
+from hubbub.protocols.ask import CIRCLE, EVERYONE, Ask, Pointer
+from hubbub.protocols.driver import MAIN, OWN, Message, Release, Reply, ask_once
 from hubbub.protocols.statistic import Statistic
-from hubbub.protocols.window.finite import round_count, round_parts
+
+_DIGITS = 5
+_HALVINGS = 8
+"""A publication with less than 1/256 of the budget would be nearly all noise, and is not made."""
+
+
+def round_count(count: int) -> int:
+    """The largest whole number of at most `count` that has only zeros after its first five binary digits."""
+    spare = max(count.bit_length() - _DIGITS, 0)
+    return count >> spare << spare
+
+
+def finite_counts(most: int) -> tuple[int, ...]:
+    """All results of `round_count` for the numbers from 1 to `most`."""
+    counts: list[int] = []
+    count = 1
+    while count <= most:
+        counts.append(count)
+        count += 1 << max(count.bit_length() - _DIGITS, 0)
+    return tuple(counts)
+
+
+@lru_cache(maxsize=256)
+def finite_parts(total: int) -> tuple[int, ...]:
+    """All results of `round_parts` except 0: m/32 of the total for m from 16 to 31, halved up to seven times; and
+    all.
+    """
+    fractions = {(total * m) >> (_DIGITS + halving) for halving in range(_HALVINGS) for m in range(16, 32)}
+    return tuple(sorted(fractions | {total}))
+
+
+def round_parts(parts: int, total: int) -> int:
+    """The largest of `finite_parts(total)` that is at most `parts`; 0 if there is none."""
+    allowed = finite_parts(total)
+    place = bisect_right(allowed, parts)
+    return allowed[place - 1] if place else 0
+
 
 Answer: TypeAlias = Generator[Message, Reply, Estimate | None]
 

@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hubbub.query.rules.aggregates import expand_aggregates
-from hubbub.query.rules.aliases import expand_aliases
-from hubbub.query.rules.columns import resolve_columns
-from hubbub.query.rules.comparisons import arrange_comparisons
-from hubbub.query.rules.constants import fold_constants
-from hubbub.query.rules.negations import push_negations
-from hubbub.query.rules.placement import check_placement
-from hubbub.query.rules.public_first import put_public_first
-from hubbub.query.rules.statement import check_statement
-from hubbub.query.rules.whitelist import check_whitelist
-from hubbub.query.time_limit import check_time
-from hubbub.query.tree import Tree
+from hubbub.query.errors import Tree
+from hubbub.query.rules.conditions import arrange_comparisons, fold_constants, push_negations, put_public_first
+from hubbub.query.rules.names import expand_aggregates, expand_aliases, resolve_columns
+from hubbub.query.rules.refusals import check_placement, check_statement, check_whitelist
+from hubbub.query.sandbox import check_time
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import needs
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import OWNER, Store
 

@@ -15,7 +15,7 @@ from hubbub.service.store.base import (
     ReleaseRow,
     SnapshotRow,
 )
-from hubbub.service.store.sql_reader import ASK_COLUMNS, CHUNK, SqlReader, ask_row
+from hubbub.service.store.readers import ASK_COLUMNS, CHUNK, SqlReader, ask_row
 
 _RELEASE = "collection, question, step, time, payload, withheld, number"
 _LAST_STEP = (1 << 63) - 1

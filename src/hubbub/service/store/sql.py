@@ -9,16 +9,14 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
-from hubbub.core.random import Random
-from hubbub.service.ids import ENTRY_BYTES
-from hubbub.service.reasons import REASONS
+from hubbub.random.source import Random
+from hubbub.service.base.ids import ENTRY_BYTES
+from hubbub.service.base.limits import REASONS
 from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
-from hubbub.service.store.checksums import CHECKED, damaged_row, row_checksum
 from hubbub.service.store.migrations import store_format
 from hubbub.service.store.protocol_reader import ProtocolReader
-from hubbub.service.store.report_reader import ReportReader
-from hubbub.service.store.schema import META, tables
-from hubbub.service.store.status_reader import StatusReader
+from hubbub.service.store.readers import ReportReader, StatusReader
+from hubbub.service.store.schema import CHECKED, META, damaged_row, row_checksum, tables
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440

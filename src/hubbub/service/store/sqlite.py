@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
-from hubbub.core.random import Random
+from hubbub.random.source import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
-from hubbub.service.store.checksums import sqlite_damage
+from hubbub.service.store.schema import sqlite_damage
 from hubbub.service.store.sql import OWNER, Store
 
 _PATIENCE = 10.0  # seconds that one process waits for another's transaction

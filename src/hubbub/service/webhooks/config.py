@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from hubbub.authoring.table import TomlTable
-from hubbub.collection.duration import seconds_of
+from hubbub.authoring.toml import TomlTable
+from hubbub.collection.time import seconds_of
 from hubbub.core.errors import InvalidValue
-from hubbub.service.webhooks.signing import read_secrets
+
+PREFIX = "whsec_"
+_SHORTEST, _LONGEST = 24, 64
+_MOST = 2
+
+
+def signature(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
+    """The signature of a delivery, for the header `webhook-signature`."""
+    signed = b"%s.%d.%s" % (delivery.encode(), timestamp, body)
+    return "v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")).decode()
+
+
+def read_secrets(field: str, text: str) -> tuple[bytes, ...]:
+    """The secrets in a text, one a line; two of them while a receiver changes from one to the other."""
+    secrets = tuple(_secret(field, line) for line in text.split())
+    _check(field, secrets)
+    return secrets
+
+
+def _secret(field: str, line: str) -> bytes:
+    try:
+        secret = base64.b64decode(line.removeprefix(PREFIX), validate=True) if line.startswith(PREFIX) else b""
+    except (binascii.Error, ValueError):
+        secret = b""
+    if not _SHORTEST <= len(secret) <= _LONGEST:
+        allowed = f"{PREFIX} and the base64 of {_SHORTEST} to {_LONGEST} random bytes"
+        raise InvalidValue(field, "a secret that is not shown", allowed)
+    return secret
+
+
+def _check(field: str, secrets: Sequence[bytes]) -> None:
+    if not 1 <= len(secrets) <= _MOST:
+        raise InvalidValue(field, f"{len(secrets)} secrets", f"one, or {_MOST} while a receiver changes over")
+
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
-_LONGEST = 60
+_LONGEST_TIMEOUT = 60
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,8 +96,8 @@ class Webhook:
             scheme, divider, _ = self.url.partition("://")  # without a divider, all of it may be secret
             shown = f"{scheme[:10]}://..." if divider else "an address that is not shown"
             raise InvalidValue(self._at("url"), shown, "an http or https address without a user, a space or a #")
-        if not 1 <= self.timeout <= _LONGEST:
-            raise InvalidValue(self._at("timeout"), self.timeout, f"1 to {_LONGEST} seconds")
+        if not 1 <= self.timeout <= _LONGEST_TIMEOUT:
+            raise InvalidValue(self._at("timeout"), self.timeout, f"1 to {_LONGEST_TIMEOUT} seconds")
 
     def __repr__(self) -> str:
         return f"Webhook(name={self.name!r})"

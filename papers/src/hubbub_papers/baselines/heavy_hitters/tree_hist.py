@@ -1,0 +1,117 @@
+"""TreeHist: a binary tree of prefixes, pruned by a threshold, over a count sketch with one-bit reports."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.hashing import BEST_HASH, bucket, hash32
+from hubbub.kernels.estimators import walsh_hadamard
+from hubbub.random.source import Random
+from hubbub_papers.baselines.heavy_hitters.channels import FINAL_SHARE
+from hubbub_papers.baselines.heavy_hitters.drawing import generator
+from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues, best_values
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
+from hubbub_papers.baselines.heavy_hitters.segments import short_codes
+
+ROWS = 8
+
+
+class CountSketchAnswers:
+    """One bit a person: an entry of the Hadamard transform of a row of a count sketch, true with probability p.
+
+    A person is assigned to one of the rows, whose hash maps their code to a cell and a sign. The server inverts the
+    transform of each row. The estimated share of a code is the median of its cell over the rows. The variance of one
+    row of n reports is 1/(n (2p - 1)^2).
+
+    Parameters
+    ----------
+    codes
+        The code of each person.
+    epsilon
+        The epsilon of each bit.
+    rng
+        The randomness of the people and of the hashes.
+
+    References
+    ----------
+    Bassily, Nissim, Stemmer and Thakurta, 2017.
+    """
+
+    def __init__(self, codes: NDArray[np.uint64], epsilon: float, rng: Random) -> None:
+        self.n = codes.size
+        self.width = 1 << max(4, math.ceil(math.log2(math.sqrt(max(1, self.n))) + 1))
+        rate = math.exp(epsilon) / (math.exp(epsilon) + 1)
+        self.sigma = 1 / (2 * rate - 1)
+        self._seeds = rng.uint64(2, ROWS)
+        self._sums = np.zeros((ROWS, self.width))
+        for row, people in enumerate(np.array_split(generator(rng).permutation(self.n), ROWS)):
+            cells, signs = self._place(row, codes[people])
+            entries = rng.below(self.width, people.size)
+            parity = np.bitwise_count(cells & entries) & 1
+            bits = signs * np.where(parity, -1, 1) * np.where(rng.uint64(people.size) < rate * 2.0**64, 1, -1)
+            sums = np.bincount(entries, weights=bits, minlength=self.width)
+            self._sums[row] = walsh_hadamard(sums) * self.sigma / max(1, people.size)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of an estimated share near 0: that of the median of the rows."""
+        return self.sigma * math.sqrt(math.pi / 2 / max(1, self.n))
+
+    def shares(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """The estimated share of each code."""
+        rows = []
+        for row in range(ROWS):
+            cells, signs = self._place(row, codes)
+            rows.append(signs * self._sums[row, cells])
+        return np.asarray(np.median(rows, axis=0))
+
+    def _place(self, row: int, codes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        cells, signs = (hash32(seed, codes, BEST_HASH) for seed in self._seeds[:, row])
+        return bucket(cells, self.width), 2 * bucket(signs, 2) - 1
+
+
+def tree_hist(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    rng: Random,
+    divided: bool = False,
+    threshold: float | None = None,
+) -> FoundValues:
+    """Up to k common values by TreeHist, those with the largest estimates.
+
+    There is a group of people for each length of prefix, which grows by one bit. A prefix is kept if its estimated
+    share is above the sensitivity threshold of section 4.3.2, which one of the tested prefixes is expected to pass by
+    chance (the text does not give the constants of the published threshold); at most sqrt(n) are kept. The values that
+    are left at full length are then tested.
+
+    Parameters
+    ----------
+    population, k, epsilon, rng, threshold
+        As in `search_prefixes`.
+    divided
+        If true, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. If false,
+        everyone spends half on each, as published.
+    """
+    from statistics import NormalDist
+
+    spent = epsilon if divided else epsilon / 2
+    final, others = population.split([FINAL_SHARE, 1 - FINAL_SHARE], rng) if divided else (population, population)
+    prefixes: NDArray[Any] = np.zeros(1, dtype=population.values.dtype)
+    one = 1 if prefixes.dtype == object else np.uint64(1)
+    for length, group in enumerate(others.split([1.0] * population.bits, rng), start=1):
+        sketch = CountSketchAnswers(short_codes(population.segment(0, length))[group.people], spent, rng)
+        children = np.concatenate([prefixes << one, (prefixes << one) | one])
+        shares = sketch.shares(short_codes(children))
+        passed = sketch.deviation * -NormalDist().inv_cdf(min(0.5, 1 / len(children)))
+        kept = np.flatnonzero(shares >= passed)
+        prefixes = children[kept[np.argsort(-shares[kept])][: math.isqrt(population.n)]]
+        if not len(prefixes):
+            return FoundValues([], np.zeros(0))
+    tested = CountSketchAnswers(short_codes(final.values)[final.people], spent, rng)
+    return best_values(prefixes, tested.shares(short_codes(prefixes)), k).above(threshold)

@@ -1,0 +1,185 @@
+"""The sweep of LDP-IDS: every method over every stream in every setting, and the scores of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hubbub.core.event import units_of
+from hubbub.protocols.driver import Protocol
+from hubbub.protocols.window import METHODS as WINDOW_METHODS
+from hubbub.protocols.window import Statistic, window_stream
+from hubbub.simulate.conversation import StreamRun, run_stream
+from hubbub.simulate.devices import Stream
+from hubbub_papers.claims import FEWEST_RUNS, Claim, fewest_runs, judged
+from hubbub_papers.harness import Cell, Context, RunScores
+from hubbub_papers.ldp_ids.sources import FLOOR, Source
+
+__all__ = [
+    "BITS",
+    "FILTERED",
+    "METHODS",
+    "MRE",
+    "MSE",
+    "PAIRS",
+    "SPREAD",
+    "Key",
+    "MethodSetting",
+    "Place",
+    "Runs",
+    "error_cells",
+    "mean",
+    "options_of",
+    "plain",
+    "scores",
+    "sweep",
+    "theory",
+    "verdicts",
+]
+
+METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
+PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
+"""The same method by population and by budget."""
+FILTERED = ", filtered"
+"""The end of the name of a method that filters what it releases."""
+MRE, MSE, BITS, SPREAD = range(4)
+"""The columns of `scores`."""
+
+
+@dataclass(frozen=True)
+class MethodSetting:
+    """The guarantee, epsilon in any w steps, and the method's own options."""
+
+    epsilon: float = 1.0
+    w: int = 20
+    beta: float | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The method's own options."""
+        return {} if self.beta is None else {"beta": self.beta}
+
+    def __str__(self) -> str:
+        return f"eps={self.epsilon:g} w={self.w}" + ("" if self.beta is None else f" beta={self.beta:g}")
+
+
+Key = tuple[str, str, MethodSetting]  # source, method, setting
+Place = tuple[Source, MethodSetting]
+Runs = RunScores[Key]
+Start = Callable[[Source, str, MethodSetting], Protocol]
+
+
+class KnownTruth(Stream):
+    """A stream that computes the truth of each step once, for all methods that are run over it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream, self.n, self.steps = stream, stream.n, stream.steps
+        self._known: dict[int, NDArray[np.float64]] = {}
+
+    def values(self, step: int, start: int, stop: int) -> Any:
+        return self.stream.values(step, start, stop)
+
+    def truth(self, step: int) -> NDArray[np.float64]:
+        if step not in self._known:
+            self._known[step] = self.stream.truth(step)
+        return self._known[step]
+
+
+def scores(source: Source, method: str, setting: MethodSetting, run: StreamRun) -> list[float]:
+    """The columns MRE, MSE, BITS (a device and step), and SPREAD: the mean of f(1-f) over the true shares f."""
+    spread = float(np.mean(run.truth * (1 - run.truth)))
+    return [run.mre(source.floor), run.mse, run.bits_per_device_and_step, spread]
+
+
+def start(source: Source, method: str, setting: MethodSetting) -> Protocol:
+    """The protocol of a method as the paper prints it, or filtered if its name says so."""
+    options = options_of(method, setting)
+    return window_stream(plain(method), source.question, epsilon=setting.epsilon, w=setting.w, **options)
+
+
+def plain(method: str) -> str:
+    """The method's registered name."""
+    return method.removesuffix(FILTERED)
+
+
+def options_of(method: str, setting: MethodSetting) -> dict[str, Any]:
+    """The options of the setting, and whether the method filters what it releases: the paper's do not."""
+    can_filter = "filtered" in signature(WINDOW_METHODS[plain(method)].decide).parameters
+    return {**setting.options, **({"filtered": method.endswith(FILTERED)} if can_filter else {})}
+
+
+def sweep(
+    context: Context,
+    places: Sequence[Place],
+    *,
+    methods: Sequence[str] = METHODS,
+    score: Callable[[Source, str, MethodSetting, StreamRun], ArrayLike] = scores,
+    begin: Start = start,
+) -> dict[Key, NDArray[np.float64]]:
+    """Run every method at every place, which is a source and a setting; return the scores, one row a run.
+
+    The stream of a run is made once, for all methods and settings.
+    """
+    settings: dict[Source, list[MethodSetting]] = {}
+    for source, setting in places:
+        settings.setdefault(source, []).append(setting)
+    streams: dict[tuple[Source, int], Stream] = {}  # that of the present source and run
+
+    def run_step(step: tuple[Source, int, MethodSetting, str]) -> dict[Key, ArrayLike]:
+        source, run, setting, method = step
+        if (source, run) not in streams:
+            streams.clear()  # before the next stream is made: two do not fit in memory
+            streams[source, run] = KnownTruth(source.make(run))
+        rng = context.rng.child("LDP-IDS", source.name, run, str(setting), method)
+        result = run_stream(begin(source, method, setting), streams[source, run], rng)
+        return {(source.name, method, setting): score(source, method, setting, result)}
+
+    runs = range(context.repeats)
+    steps = [(source, run, at, m) for source in settings for run in runs for at in settings[source] for m in methods]
+    return context.gather(steps, run_step, lambda step: f"{step[0].name}, {step[2]}, {step[3]}, run {step[1] + 1}")
+
+
+def verdicts(claims_of: Callable[[Runs], Sequence[Claim]], runs: Runs) -> list[Cell]:
+    """The verdicts of `judged`; if there are too few runs for a standard error, the notes say so."""
+    cells, number = judged(claims_of, runs), fewest_runs(runs)
+    if number >= FEWEST_RUNS:
+        return cells
+    return [replace(cell, note=f"{cell.note}; without a standard error: runs: {number}") for cell in cells]
+
+
+def mean(runs: Runs, source: str, method: str, setting: MethodSetting, column: int) -> float:
+    """The mean over the runs of one column of the scores."""
+    return float(runs[source, method, setting][:, column].mean())
+
+
+def error_cells(
+    runs: Runs,
+    source: Source,
+    setting: MethodSetting,
+    methods: Sequence[str],
+    *,
+    row: str,
+    remark: str,
+    floor: str = "",
+) -> list[Cell]:
+    """The MRE and the MSE of each method; the note of an MRE also states the `floor` of relative errors."""
+    floored = f"{remark}; {floor or f'shares below {FLOOR:g} count as {FLOOR:g}'}"
+    return [
+        Cell(f"{row}: {name}", method, None, mean(runs, source.name, method, setting, column), note)
+        for method in methods
+        for name, column, note in (("MRE", MRE, floored), ("MSE", MSE, remark))
+    ]
+
+
+def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spread: float) -> float:
+    """The MSE on paper: V(eps/w, n) of LBU; V(eps, n/w) of LPU, and the sampling variance of its cohort."""
+    units, shares = units_of(setting.epsilon), np.zeros(question.size)
+    if method == "LBU":
+        return question.error(units // setting.w, n, shares)
+    cohort = n / setting.w
+    return question.error(units, cohort, shares) + spread / cohort * (1 - 1 / setting.w)

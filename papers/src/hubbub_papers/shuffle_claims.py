@@ -1,0 +1,93 @@
+"""Claims of papers about shuffled reports that are not proved: for comparison, never a guarantee."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.frequency.unary import SUE
+from hubbub.mechanisms.weights import Blanket
+from hubbub.privacy.amplify import Amplified
+from hubbub.privacy.binomial_tails import blocks, smallest_epsilon
+from hubbub.privacy.shuffle_bounds import ahead, binomial_epsilon
+
+__all__ = ["clones_closed_form", "collaborative_clones", "unary_claim", "variation_claim"]
+
+_BLOCKS = 2000
+
+
+def variation_claim(mechanism: Mechanism, *, n: int, delta: float) -> Amplified:
+    """Theorem 5 of collision-coco: clones whose chance is the mechanism's own, below that of an arbitrary one.
+
+    The reduction to such clones is no upper bound: the true delta of GRR with three values, two reports and epsilon 0.5
+    is .01943 at 0.4, and the claim is .01179.
+    """
+    blanket = mechanism.blanket()
+    if blanket is None:
+        raise InvalidValue("mechanism", type(mechanism).__name__, "one whose blanket is known")
+    bound = partial(variation_delta, blanket, n)
+    epsilon = smallest_epsilon(bound, bound, delta, mechanism.effective_epsilon)
+    return Amplified(
+        mechanism.effective_epsilon if epsilon is None else epsilon, delta, "collision-coco, Theorem 5", False
+    )
+
+
+def unary_claim(mechanism: SUE, *, n: int, delta: float) -> Amplified:
+    """Theorem 9.3.1 of the dissertation: unary encoding as two binomial counts, each with half of epsilon and delta.
+
+    It holds for the sums of the bits alone. Whoever sees shuffled reports sees which bits stand together: most others
+    show their own value beside a false bit, so that few of those hide anybody. With three values, a local epsilon of
+    13.8 and a million reports it says .92 at a delta of 1e-6; the true delta there is above .06.
+    """
+    weight = math.exp(mechanism.effective_epsilon / 2) + 1
+    half = binomial_epsilon(weight, n, delta / 2)
+    epsilon = mechanism.effective_epsilon if half is None else 2 * half
+    return Amplified(epsilon, delta, "dissertation, Theorem 9.3.1", False)
+
+
+def variation_delta(blanket: Blanket, n: int, epsilon: float) -> float:
+    """The delta that the claim states at an epsilon."""
+    ratio, factor = float(blanket.ratio), math.exp(epsilon)
+    chance = float(blanket.mass * (blanket.preferred - blanket.shared))  # alpha
+    if factor >= ratio:
+        return 0.0
+    telling = blocks(n, 2 * chance, _BLOCKS)
+    rest = (1 - (ratio + 1) * chance) / (1 - 2 * chance) if 2 * chance < 1 else 0.0
+    gain, cost = (ratio - 1) * (factor + 1) / 2, factor - 1
+    penalty = (ratio + 1) / 2 * telling.low + rest * (n - telling.low)
+    return float((telling.chance * ahead(telling.high, cost * penalty / gain)).sum()) * gain / n
+
+
+def clones_closed_form(epsilon: float, clones: float, delta: float) -> float:
+    """The epsilon of Lemma 3.4 of sao2-exsub, with so many clones; infinite where they are too few.
+
+    The "+ 1" stands outside of the root.
+    """
+    root = math.sqrt(math.log(4 / delta) * clones / 2) if clones > 0 else 0.0
+    if clones / 2 <= root:
+        return math.inf
+    power = math.exp(epsilon)
+    return math.log1p((power - 1) / (power + 1) * (2 * root + 1) / (clones / 2 - root))
+
+
+def collaborative_clones(
+    *, epsilon: float, positions: int, sparsity: int, n: int, delta: float, online: bool = True
+) -> tuple[float, Amplified]:
+    """Theorem 6.2 of sao2-exsub: the clones that two symbols of different people are said to make together.
+
+    Returns the stated lower end of the number of clones, and the epsilon. Its Lemma D.1 is false: of symbols that are
+    shuffled one by one the bounds of whole reports hold, and nothing more is proved. With `online=False`, Lemma 3.4,
+    which is valid.
+    """
+    power, d = math.exp(epsilon), positions
+    omega = 4 * math.comb(d, 2) - (1 - 1 / power) * sum(
+        math.comb(sparsity, j) * math.comb(d - sparsity, 2 - j) * 2 ** (2 - j) for j in range(3)
+    )
+    together = (sparsity + (2 * d - sparsity - power - 2) * (1 / power - 1 / power**2)) / omega
+    clones = n / power - math.sqrt(3 * n / power * math.log(4 / delta))
+    if not online:
+        return clones, Amplified(clones_closed_form(epsilon, clones, delta), delta, "sao2-exsub, Lemma 3.4")
+    clones += n * d * (d - 1) / (2 * power) * together**2
+    return clones, Amplified(clones_closed_form(epsilon, clones, delta), delta, "sao2-exsub, Theorem 6.2", False)

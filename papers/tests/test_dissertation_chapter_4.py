@@ -1,0 +1,117 @@
+"""Chapter 4, in short forms: the tables' numbers, every figure, and what must come out of small populations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from hubbub.random.source import Random
+from hubbub.rehearse.top import find_top
+from hubbub_papers import reproduce
+from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
+from hubbub_papers.dissertation.heavy_data import DATA, coded, exponential
+from hubbub_papers.dissertation.heavy_methods import METHODS, SearchSetting, pem_lengths, score, sweep
+from hubbub_papers.dissertation.section_4_4 import covered
+from hubbub_papers.harness import Context
+
+# Of Table 4.1, typed from the text a second time: g = 1 for eps 1 and 2 at n = 10^6, m = 32, 48, 64, 128.
+FIRST_COLUMN = {1: (0.011960, 0.014937, 0.017426, 0.025056), 2: (0.005302, 0.006623, 0.007728, 0.011111)}
+
+
+def test_table_4_1_at_one_group_is_the_papers() -> None:
+    cells = {(cell.row, cell.column): cell for cell in reproduce("dissertation-table-4.1").cells}
+    assert sum(column != "claim" for _, column in cells) == 32 * 4
+    for epsilon, row in FIRST_COLUMN.items():
+        for bits, printed in zip((32, 48, 64, 128), row, strict=True):
+            cell = cells[f"eps = {epsilon}, m = {bits}, n = 10^6", "g = 1"]
+            assert cell.paper == printed
+            assert cell.ours == pytest.approx(printed, rel=0.002)
+
+
+@pytest.mark.papers
+def test_tables_4_2_and_4_3() -> None:
+    """A hundredth of the people: the printed numbers, the averages in range, and a run of real reports beside."""
+    cells = reproduce("dissertation-table-4.2", repeats=1, scale=0.01).cells
+    averages = [cell for cell in cells if cell.column.startswith("g =") and cell.paper is not None]
+    assert len(averages) == 16
+    assert [cell.paper for cell in averages[:4]] == [6.4, 4.7, 4.1, 4.0]
+    assert all(0 <= cell.ours <= 16 and "drawn from their exact" in cell.note for cell in averages)
+    assert sum("real reports" in cell.column for cell in cells) == 4
+
+
+@pytest.mark.slow
+def test_more_groups_find_less() -> None:
+    """A tenth of the people, 10 runs: PEM at eps = 2 finds most with one group (Table 4.2)."""
+    cells = {(cell.row, cell.column): cell.ours for cell in reproduce("dissertation-table-4.2", scale=0.1).cells}
+    assert cells["URL, eps = 2", "g = 1"] > cells["URL, eps = 2", "g = 4"] > 1
+
+
+def test_the_exponential_population_is_the_papers() -> None:
+    """The 16th most common value has a share of about 0.023 (section 4.4.2), of 1,000,000 people of 64 bits."""
+    population = exponential(Context(repeats=1, rng=Random(seed=1)), Random(seed=1))
+    share = np.sort(population.counts)[-16] / population.n
+    assert (population.n, population.bits, round(share, 3)) == (1_000_000, 64, 0.023)
+
+
+def test_populations() -> None:
+    context = Context(repeats=1, rng=Random(seed=1), scale=0.001)
+    populations = {name: make(context, Random(seed=1)) for name, make in DATA.items()}
+    sizes = {name: (people.n, people.bits) for name, people in populations.items()}
+    exact = {"Exponential": (1000, 64), "URL": (1200, 160), "Query": (500, 48)}
+    assert sizes == {**exact, "Names": (1000, 64), "Short names": (3637, 48)}
+    short = coded(context, "Query", Random(seed=1))
+    assert (short.bits, short.n) == (32, 500)
+    assert np.array_equal(np.sort(short.counts), np.sort(DATA["Query"](context, Random(seed=1)).counts))
+
+
+def test_scores() -> None:
+    crowd = BitPopulation.counted([5, 9, 3], np.array([50, 30, 20]), 4)
+    assert score(FoundValues([5, 9], np.array([0.5, 0.3])), crowd, 2).f1 == 1
+    alone = score(FoundValues([5], np.array([0.6])), crowd, 2)
+    assert list(alone) == pytest.approx([1, 2 / 3, 2 / 3, 100])
+    assert math.isnan(score(FoundValues([], np.zeros(0)), crowd, 2).error)
+    assert score(FoundValues([5, 9], np.array([0.5, 0.3])), crowd, 64, threshold=0.25).f1 == 1
+
+
+def test_every_method_runs_in_a_sweep() -> None:
+    context = Context(repeats=1, rng=Random(seed=1), scale=0.005)
+    settings = [SearchSetting("Exponential", method, 4.0, 4) for method in METHODS]
+    runs = sweep(context, settings)
+    assert {rows.shape for rows in runs.values()} == {(1, 4)}
+
+
+def test_drawn_and_real_reports_find_as_much() -> None:
+    """PEM over 12 runs each, 20,000 people and 16 bits: the means of found of the top 8 differ by less than 5 standard
+    errors (below 1e-5)."""
+    drawn, real = [], []
+    for run in range(12):
+        rng = Random(seed=run)
+        ranks = rng.below(1 << 10, 20_000) & rng.below(1 << 10, 20_000) & rng.below(1 << 10, 20_000)
+        people = BitPopulation.of(ranks * 61, 16)
+        found = METHODS["PEM"](people, k=8, epsilon=1.0, query_limit=1 << 10, rng=rng)
+        drawn.append(score(found, people, 8).hits)
+        values_of_people = people.values[people.people]
+        values = find_top(values_of_people, bits=16, k=8, epsilon=1.0, query_limit=1 << 10, rng=rng).values
+        real.append(len({int(value) for value in values} & set(people.ranked(8))))
+    assert pem_lengths(16, 8, 1 << 10) == (8, 12, 16)
+    error = math.sqrt((np.var(drawn) + np.var(real)) / 12)
+    assert 1 < np.mean(drawn) < 8
+    assert abs(np.mean(drawn) - np.mean(real)) < 5 * error
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_given_that_they_are_told() -> None:
+    """40 runs of 16 found values, a few of which are chance: at least 93% of the intervals hold the truth. With a
+    coverage of 95% of 640 dependent intervals, below 90% is more than 5 standard errors away."""
+    inside = total = 0
+    for run in range(40):
+        rng = Random(seed=run)
+        people = exponential(Context(repeats=1, rng=rng, scale=0.05), rng)
+        values_of_people = people.values[people.people] >> np.uint64(40)
+        found = find_top(values_of_people, bits=24, k=16, epsilon=2.0, query_limit=1 << 14, rng=rng)
+        covering = covered(found, BitPopulation.of(values_of_people, 24))
+        inside, total = inside + covering[0], total + covering[1]
+    assert inside / total > 0.93

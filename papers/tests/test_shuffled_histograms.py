@@ -1,0 +1,113 @@
+"""What chapter 9 compares: AUE's guarantee and estimates, draws against real reports, the figures in small."""
+
+import numpy as np
+import pytest
+
+from hubbub import GRR, OLH, SUE, Hadamard, Random
+from hubbub.core.errors import InvalidValue
+from hubbub_papers import reproduce
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
+from hubbub_papers.baselines.heavy_hitters.shuffled_tree import reported_shares, shuffled_tree_hist
+from hubbub_papers.baselines.shuffled.aue import AUE, fewest_people
+from hubbub_papers.baselines.shuffled.comparators import COMPARATORS, ByGuess, ByOracle, HistogramSetting
+from hubbub_papers.baselines.shuffled.formulas import printed_sh, printed_solh, room
+from hubbub_papers.baselines.shuffled.numerical import NUMERICAL
+
+COUNTS = np.array([4000, 2500, 2000, 1000, 500])
+
+
+def test_aue_keeps_to_its_guarantee_where_it_applies():
+    # At one place, two neighbouring inputs give Binomial(n, p) and one more. Two places have half of both each.
+    from scipy.stats import binom
+
+    for epsilon, delta, times in ((0.5, 1e-6, 1.5), (1.0, 1e-6, 4.0), (1.0, 1e-9, 20.0)):
+        n = round(fewest_people(epsilon, delta) * times)
+        aue = AUE(epsilon=epsilon, delta=delta, n=n, domain=2)
+        totals = np.arange(n + 2)
+        first, second = binom.pmf(totals, n, aue.chance), binom.pmf(totals - 1, n, aue.chance)
+        for world, other in ((first, second), (second, first)):
+            assert np.maximum(world - np.exp(epsilon / 2) * other, 0).sum() <= delta / 2
+    with pytest.raises(InvalidValue, match="n: "):
+        AUE(epsilon=0.5, delta=1e-6, n=1000, domain=2)
+    assert COMPARATORS["AUE"](HistogramSetting(0.5, 1e-6, 1000, 2)) is None
+
+
+def test_aue_reports_are_unbiased_and_as_variable_as_stated():
+    # 300 batches of five shares: means within 5 standard errors (fails once in 10^5), variance within 12%.
+    aue, values = AUE(epsilon=1.0, delta=1e-2, n=2000, domain=5), np.repeat(np.arange(5), COUNTS // 5)
+    rng = Random(seed=3)
+    real = np.array([aue.estimate(aue.randomize(values, rng).sum(axis=0)) for _ in range(300)])
+    drawn = np.array([aue.estimate(aue.drawn_totals(COUNTS // 5, rng)) for _ in range(300)])
+    for errors in (real - COUNTS / 10_000, drawn - COUNTS / 10_000):
+        assert (np.abs(errors.mean(axis=0)) < 5 * np.sqrt(aue.variance / 300)).all()
+        assert errors.var() == pytest.approx(aue.variance, rel=0.12)
+    assert np.abs((real + 0.01 - COUNTS / 10_000).mean(axis=0)).min() > 5 * np.sqrt(
+        aue.variance / 300
+    )  # it would be seen
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [
+        GRR(epsilon=1.0, domain=5),
+        SUE(epsilon=1.0, domain=5),
+        OLH(epsilon=2.0, domain=5, buckets=8),
+        Hadamard(epsilon=1.0, domain=5),
+    ],
+    ids=lambda oracle: type(oracle).__name__,
+)
+def test_draws_are_as_real_reports(oracle):
+    # 200 runs of each: the mean squared errors of both are the formula's but for 15% (4 standard errors).
+    method, rng, truth = ByOracle(oracle), Random(seed=5), COUNTS / COUNTS.sum()
+    drawn = [((method.shares(COUNTS, rng) - truth) ** 2).mean() for _ in range(200)]
+    real = [((reported_shares(method, COUNTS, rng) - truth) ** 2).mean() for _ in range(200)]
+    assert np.mean(drawn) == pytest.approx(method.error(COUNTS), rel=0.15)
+    assert np.mean(real) == pytest.approx(method.error(COUNTS), rel=0.15)
+
+
+def test_formulas_of_the_chapter():
+    assert printed_solh(0.4, 990_002, 1e-9, 42_178).buckets == 177
+    # "no privacy amplification for SH when eps_c is below sqrt(14 ln(2/delta) d/(n-1))"
+    n, delta, domain = 602_325, 1e-9, 915
+    threshold = np.sqrt(14 * np.log(2 / delta) * domain / (n - 1))
+    assert printed_sh(threshold * 0.999, n, delta, domain).epsilon == pytest.approx(threshold * 0.999)
+    assert printed_sh(1.2 * threshold, n, delta, domain).epsilon > 2
+    assert room(threshold, n, delta) == pytest.approx(domain)
+    setting = HistogramSetting(0.5, 1e-9, n, domain)
+    assert COMPARATORS["RAP_R"](setting).oracle == COMPARATORS["RAP"](setting._replace(epsilon=1.0)).oracle
+    assert ByGuess().error(np.array([5, 5])) == 0
+
+
+@pytest.mark.parametrize("name", ["SH", pytest.param("SOLH", marks=pytest.mark.slow)])
+def test_numerical_bounds_improve_on_formulas(name):
+    setting = HistogramSetting(0.5, 1e-6, 10_000, 5)
+    assert NUMERICAL[name](setting).error(COUNTS) < COMPARATORS[name](setting).error(COUNTS)
+
+
+def test_strings_are_found_and_lengths_checked():
+    words = [int.from_bytes(word.ljust(3, b"\0"), "big") for word in (b"the", b"of", b"and", b"zoo")]
+    crowd = BitPopulation.counted(words, np.array([60_000, 40_000, 30_000, 10]), 24)
+    options = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "make": COMPARATORS["SOLH"]}
+    assert shuffled_tree_hist(crowd, rng=Random(seed=2), **options) == words[:3]
+    few = {**options, "make": COMPARATORS["AUE"], "epsilon": 0.01}
+    assert shuffled_tree_hist(crowd, rng=Random(seed=2), **few) is None
+    with pytest.raises(InvalidValue, match="population"):
+        shuffled_tree_hist(BitPopulation.counted([1], np.array([5]), 12), rng=Random(seed=1), **options)
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize(("name", "scale"), [("dissertation-figure-9.3", 0.05), ("dissertation-figure-9.4", 0.1)])
+def test_figures_in_small(name, scale):
+    result = reproduce(name, scale=scale, repeats=3)
+    assert result.figure is not None
+    claims = [cell for cell in result.cells if cell.column == "claim" and "SOLH to its formula" in cell.row]
+    assert all(0.8 < cell.ours < 1.2 for cell in claims), claims
+
+
+@pytest.mark.papers
+def test_table_9_3_from_real_programs():
+    cells = {(cell.row, cell.column): cell for cell in reproduce("dissertation-table-9.3", scale=0.01).cells}
+    assert len(cells) == 24
+    for shufflers, size in ((3, 400), (7, 432)):
+        assert cells[f"PEOS, r = {shufflers}", "user bytes"].ours == size  # as the paper's
+        assert cells[f"PEOS, r = {shufflers}", "server megabytes"].ours == pytest.approx(size, rel=0.05)

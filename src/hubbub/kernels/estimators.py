@@ -1,0 +1,191 @@
+"""Column sums of packed bits: how many rows have each bit set, or their total weight."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.kernels.compile import in_threads, kernel, readonly
+
+ROW = 256  # bytes of a row that is long enough
+BLOCK = 1 << 15  # rows before the 16-bit counters are emptied
+SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread
+
+
+def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Sum each bit over the rows; bit b of byte c is column 8 c + b."""
+    packed = readonly(packed, np.uint8)
+    together = ROW // max(1, packed.shape[1]) if weights is None else 1
+    if together > 1 and len(packed) >= together:
+        # Short rows are counted several as one, so that the inner loop is long enough to vectorise.
+        whole = len(packed) // together * together
+        long = column_sums(packed[:whole].reshape(whole // together, -1))
+        return np.asarray(long.reshape(together, -1).sum(axis=0) + column_sums(packed[whole:]))
+    weighing = None if weights is None else readonly(weights, np.int64)
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        sums = np.zeros((8, packed.shape[1]), dtype=np.int64)
+        if weighing is None:
+            _count(packed[start:stop], sums)
+        else:
+            _weigh(packed[start:stop], weighing[start:stop], sums)
+        return sums
+
+    sums = in_threads(count, len(packed), max(1, SLICE // max(1, packed.shape[1])))
+    return np.ascontiguousarray(sums.T).reshape(-1)
+
+
+@kernel
+def _count(packed, sums):
+    n, width = packed.shape
+    planes = np.zeros((8, width), dtype=np.uint16)  # one plane a bit: the inner loop vectorises over bytes
+    for start in range(0, n, BLOCK):
+        for row in range(start, min(start + BLOCK, n)):
+            for bit in range(8):
+                for c in range(width):
+                    planes[bit, c] += np.uint16((packed[row, c] >> np.uint8(bit)) & np.uint8(1))
+        for bit in range(8):
+            for c in range(width):
+                sums[bit, c] += np.int64(planes[bit, c])
+                planes[bit, c] = 0
+
+
+@kernel
+def _weigh(packed, weights, sums):
+    n, width = packed.shape
+    for row in range(n):
+        weight = weights[row]
+        for bit in range(8):
+            for c in range(width):
+                sums[bit, c] += weight * np.int64((packed[row, c] >> np.uint8(bit)) & np.uint8(1))
+
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+def walsh_hadamard(x: NDArray[Number]) -> NDArray[Number]:
+    """The sums over r of x[r] (-1)^popcount(r & v), for every v; the length is a power of two."""
+    out = x.copy()
+    _transform(out)
+    return out
+
+
+@kernel
+def _transform(x):
+    size = x.size
+    step = 1
+    while step * 4 <= size:  # two levels a pass: half the trips through memory
+        for start in range(0, size, 4 * step):
+            a, b = x[start : start + step], x[start + step : start + 2 * step]
+            c, d = x[start + 2 * step : start + 3 * step], x[start + 3 * step : start + 4 * step]
+            for i in range(step):
+                s, t, u, v = a[i] + b[i], a[i] - b[i], c[i] + d[i], c[i] - d[i]
+                a[i], b[i], c[i], d[i] = s + u, t + v, s - u, t - v
+        step *= 4
+    if step < size:
+        for i in range(step):
+            s, t = x[i] + x[i + step], x[i] - x[i + step]
+            x[i], x[i + step] = s, t
+
+
+def nonnegative_lasso(
+    rows: NDArray[Any],
+    scale: NDArray[np.float64],
+    target: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    *,
+    sweeps: int = 2000,
+    tolerance: float = 1e-7,
+) -> NDArray[np.float64]:
+    """Minimise |target - X b|^2 / 2 + penalty . b over b >= 0.
+
+    Column c of X holds `scale[r]` at each row r of `rows[c]`; a row of -1 stands for none.
+    """
+    solution = np.zeros(len(rows))
+    residual = np.array(target, dtype=np.float64)
+    _descend(np.ascontiguousarray(rows, dtype=np.int64), scale, residual, penalty, sweeps, tolerance, solution)
+    return solution
+
+
+@kernel
+def _descend(rows, scale, residual, penalty, sweeps, tolerance, solution):
+    count, depth = rows.shape
+    norms = np.zeros(count)
+    for c in range(count):
+        for k in range(depth):
+            if rows[c, k] >= 0:
+                norms[c] += scale[rows[c, k]] ** 2
+    for _ in range(sweeps):
+        largest = 0.0
+        for c in range(count):
+            if norms[c] == 0.0:
+                continue
+            slope = 0.0
+            for k in range(depth):
+                if rows[c, k] >= 0:
+                    slope += scale[rows[c, k]] * residual[rows[c, k]]
+            change = max(0.0, solution[c] + (slope - penalty[c]) / norms[c]) - solution[c]
+            if change != 0.0:
+                solution[c] += change
+                for k in range(depth):
+                    if rows[c, k] >= 0:
+                        residual[rows[c, k]] -= change * scale[rows[c, k]]
+                largest = max(largest, abs(change) * np.sqrt(norms[c]))
+        if largest < tolerance:
+            break
+
+
+MOST = 50_000
+_EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in so many
+
+
+def most_likely(
+    counts: NDArray[np.int64], *, band: int, near: float, far: float, smoothing: float, tolerance: float
+) -> tuple[NDArray[np.float64], int]:
+    """The shares of the points that explain the counts of the cells best, and how many iterations they took.
+
+    Point x makes each of the cells x to x + band - 1 as likely as `near`, and every other as likely as `far`. After an
+    iteration a share of `smoothing` moves from every point to each of its neighbours: 0 is plain EM, the paper's EMS
+    has 1/4. It ends when the log-likelihood of all reports changes by less than `tolerance` an iteration.
+    """
+    points = len(counts) - band + 1
+    shares = np.full(points, 1.0 / points)
+    total = float(counts.sum())
+    frequencies = counts / total
+    steps = _iterate(frequencies, band, near, far, smoothing, tolerance / total, MOST, shares)
+    return shares / shares.sum(), int(steps)
+
+
+@kernel
+def _iterate(frequencies, band, near, far, smoothing, tolerance, most, shares):
+    points, cells, gain = shares.size, frequencies.size, near - far
+    below = np.zeros(points + 1)
+    pull = np.zeros(cells + 1)
+    moved = np.zeros(points)
+    before = -np.inf
+    for step in range(most):
+        for x in range(points):
+            below[x + 1] = below[x] + shares[x]
+        look = step % _EVERY == 0
+        likelihood = 0.0
+        for y in range(cells):
+            mixed = far * below[points] + gain * (below[min(points, y + 1)] - below[max(0, y - band + 1)])
+            pull[y + 1] = pull[y] + frequencies[y] / mixed
+            if look and frequencies[y] > 0:
+                likelihood += frequencies[y] * np.log(mixed)
+        if look:
+            if abs(likelihood - before) < tolerance * _EVERY:
+                return step
+            before = likelihood
+        for x in range(points):
+            moved[x] = shares[x] * (far * pull[cells] + gain * (pull[x + band] - pull[x]))
+        if smoothing == 0.0:
+            for x in range(points):
+                shares[x] = moved[x]
+        else:
+            for x in range(points):
+                left, right = moved[max(x - 1, 0)], moved[min(x + 1, points - 1)]
+                shares[x] = moved[x] + smoothing * (left + right - 2 * moved[x])
+    return most

@@ -1,0 +1,160 @@
+"""CoCo's hot loop: how many reports support +1, and how many -1, at each position.
+
+One hash of the position says which of t buckets +1 falls in; -1 falls in its neighbour, the bucket whose number
+differs in the last bit. Both are intervals of hashes, as in `support.py`, so that one hash answers for both signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.hashing import BEST_HASH, FIRST_HASH
+from hubbub.kernels.compile import in_threads, inline, kernel, readonly
+from hubbub.kernels.support import BLOCK, SLICE, _mix, _multiplied, bucket_intervals, candidate_words
+
+_ONE, _WORD_BITS = np.uint32(1), np.uint64(32)
+_HALF = np.int64(1 << 31)  # widths are less by this much, so that signed comparisons serve
+
+
+def pair_support(
+    seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int, *, name: str = FIRST_HASH
+) -> NDArray[np.int64]:
+    """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls."""
+    seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
+    words, seconds = candidate_words(np.arange(dimension, dtype=np.uint64), name)
+    lows, widths = bucket_intervals(t)
+    product = name == BEST_HASH
+
+    def count(start: int, stop: int) -> NDArray[np.int64]:
+        counts = np.zeros((2, dimension), dtype=np.int64)
+        _pairs(seeds[start:stop], buckets[start:stop], lows, widths, words, seconds, product, counts)
+        return counts
+
+    return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, dimension)))
+
+
+@inline
+def _both(low_seed, high_seed, low, width, pair_width, word):
+    """How many hashes fall in the first bucket of their report's pair, and how many in either."""
+    first, either = np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        offset = np.int32(_mix(low_seed[j], high_seed[j], word) - low[j])
+        if offset < width[j]:
+            first = np.uint32(first + _ONE)
+        if offset < pair_width[j]:
+            either = np.uint32(either + _ONE)
+    return np.int64(first), np.int64(either)
+
+
+@inline
+def _both_product(low_seed, high_seed, low, width, pair_width, word, second):
+    first, either = np.uint32(0), np.uint32(0)
+    for j in range(low_seed.size):
+        offset = np.int32(_multiplied(low_seed[j], high_seed[j], word, second) - low[j])
+        if offset < width[j]:
+            first = np.uint32(first + _ONE)
+        if offset < pair_width[j]:
+            either = np.uint32(either + _ONE)
+    return np.int64(first), np.int64(either)
+
+
+@kernel
+def _pairs(seeds, buckets, lows, widths, words, seconds, product, counts):
+    low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
+    low = np.empty(BLOCK, dtype=np.uint32)
+    width, pair_width = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
+    for start in range(0, seeds.size, BLOCK):
+        size = min(BLOCK, seeds.size - start)
+        # Reports of a first bucket go to the front, those of a second to the back: they count the other way round.
+        front, back = 0, size
+        for j in range(size):
+            seed, y = seeds[start + j], buckets[start + j]
+            if y & 1:
+                back -= 1
+                place = back
+            else:
+                place = front
+                front += 1
+            low_seed[place], high_seed[place] = np.uint32(seed), np.uint32(seed >> _WORD_BITS)
+            pair = y >> 1
+            low[place], width[place] = lows[2 * pair], widths[2 * pair]
+            pair_width[place] = widths[2 * pair] + widths[2 * pair + 1] + _HALF
+        for part in range(2):
+            rows = slice(0, front) if part == 0 else slice(front, size)
+            a, b, c, w, pw = low_seed[rows], high_seed[rows], low[rows], width[rows], pair_width[rows]
+            for v in range(words.size):
+                if product:
+                    first, either = _both_product(a, b, c, w, pw, words[v], seconds[v])
+                else:
+                    first, either = _both(a, b, c, w, pw, words[v])
+                counts[part, v] += first
+                counts[1 - part, v] += either - first
+
+
+_WORD = np.uint64(32)
+
+
+def select(
+    values: NDArray[np.int8],
+    words: NDArray[np.uint32],
+    counters: NDArray[np.int32],
+    settle: Callable[[int, int], int],
+) -> NDArray[np.int8]:
+    """Report a sign, or nothing, for every value; `settle(row, column)` decides where 32 bits cannot."""
+    signs = np.zeros(values.shape, dtype=np.int8)
+    values, words = readonly(values, np.int8), readonly(words, np.uint32)
+    row, column = 0, 0
+    while True:
+        row, column = _select(values, words, counters, signs, row, column)
+        if row == len(values):
+            return signs
+        signs[row, column] = settle(row, column)
+        row, column = (row, column + 1) if column + 1 < values.shape[1] else (row + 1, 0)
+
+
+@kernel
+def _select(values, words, counters, signs, row, column):
+    """Continue from a row and column, to the end or to the next place where the bits cannot decide."""
+    n, width = values.shape
+    for i in range(row, n):
+        trues, reverses, falses = np.uint64(counters[i, 0]), np.uint64(counters[i, 1]), np.uint64(counters[i, 2])
+        entries, zeros = np.uint64(counters[i, 3]), np.uint64(counters[i, 4])
+        for j in range(column, width):
+            value = values[i, j]
+            if value == 0 or entries == 0:
+                plus, minus, total = falses, falses, zeros + zeros
+            elif value > 0:
+                plus, minus, total = trues, reverses, entries
+            else:
+                plus, minus, total = reverses, trues, entries
+            low = np.uint64(words[i, j]) * total
+            first, second = plus << _WORD, (plus + minus) << _WORD
+            sign = 0
+            if low < second:
+                if low + total <= first:
+                    sign = 1
+                elif low >= first and low + total <= second:
+                    sign = -1
+                else:
+                    counters[i, 0], counters[i, 1], counters[i, 2] = trues, reverses, falses
+                    counters[i, 3], counters[i, 4] = entries, zeros
+                    return i, j
+                signs[i, j] = sign
+            if value == 0 or entries == 0:
+                zeros -= np.uint64(1)
+                if sign != 0:
+                    falses -= np.uint64(1)
+            else:
+                entries -= np.uint64(1)
+                if sign == value:
+                    trues -= np.uint64(1)
+                elif sign != 0:
+                    reverses -= np.uint64(1)
+        counters[i, 0], counters[i, 1], counters[i, 2] = trues, reverses, falses
+        counters[i, 3], counters[i, 4] = entries, zeros
+        column = 0
+    return n, 0

@@ -1,0 +1,1 @@
+"""Which mechanism to take, and what error to expect of it."""

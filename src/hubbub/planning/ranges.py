@@ -1,0 +1,212 @@
+"""The expected error of answers from interval mechanisms, before anybody has reported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from hubbub.core.errors import InvalidValue
+from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy
+from hubbub.protocols.ranges.cell_sums import CellSum, SumVariance, cells_of
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
+from hubbub.protocols.ranges.grids import HDG, LINE_ALPHA, PLANE_ALPHA
+from hubbub.protocols.ranges.hierarchy import HIO, MG, IntervalMechanism
+from hubbub.protocols.ranges.split import SC
+
+
+def expected_stderr(
+    mechanism: IntervalMechanism, query: RangeQuery, n: int, *, mean_square: float = 1.0, consistent: bool = False
+) -> float:
+    """The standard error of an answer from n people, if they are spread evenly over the values.
+
+    On levels with many cells the shares of the cells hardly matter.
+
+    Parameters
+    ----------
+    mechanism, query
+        How people report, and the query.
+    n
+        How many people there will be.
+    mean_square
+        The mean square of the measure that is added up; 1 for counts.
+    consistent
+        As of `RangeTable.answer`.
+    """
+    query.check(mechanism.dimensions)
+    return terms_stderr(mechanism, mechanism.terms(query.box, consistent=consistent), n, mean_square=mean_square)
+
+
+def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_square: float = 1.0) -> float:
+    """The standard error of any weighted sum of cells; parameters as of `expected_stderr`."""
+    variance = SumVariance(n, n * mean_square, terms.known, divided=mechanism.divided)
+    size = n // len(mechanism.levels) if mechanism.divided else n
+    for term in terms.terms:
+        people = np.full(term.cells.size, n / cells_of(mechanism.dimensions, term.level))
+        sums, squares = people * math.sqrt(mean_square), people * mean_square
+        variance.add(mechanism.oracle(term.level), size, term.weights, sums, squares)
+    return math.sqrt(variance.total())
+
+
+def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_square: float = 1.0) -> float:
+    """The standard error of an answer, from the hierarchy that results if people are spread evenly over the values.
+
+    It includes what `AdaptiveTable` adds for people who are not spread evenly. If they are not, intervals with many
+    people are finer and intervals with few are coarser, and this is only a guess.
+
+    Parameters
+    ----------
+    mechanism, query
+        How people report, and the query.
+    mean_square
+        The mean square of the measure that is added up; 1 for counts.
+    """
+    query.check(mechanism.dimensions)
+    grown, n = mechanism.expected(), mechanism.n
+    covered = grown.leaves.covered(query.box[0])
+    terms = grown.weigh(covered)
+    variance = SumVariance(n, n * mean_square, terms.known, divided=True)
+    for term in terms.terms:
+        people = n * grown.partitions[term.level[0]].widths / grown.dimension.size
+        sums, squares = people * math.sqrt(mean_square), people * mean_square
+        variance.add(grown.oracle(term.level), n // mechanism.rounds, term.weights, sums, squares)
+    in_leaves = n * grown.leaves.widths / grown.dimension.size
+    uneven = float(np.sum(covered * (1 - covered) * in_leaves**2)) * mean_square
+    return math.sqrt(variance.total() + uneven)
+
+
+def grid_error(grids: HDG, query: RangeQuery) -> float:
+    """The error of a share by HDG: the noise of the cells in a box, and the uneven spread of people within cells.
+
+    Where the box restricts several dimensions it is the error of the worst pair.
+    """
+    restricted = [column for column, selection in enumerate(query.box) if selection is not None]
+    parts = {
+        column: sum(high - low + 1 for low, high in grids.dimensions[column].runs(query.box[column]))
+        / grids.dimensions[column].size
+        for column in restricted
+    }
+    if not restricted:
+        return 0.0
+    if len(restricted) == 1:
+        (column,) = restricted
+        cells, uneven = grids.line_cells(column) * parts[column], LINE_ALPHA / grids.line_cells(column)
+        return math.hypot(math.sqrt(4 * grids.unit * cells), _uneven(grids, column, uneven))
+    errors = []
+    for first, second in combinations(restricted, 2):
+        cells = math.prod(grids.plane_cells(column) * parts[column] for column in (first, second))
+        uneven = sum(_uneven(grids, column, PLANE_ALPHA / grids.plane_cells(column)) for column in (first, second))
+        errors.append(math.hypot(math.sqrt(4 * grids.unit * cells), uneven))
+    return max(errors)
+
+
+def _uneven(grids: HDG, column: int, error: float) -> float:
+    """The error of an uneven spread along a dimension: none where cells are single values."""
+    return 0.0 if grids.line_width(column) == 1 and grids.plane_width(column) == 1 else error
+
+
+MOST_COUNTED = 1 << 22
+"""Least squares counts every cell of every level: with more cells than this it is not offered."""
+
+
+@dataclass(frozen=True)
+class RangeChoice:
+    """A mechanism, how it answers, and its expected error.
+
+    Parameters
+    ----------
+    mechanism
+        How people report.
+    consistent
+        Whether answers are by least squares over all levels.
+    stderr
+        The root of the mean squared error of the queries.
+    unbiased
+        Whether answers rest on the reports alone. Otherwise they assume that people are spread evenly inside cells, and
+        the error includes a guess of what that costs: with grids, the unevenness that their authors found; with an
+        adaptive hierarchy, that the people of an interval are all at one of its values.
+    """
+
+    mechanism: IntervalMechanism | AdaptiveHierarchy | SC | HDG
+    consistent: bool
+    stderr: float
+    unbiased: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism, and how it answers."""
+        return type(self.mechanism).__name__ + (", consistent" if self.consistent else "")
+
+
+def choose_ranges(
+    *,
+    epsilon: float,
+    dimensions: Sequence[Dimension],
+    queries: Sequence[RangeQuery],
+    n: int,
+    mean_square: float = 1.0,
+    unbiased: bool = False,
+) -> list[RangeChoice]:
+    """The mechanisms that can be used, smallest expected error first.
+
+    Parameters
+    ----------
+    epsilon, dimensions
+        What a person may spend, and the private dimensions.
+    queries
+        Examples of the queries that will be asked, at least one of each kind.
+    n
+        How many people are expected.
+    mean_square
+        The mean square of the measure that is added up; 1 for counts.
+    unbiased
+        Whether only unbiased answers are acceptable.
+    """
+    if not queries:
+        raise InvalidValue("queries", queries, "at least one")
+    for query in queries:
+        query.check(dimensions)
+    choices = []
+    for mechanism, consistent, error in _candidates(epsilon, tuple(dimensions), n, mean_square, unbiased):
+        mean = sum(error(query) ** 2 for query in queries) / len(queries)
+        is_unbiased = not isinstance(mechanism, HDG | AdaptiveHierarchy)
+        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), is_unbiased))
+    return sorted(choices, key=lambda choice: choice.stderr)
+
+
+_Candidate = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]
+
+
+def _candidates(
+    epsilon: float, dimensions: tuple[Dimension, ...], n: int, mean_square: float, unbiased: bool
+) -> Iterator[_Candidate]:
+    """The mechanisms that these dimensions allow; for each, whether it is `consistent`, and the error of a query."""
+    split = SC(epsilon, dimensions)
+    yield split, False, lambda query: split.expected_stderr(query, n, mean_square=mean_square)
+    for kind in (HIO, MG):
+        if kind is HIO and math.prod(dimension.levels for dimension in dimensions) > n:
+            continue  # nobody would report on some of the levels
+        try:
+            mechanism = kind(epsilon, dimensions)
+        except InvalidValue:  # too many levels or cells
+            continue
+        cells = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
+        for consistent in (False, True) if kind is HIO else (False,):
+            if cells <= MOST_COUNTED or (kind is HIO and not consistent):
+                yield mechanism, consistent, _stderr(mechanism, n, mean_square, consistent)
+    if unbiased:
+        return
+    grids = HDG(epsilon, dimensions, n)
+    yield grids, False, lambda query: grid_error(grids, query) * n * math.sqrt(mean_square)
+    if len(dimensions) == 1 and dimensions[0].levels > 2:
+        adaptive = AdaptiveHierarchy(epsilon, dimensions, n)
+        yield adaptive, False, lambda query: adaptive_error(adaptive, query, mean_square=mean_square)
+
+
+def _stderr(
+    mechanism: IntervalMechanism, n: int, mean_square: float, consistent: bool
+) -> Callable[[RangeQuery], float]:
+    return lambda query: expected_stderr(mechanism, query, n, mean_square=mean_square, consistent=consistent)

@@ -1,0 +1,1 @@
+"""Streams of changes: one epsilon pays for a whole horizon of steps."""

@@ -1,0 +1,1 @@
+"""Views: functions from a person's private value to the input of a mechanism."""

@@ -1,0 +1,1 @@
+"""Random numbers from one secure source, and samplers that are exact in integers."""

@@ -1,0 +1,1 @@
+"""Rehearsals: a file of values takes the place of the devices."""

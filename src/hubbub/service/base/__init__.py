@@ -1,0 +1,1 @@
+"""What every part of the collector uses: logs, limits, schedules, ids, clocks."""

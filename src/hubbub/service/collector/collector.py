@@ -1,0 +1,297 @@
+"""The collector: store, rounds and ingest together. One thread changes it; any thread may read what it published."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from hubbub.alarms.plan import AlarmPlan
+from hubbub.collection import Clock, Collection, Keys
+from hubbub.collection.names import AnswerName
+from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.random.source import Random
+from hubbub.service.alarms import Alarms
+from hubbub.service.base.limits import Limits, Receipt
+from hubbub.service.base.logs import log, log_error
+from hubbub.service.base.schedule import Schedule
+from hubbub.service.base.trusted_clock import TrustedClock
+from hubbub.service.ingest.admission import Admission
+from hubbub.service.ingest.frames import Frame, RefusedRequest, Served
+from hubbub.service.ingest.ingest import draft, refusal
+from hubbub.service.ingest.open_asks import AnswerPlace
+from hubbub.service.ingest.shuffled import MOST_CHECKS, check_onion_key, make_checks
+from hubbub.service.ingest.warm_up import warm_up
+from hubbub.service.kept.archive import SET_ASIDE, Archive
+from hubbub.service.kept.raw_reports import move_reports
+from hubbub.service.rounds.ask_publisher import Bulletin, asks_bulletin, collection_bulletin
+from hubbub.service.rounds.rounds import Rounds
+from hubbub.service.rounds.versions import VersionHistory, as_served, register
+from hubbub.service.rounds.watchdog import Watchdog
+from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
+from hubbub.service.store.sql import Store
+from hubbub.shuffle.onion import OnionKey
+
+__all__ = ["Collector", "Limits"]
+
+_MOST_LOGGED = 20
+
+
+class Collector:
+    """The collector without its network. `admit` reads a request, `ingest` counts requests, `tick` does what is due.
+
+    Parameters
+    ----------
+    collections
+        The collections to serve. A version never changes: a changed collection has a higher version.
+    store
+        The store of all state.
+    clock
+        The time. What a `TrustedClock` believes is stored, and nothing is deleted by a time that it doubts.
+    keys
+        The keys that sign documents.
+    limits
+        How much is taken, of what size and how fast.
+    rng
+        Randomness for the secret order of ids in memory.
+    archive
+        The folder that single reports are moved to once their ask is closed, if a question keeps them; without it they
+        stay in the store.
+    alarms
+        The alarms of each collection, by its name.
+    onion_key
+        The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
+    watchdog
+        Is told which question's code runs. The caller enters it.
+    """
+
+    def __init__(
+        self,
+        collections: Sequence[Collection],
+        store: Store,
+        *,
+        clock: Clock,
+        keys: Keys,
+        limits: Limits | None = None,
+        rng: Random | None = None,
+        archive: Archive | None = None,
+        alarms: Mapping[str, AlarmPlan] | None = None,
+        onion_key: OnionKey | None = None,
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        self.store = store
+        self.watchdog = watchdog or Watchdog()
+        self.archive = archive
+        self.clock = clock
+        self.trusted = clock if isinstance(clock, TrustedClock) else None
+        self.limits = limits or Limits()
+        self.listeners: list[Callable[[StoreChanges], None]] = []
+        self._keys = keys
+        for collection in collections:
+            check_onion_key(collection, onion_key)
+        self._lock = threading.Lock()
+        self._refused: Counter[tuple[str, str]] = Counter()
+        self._pending: Counter[tuple[str, str]] = Counter()
+        self._delivered: dict[tuple[str, str], int] = {}
+        self.deleted: Counter[tuple[str, str]] = Counter()
+        """How much was deleted since the start, by collection id and kind."""
+        self.missing: list[str] = []
+        """The files of single reports that the store names and that do not exist."""
+        collections = as_served(collections, store)
+        added, outdated = register(collections, store)
+        self.collections: Mapping[str, Collection] = MappingProxyType(
+            {collection.name: collection for collection in collections}
+        )
+        self.history = VersionHistory(self.collections, store)
+        over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
+        self.served = Served(self.collections, over)
+        self.specs = {collection.name: collection_bulletin(collection, keys.private) for collection in collections}
+        self.asks: dict[str, Bulletin] = {}
+        self._counts = store.counts()
+        self._published: dict[str, tuple[object, ...]] = {}
+        self.alarms = Alarms(collections, store, alarms or {})
+        first = StoreChanges(collections=added)
+        self.alarms.clear_removed(first)
+        self._rounds = Rounds(
+            collections,
+            store,
+            rng or Random(),
+            outdated=outdated,
+            ceilings=self.limits.ceilings,
+            archive=archive,
+            on_release=self.alarms.judge,
+            watchdog=self.watchdog,
+            first=first,
+        )
+        self.board = self._rounds.board
+        self.failed = self._rounds.failed
+        """The questions that were set aside, by collection id and name, and why."""
+        self._admission = Admission(
+            self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
+        )
+        self.tick()
+        self._archive_closed()
+
+    def admit(self, content_type: str, body: bytes) -> Frame:
+        """Read an upload or a batch, or refuse it (`RefusedRequest`); refusals are counted."""
+        with self._counting_refusals():
+            return self._admission.read(content_type, body)
+
+    def admit_shuffled(self, body: bytes) -> Frame:
+        """Read and decrypt a batch from the last shuffler, or refuse it (`RefusedRequest`); refusals are counted."""
+        with self._counting_refusals():
+            return self._admission.read_shuffled(body)
+
+    def spot_check(
+        self, name: str, answer: AnswerName, count: int, rng: Random | None = None
+    ) -> tuple[Frame, list[bytes]]:
+        """Make uploads that are sent to the first shuffler as if by devices, and looked for in its batch.
+
+        Returns the frame that records them, and the uploads. The frame must be ingested before any upload is sent. The
+        shuffler should not be able to tell that the sender is the collector.
+        """
+        collection = self.collections[name]
+        check_integer("count", count, 1, MOST_CHECKS)
+        ask = self.board.find(AnswerPlace(collection.collection_id, answer))
+        if collection.shuffle is None or ask is None or not ask.takes(self.clock.now()) or ask.shuffled:
+            raise InvalidValue("answer", str(answer), "an open ask of a collection whose reports are shuffled")
+        checks = make_checks(collection, answer, ask.ask, count, rng or Random())
+        recorded = tuple((ask.key, inner) for _, inner in checks)
+        return Frame(collection.collection_id, spot_checks=recorded), [upload for upload, _ in checks]
+
+    def ask_of(self, name: str, answer: AnswerName) -> Bulletin | None:
+        """One signed ask, as long as reports to it may come. Shufflers read from it the form of a report."""
+        collection = self.collections[name]
+        ask = self.board.find(AnswerPlace(collection.collection_id, answer))
+        if ask is None:
+            return None
+        step = max(collection.step_at(ask.opens), 0)
+        return asks_bulletin(collection, [ask], step=step, until=ask.until, private=self._keys.private)
+
+    @contextmanager
+    def _counting_refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except RefusedRequest as refusal:
+            self.refuse(refusal)
+            raise
+
+    def refuse(self, refusal: RefusedRequest) -> None:
+        """Count a refused request; the next commit stores the count."""
+        with self._lock:
+            self._refused[refusal.collection, refusal.reason] += refusal.count
+
+    def delivered(self, webhook: str, collection: str, number: int) -> None:
+        """Note that a webhook took all events of a collection up to `number`; the next commit stores it."""
+        with self._lock:
+            self._delivered[webhook, collection] = number
+
+    def ingest(self, frames: Sequence[Frame]) -> list[Receipt]:
+        """Count a group of requests in one transaction. When this returns the receipts, all of it is on the disk."""
+        self.board.counting = None
+        try:
+            with self.watchdog.call(lambda: self.board.counting, "counting reports to"):
+                drafted = draft(frames, self.board, self.clock.now(), self.store.knows)
+        except StoreFailed:
+            raise
+        except Exception as error:  # nothing was changed: without the request that fails, the others are counted
+            if len(frames) > 1:
+                return [receipt for frame in frames for receipt in self.ingest([frame])]
+            log_error("undecided", error)
+            drafted = refusal(frames[0])
+        self._commit(drafted.changes)
+        drafted.apply()
+        return drafted.receipts
+
+    def warm_up(self) -> None:
+        """Compile the kernels that reports will need."""
+        warm_up(self.collections.values(), self._rounds.running, without=self.failed)
+
+    def tick(self) -> float:
+        """Do what is due by the clock. Returns when something will be due next."""
+        now = self.clock.now()
+        self._commit(self._rounds.turn_back(now))
+        changes = self._rounds.tick(now, None if self.trusted is None else self.trusted.settled())
+        self._commit(changes)
+        if changes.finals:
+            self._archive_closed()
+        if changes.expired:
+            self._tidy(changes.expired)
+        until = self._rounds.next_event(now)
+        for name, collection in self.collections.items():
+            self._publish(name, collection, now, until)
+        return until
+
+    def releases(
+        self, name: str, question: str, *, first: int, last: int, most: int, version: int | None = None
+    ) -> list[ReleaseRow]:
+        """The latest releases of a question from step or run `first` to `last`, oldest first; at most `most`.
+
+        They are those of all versions through which the question went on to the served one, or to `version`.
+        """
+        rows: list[ReleaseRow] = []
+        for collection in reversed(self.history.series(name, question, version)):
+            present = Schedule(collection, question).at(self.clock.now())
+            until = min(last, present)  # a clock that was wrong may have left releases of future steps
+            rows += self.store.releases(collection.collection_id, question, first, until, most)
+            if len(rows) >= most:
+                break
+        return sorted(rows, key=lambda row: (row.step, row.number))[-most:]
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """How many reports had which outcome ("accepted", "duplicate", "cover" or a reason), by collection id."""
+        with self._lock:
+            return self._counts + self._pending + self._refused
+
+    def _archive_closed(self) -> None:
+        """Move the single reports of closed asks into files, one ask at a time."""
+        if self.archive is not None:
+            for key, question, step in self.store.asks_to_archive():
+                self._commit(StoreChanges(archives=[move_reports(self.store, self.archive, key, question, step)]))
+
+    def _tidy(self, expired: Sequence[Expiry]) -> None:
+        """Delete files whose retention is over, set aside files that the store does not name, and log missing files."""
+        names = sorted(self.store.archive_names())
+        missing = names if self.archive is None else self.archive.missing(names)
+        if self.archive is not None:
+            swept = self.archive.sweep(names, expired)
+            if swept.set_aside:
+                folder = str(self.archive.folder / SET_ASIDE)
+                log("set aside", level=logging.WARNING, folder=folder, files=swept.set_aside)
+        if missing and missing != self.missing:
+            log("reports missing", level=logging.ERROR, count=len(missing), files=missing[:_MOST_LOGGED])
+        self.missing = missing
+
+    def _publish(self, name: str, collection: Collection, now: float, until: float) -> None:
+        """Sign the open asks of a collection, unless they are already published."""
+        asks = self.board.open(collection.collection_id, now)
+        step = max(collection.step_at(now), 0)
+        content = (step, until, *(ask.key for ask in asks))
+        if self._published.get(name) == content:
+            return
+        self._published[name] = content
+        self.asks[name] = asks_bulletin(collection, asks, step=step, until=until, private=self._keys.private)
+
+    def _commit(self, changes: StoreChanges) -> None:
+        with self._lock:
+            self._pending, self._refused = self._refused, Counter()
+            changes.delivered, self._delivered = self._delivered, {}
+        changes.counts.update(self._pending)
+        changes.minute = int(self.clock.now() // 60)
+        self.watchdog.unmark(changes)
+        changes.clock = None if self.trusted is None else self.trusted.record()
+        if changes:
+            deleted = self.store.commit(changes)
+            with self._lock:
+                self.deleted = self.deleted + deleted
+                self._counts.update(changes.counts)
+                self._pending = Counter()
+            self.alarms.committed(changes)
+            for listener in self.listeners:
+                try:
+                    listener(changes)
+                except Exception as error:  # what is committed stays committed
+                    log_error("listener failed", error)

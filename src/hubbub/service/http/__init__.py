@@ -1,0 +1,1 @@
+"""The collector on the network: routes, limits, problems, metrics."""

@@ -1,0 +1,216 @@
+"""Errors as RFC 9457 problem documents: a stable type, a title, and the detail of this error."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import math
+import os
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hubbub.core.errors import InvalidValue
+from hubbub.core.plugins import PluginFailed
+from hubbub.core.spec import Json
+from hubbub.random.source import Random
+from hubbub.service.base.limits import Reason
+from hubbub.service.collector.writer import Busy, Stopped
+from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.store.base import StoreFailed
+
+CONTENT_TYPE = "application/problem+json"
+PREFIX = "urn:hubbub:problem:"
+
+_STATUS: dict[Reason, int] = {
+    "unknown_collection": 404,
+    "outdated_version": 410,
+    "malformed": 400,
+    "too_large": 413,
+    "over_quota": 429,
+    "over_sender_quota": 429,
+    "over_ceiling": 429,
+    "not_shuffled": 403,
+    "under_minimum": 422,
+    "late": 410,
+    "unknown_ask": 404,
+    "replay": 409,
+    "too_early": 425,
+}
+_TITLES = {
+    "unknown_collection": "No such collection is served here.",
+    "outdated_version": "This version of the collection is no longer served.",
+    "malformed": "The request is malformed.",
+    "unsupported_type": "Reports come as an upload, a batch or JSON.",
+    "too_large": "The request is too large.",
+    "too_slow": "The request did not arrive in time.",
+    "header_too_large": "The header of the request is too large.",
+    "over_quota": "More reports than the collection takes.",
+    "over_sender_quota": "More reports than are taken from one sender.",
+    "over_ceiling": "More reports to one ask than are taken.",
+    "not_shuffled": "Reports of this collection come from its shufflers alone.",
+    "under_minimum": "A shuffled batch has too few reports.",
+    "late": "The time for this is over.",
+    "unknown_ask": "This was never asked.",
+    "replay": "Another batch was taken under this name.",
+    "too_early": "This is not asked yet.",
+    "busy": "Too many reports are waiting.",
+    "stopping": "The collector is stopping.",
+    "no_store": "The store does not answer.",
+    "not_found": "There is nothing here.",
+    "reports_missing": "Single reports that this needs are not where they should be.",
+    "withheld": "Too few reports to tell anything.",
+    "query_refused": "The query cannot be answered.",
+    "query_busy": "Queries are answered one at a time.",
+    "query_too_slow": "The query takes too long.",
+    "no_sql": "This collector was installed without SQL.",
+    "not_allowed": "This method is not allowed here.",
+    "no_token": "This needs a token.",
+    "foreign_site": "A page of another site asked.",
+    "invalid_parameter": "A parameter has a value that is not allowed.",
+    "plugin_failed": "A class of another package failed.",
+    "internal": "The collector failed.",
+}
+
+
+class Problem(Exception):
+    """An error that is answered with a problem document."""
+
+    def __init__(
+        self,
+        status: int,
+        slug: str,
+        detail: str = "",
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        more: Mapping[str, Json] | None = None,
+    ) -> None:
+        self.status = status
+        self.slug = slug
+        self.detail = detail
+        self.headers = headers
+        self.more = dict(more or {})
+        super().__init__(f"{status} {slug}: {detail}")
+
+    def body(self) -> bytes:
+        """The document as JSON."""
+        title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
+        document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
+        return msgspec.json.encode({key: value for key, value in (document | self.more).items() if value != ""})
+
+    def response(self) -> Response:
+        """The HTTP response with the document."""
+        response = Response(self.body(), self.status, media_type=CONTENT_TYPE)
+        for name, value in self.headers:
+            response.headers.append(name, value)
+        return response
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem document of an error."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RefusedRequest):
+        status = _STATUS[error.reason]
+        headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
+        if error.reason == "over_sender_quota":
+            headers.append(("Connection", "close"))  # later requests on this connection are not read
+        return Problem(status, error.reason, error.detail, headers=headers)
+    if isinstance(error, Busy | Stopped):
+        slug = "busy" if isinstance(error, Busy) else "stopping"
+        return Problem(503, slug, str(error), headers=[("Retry-After", "1")])
+    if isinstance(error, StoreFailed):
+        return Problem(503, "no_store", headers=[("Retry-After", "1")])
+    if isinstance(error, InvalidValue):
+        return Problem(400, "invalid_parameter", str(error))
+    if isinstance(error, PluginFailed):
+        return Problem(503, "plugin_failed", str(error))
+    if isinstance(error, HTTPException):
+        slug = {404: "not_found", 405: "not_allowed"}.get(error.status_code, "malformed")
+        return Problem(error.status_code, slug, headers=list((error.headers or {}).items()))
+    return Problem(500, "internal")  # no detail: it may hold private data
+
+
+async def _handle(_request: Request, error: Exception) -> Response:
+    return problem_of(error).response()
+
+
+def handlers() -> dict[Any, Any]:
+    """Starlette's exception handlers, by type of error."""
+    return dict.fromkeys((Problem, HTTPException, InvalidValue, StoreFailed, PluginFailed, Exception), _handle)
+
+
+_SHORTEST = 16
+
+
+class Tokens:
+    """The tokens that open query routes: as a bearer token, or as the password that a browser asks for."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        for token in tokens:
+            if len(token) < _SHORTEST:
+                raise InvalidValue("token", "one that is not shown", f"at least {_SHORTEST} characters")
+        # Hashes have one length, so that the time of a comparison does not depend on a token's.
+        self._digests = [_digest(token) for token in tokens]
+
+    def allow(self, header: str) -> bool:
+        """Whether an Authorization header holds a valid token. The time it takes does not depend on the token."""
+        offered = _digest(_offered_token(header))
+        return any([hmac.compare_digest(offered, digest) for digest in self._digests])  # noqa: C419 - all are compared
+
+    def check(self, request: Request) -> None:
+        """Refuse a request without a valid token, and one that a page of another site made."""
+        if from_another_site(request):
+            raise Problem(403, "foreign_site")
+        if not self.allow(request.headers.get("authorization", "")):
+            # One header each: browsers read only the first challenge of a header.
+            challenges = ['Bearer realm="hubbub"', 'Basic realm="hubbub", charset="UTF-8"']
+            raise Problem(401, "no_token", headers=[("WWW-Authenticate", challenge) for challenge in challenges])
+
+
+def from_another_site(request: Request) -> bool:
+    """Whether a page of another site made a request: browsers send a user's credentials whichever site asks.
+
+    Browsers say so in one of two headers. Programs send neither, and have no credentials but their own.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")  # plain HTTP has no sec-fetch-site
+    return origin is not None and origin.partition("://")[2].lower() != request.headers.get("host", "").lower()
+
+
+def token_file(path: Path) -> str:
+    """The token in a file. The first call makes the file, readable by its owner alone."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    token = Random().bytes(24).hex()
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _offered_token(header: str) -> str:
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

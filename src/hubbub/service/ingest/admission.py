@@ -1,0 +1,186 @@
+"""Admission: a request is read and checked as a whole, before any of its reports is counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.collection import Clock
+from hubbub.collection.names import AnswerName
+from hubbub.core.errors import DecodeError
+from hubbub.core.reports import Reports
+from hubbub.service.base.ids import Ids, digests_of
+from hubbub.service.base.limits import Limits, Quota, Reason, Receipt
+from hubbub.service.ingest.frames import Frame, RefusedRequest, Served, read_frame
+from hubbub.service.ingest.open_asks import AnswerPlace, Board
+from hubbub.service.ingest.shuffled import open_shuffled
+from hubbub.service.store.base import AskKey
+from hubbub.service.store.sql import Store
+from hubbub.shuffle.onion import OnionKey
+from hubbub.wire.batches import Batch, decode_shuffled
+from hubbub.wire.upload import Entry
+
+
+class Admission:
+    """Turns the body of a request into a `Frame`, or raises `RefusedRequest`.
+
+    Parameters
+    ----------
+    served
+        The collections that are served.
+    store, board
+        The collector's store and open asks.
+    limits, clock
+        The largest body, and how many reports a second are taken.
+    onion_key
+        As of `Collector`.
+
+    Example:
+        >>> from hubbub.service.collector.example import example_collector
+        >>> collector = example_collector()
+        >>> admission = Admission(collector.served, collector.store, collector.board, clock=collector.clock)
+        >>> admission.read("text/plain", b"hostile")
+        Traceback (most recent call last):
+            ...
+        hubbub.service.ingest.frames.RefusedRequest: malformed: content type 'text/plain'; allowed: ...
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        store: Store,
+        board: Board,
+        *,
+        clock: Clock,
+        limits: Limits | None = None,
+        onion_key: OnionKey | None = None,
+    ) -> None:
+        self._served = served
+        self._shuffled = {collection.collection_id for collection in served.current.values() if collection.shuffle}
+        self._store, self._board, self._onion_key = store, board, onion_key
+        self._limits = limits or Limits()
+        self._quota = Quota(rate=self._limits.rate, burst=self._limits.burst, clock=clock)
+
+    def read(self, content_type: str, body: bytes) -> Frame:
+        """Read an upload or a batch that devices send directly."""
+        _check_size(body, self._limits.most_bytes)
+        frame = read_frame(content_type, body, self._served)
+        count = max(frame.count, 1)
+        if frame.collection in self._shuffled:
+            detail = "send to the first shuffler, whose address is in the signed collection"
+            raise RefusedRequest("not_shuffled", detail, collection=frame.collection, count=count)
+        self._check_ceiling(frame)
+        wait = self._quota.take(frame.collection, count)
+        if wait:
+            detail = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            raise RefusedRequest("over_quota", detail, collection=frame.collection, count=count, wait=wait)
+        return frame
+
+    def read_shuffled(self, body: bytes) -> Frame:
+        """Read a batch from the last shuffler, and decrypt its reports."""
+        _check_size(body, self._limits.shuffled_bytes)
+        try:
+            batch = decode_shuffled(body)
+            collection = self._served.find(batch.collection, batch.version, len(batch.onions))
+            if collection.shuffle is None or self._onion_key is None:
+                raise RefusedRequest("malformed", f"reports of {collection.name} are not shuffled")
+            ask = self._board.find(AnswerPlace(collection.collection_id, batch.answer))
+            if ask is None:
+                known = self._store.knows(collection.collection_id, batch.answer)
+                raise RefusedRequest("late" if known else "unknown_ask", batch.name, count=max(len(batch.onions), 1))
+            spot_checks = self._store.spot_checks(ask.key)
+            opened = open_shuffled(batch, body, collection, ask, self._onion_key, spot_checks)
+        except DecodeError as error:
+            raise RefusedRequest("malformed", str(error)) from None
+        return Frame(collection.collection_id, shuffled=opened)
+
+    def _check_ceiling(self, frame: Frame) -> None:
+        """Refuse a batch to an ask that takes no more reports, before its reports are read one by one."""
+        if frame.batch is None:
+            return
+        ask = self._board.find(AnswerPlace(frame.collection, frame.batch.name))
+        if ask is not None and not self._board.room(ask):
+            detail = f"{len(ask.ids):,} reports to this ask are all that is taken"
+            count = max(frame.count, 1)
+            raise RefusedRequest("over_ceiling", detail, collection=frame.collection, count=count, wait=60.0)
+
+
+def _check_size(body: bytes, most: int) -> None:
+    if len(body) > most:
+        raise RefusedRequest("too_large", f"{len(body):,} bytes; at most {most:,}")
+
+
+class ReportGroup(NamedTuple):
+    """Well-formed reports to one ask; `owner` is the index of the request that each came with."""
+
+    reports: Reports
+    ids: Ids
+    owner: NDArray[np.int64]
+
+
+def gather(
+    frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[str, AnswerName], bool]
+) -> dict[AskKey, ReportGroup]:
+    """Read all reports that answer an ask on the board and are well-formed; reject the others in their receipts.
+
+    `knows` says whether an ask that is not on the board was ever published.
+    """
+    singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
+    groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)
+    for owner, frame in enumerate(frames):
+        for entry in frame.entries:
+            singles[AnswerPlace(frame.collection, entry.name)].append((entry, owner))
+        if frame.batch is not None:
+            place = AnswerPlace(frame.collection, frame.batch.name)
+            ask = board.find(place)
+            board.counting = place.collection, place.name.question
+            reports = None if ask is None else ask.opener.open_batch(frame.batch)
+            if ask is not None and reports is not None:
+                groups[ask.key].append(_group(reports, frame.batch.ids, owner))
+            else:
+                reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+                receipts[owner].rejected += [(report_id, reason) for report_id in _hex_ids(frame.batch)]
+    for place, entries in singles.items():
+        ask = board.find(place)
+        board.counting = place.collection, place.name.question
+        readable = np.zeros(len(entries), dtype=bool)
+        reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+        if ask is not None:
+            reports, readable = ask.opener.open_each([entry.report for entry, _ in entries])
+            read = [entries[row] for row in np.flatnonzero(readable)]
+            ids = b"".join(entry.report_id for entry, _ in read)
+            if read:
+                groups[ask.key].append(_group(reports, ids, [owner for _, owner in read]))
+        for row in np.flatnonzero(~readable):
+            entry, owner = entries[row]
+            receipts[owner].rejected.append((entry.report_id.hex(), reason))
+    return {key: _concat(parts) for key, parts in groups.items()}
+
+
+def _why_not_on_board(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
+    if place in board.expected:
+        return "too_early"
+    return "late" if knows(*place) else "unknown_ask"
+
+
+def _group(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
+    owners = np.broadcast_to(np.asarray(owner, dtype=np.int64), len(reports))
+    return ReportGroup(reports, Ids.of(ids, digests_of(reports)), owners)
+
+
+def _concat(groups: list[ReportGroup]) -> ReportGroup:
+    if len(groups) == 1:
+        return groups[0]
+    return ReportGroup(
+        Reports.concat(group.reports for group in groups),
+        Ids.concat(group.ids for group in groups),
+        np.concatenate([group.owner for group in groups]),
+    )
+
+
+def _hex_ids(batch: Batch) -> list[str]:
+    return [batch.ids[at : at + 16].hex() for at in range(0, len(batch.ids), 16)]

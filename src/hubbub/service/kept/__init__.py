@@ -1,0 +1,1 @@
+"""Single reports that questions keep."""

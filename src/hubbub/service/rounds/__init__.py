@@ -1,0 +1,1 @@
+"""Asking and releasing: every question's protocol, driven by the clock."""

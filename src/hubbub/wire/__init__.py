@@ -1,0 +1,1 @@
+"""What is sent: uploads of devices, batches of relays and of shufflers."""
