@@ -212,7 +212,9 @@ class Collection:
 
     @property
     def accepts_for(self) -> float:
-        """For how many seconds after an ask closes its reports are accepted. Shufflers need the rest of the lateness."""
+        """For how many seconds after an ask closes its reports are accepted. Shufflers need the rest of the
+        lateness.
+        """
         return self.lateness_seconds if self.shuffle is None else self.lateness_seconds / 2
 
     @property

@@ -83,7 +83,9 @@ class CandidateCounts(Mechanism):
         return self._support(reports, codes, None)
 
     def weighted_supports(self, reports: Reports, codes: NDArray[np.uint64], weights: ArrayLike) -> NDArray[np.int64]:
-        """The weight of the reports that support each code, then of all reports; in the second row, of squared weights."""
+        """The weight of the reports that support each code, then of all reports; in the second row, of squared
+        weights.
+        """
         self.check(reports)
         return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
 

@@ -190,7 +190,9 @@ class SumVariance:
 
 
 def report_variance(oracle: FrequencyOracle, weights: Floats) -> tuple[float, float, float]:
-    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's weight."""
+    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's
+    weight.
+    """
     moments = oracle.moments()
     holder, neither = oracle.pair_covariance() or (0.0, 0.0)
     gap = (moments.true_mean - moments.false_mean) ** 2
