@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
 from hubbub.core.event import units_of
+from hubbub.core.plugin_guard import is_foreign
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.cohort import disjoint
@@ -141,7 +142,7 @@ def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
     """Whether a signed mechanism takes everything that a view gives; True where one of them is of another package."""
     if getattr(mechanism, "measures", 0) != view.measured:
         return False
-    given, taken = _given(view, field), _taken(mechanism.spec())
+    given, taken = _given(view, field), _taken(mechanism)
     return not given or not taken or any(_within(one, other) for one in given for other in taken)
 
 
@@ -183,7 +184,11 @@ def _recorded(field: Domain) -> list[Inputs]:
     return _of_domain(spec) if field.size is None else [("codes", field.size + 1)]
 
 
-def _taken(spec: Mapping[str, Any]) -> list[Inputs]:
+def _taken(mechanism: ReportFormat) -> list[Inputs]:
+    if is_foreign(type(mechanism)):  # its spec may mean anything by a name; its domain is what it reads
+        domain = getattr(mechanism, "domain", None)
+        return _of_domain(domain.spec()) if isinstance(domain, Domain) else []
+    spec: dict[str, Any] = mechanism.spec()
     if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
         return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
     if "domain" in spec:
