@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.terms import Terms
-from hubbub.core.domain import Domain
+from hubbub.core.domain import DOMAINS, Domain
 from hubbub.core.event import units_of
 from hubbub.core.plugin_guard import is_foreign
 from hubbub.mechanisms.stateful import Stateful
@@ -209,7 +209,7 @@ def _of_domain(domain: Mapping[str, Any]) -> list[Inputs]:
         return [("sets", Domain.from_spec(domain["items"]).size, domain["most"])]
     if kind == "strings":
         return [("texts", domain["longest"])]
-    return [(kind,)] if kind in ("categorical", "keyvalue") else []
+    return [] if is_foreign(DOMAINS.get(kind, object)) else [(kind,)]
 
 
 def _domains_of(view: View) -> list[dict[str, Json]]:
