@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hubbub as hb
 from hubbub.collection.admits import admits, admits_parts, matches
 from hubbub.collection.terms import Terms
-from hubbub.core.domain import Domain
+from hubbub.core.domain import Domain, Ordinal
 from hubbub.protocols.ask import Arc, Ask
 from hubbub.random.source import Random
 
@@ -58,6 +60,24 @@ def test_what_fits_is_read_by_the_mechanism_and_what_does_not_is_refused() -> No
             rng = Random(seed=1)
             assert len(mechanism.randomize(view.look(values[shape], rng), rng)) == len(values[shape])
     assert admitted > 40
+
+
+def test_what_a_mechanism_of_another_package_reads_is_its_domain_or_unknown() -> None:
+    class Theirs(hb.GRR):
+        """Its spec has names of ours that mean something else."""
+
+        def spec(self) -> dict[str, Any]:
+            return {**super().spec(), "domain": "ours", "dimension": 1}
+
+    def says(mechanism: Any) -> str | None:
+        terms = replace(make_admits.PLAIN, mechanisms=(mechanism.spec_id,))
+        return admits(terms, Ask(mechanism=mechanism, step=7), fields={"theme": Ordinal(3)})
+
+    assert says(Theirs(epsilon=1.0, domain=4)) is None
+    small = Theirs(epsilon=1.0, domain=3)
+    assert says(small) == "mechanism"
+    object.__setattr__(small, "domain", "unknown")
+    assert says(small) is None
 
 
 def test_the_vectors_are_those_that_are_made() -> None:

@@ -215,7 +215,7 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
         try:
             asks = _first_asks(collection, name)
         except PluginFailed:
-            raise  # named by the command: a collection that is right cannot mend it
+            raise  # no fault of the collection: the command names the plug-in
         except HubbubError as error:
             yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
             continue

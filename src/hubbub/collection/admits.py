@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.terms import Terms
-from hubbub.core.domain import Domain
+from hubbub.core.domain import DOMAINS, Domain
 from hubbub.core.event import units_of
+from hubbub.core.plugins import is_foreign
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask, disjoint
 
@@ -113,11 +114,10 @@ def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
     """Whether a signed mechanism takes everything that a view gives; True where one of them is of another package."""
     if getattr(mechanism, "measures", 0) != view.measured:
         return False
-    given, taken = _given(view, field), _taken(mechanism.spec())
+    given, taken = _given(view, field), _taken(mechanism)
     return not given or not taken or any(_within(one, other) for one in given for other in taken)
 
 
-_OWN_INPUTS = ("categorical", "keyvalue")  # domains whose values no other domain has
 Inputs = tuple[Any, ...]
 """What mechanisms read: ("codes", how many), ("numbers", low, high), ("sets", items, most), ("texts", bytes),
 ("vector", entries), or another word for what no mechanism and no view share."""
@@ -156,7 +156,11 @@ def _recorded(field: Domain) -> list[Inputs]:
     return _of_domain(spec) if field.size is None else [("codes", field.size + 1)]
 
 
-def _taken(spec: Mapping[str, Any]) -> list[Inputs]:
+def _taken(mechanism: ReportFormat) -> list[Inputs]:
+    if is_foreign(type(mechanism)):  # its spec may mean anything by a name; its domain is what it reads
+        domain = getattr(mechanism, "domain", None)
+        return _of_domain(domain.spec()) if isinstance(domain, Domain) else []
+    spec: dict[str, Any] = mechanism.spec()
     if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
         return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
     if "domain" in spec:
@@ -177,7 +181,7 @@ def _of_domain(domain: Mapping[str, Any]) -> list[Inputs]:
         return [("sets", Domain.from_spec(domain["items"]).size, domain["most"])]
     if kind == "strings":
         return [("texts", domain["longest"])]
-    return [(kind,)] if kind in _OWN_INPUTS else []
+    return [] if is_foreign(DOMAINS.get(kind, object)) else [(kind,)]
 
 
 def _domains_of(view: View) -> list[dict[str, Json]]:
