@@ -1,4 +1,11 @@
-"""The limits of a sequential test, computed from the rate of false alarms that is allowed."""
+"""The limits of a sequential test, from the allowed rate of false alarms and the run length of the test.
+
+The run length of a sequential test, the number of steps to its signal, from the Markov chain of its statistic.
+
+The test adds up standardised steps, S = max(0, S + x - k), and signals when S reaches h, or when one step alone reaches
+z (a CUSUM with a Shewhart limit). Between two signals S is a Markov chain on [0, h). Cut into cells it is a matrix,
+whose powers give the probability that the test has not signalled yet (Brook and Evans 1972).
+"""
 
 from __future__ import annotations
 

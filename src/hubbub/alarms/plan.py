@@ -1,4 +1,4 @@
-"""The alarms of a collection: the quantities they watch, and how they share the allowed false alarms."""
+"""The alarms of a collection: what they watch, how they share the allowed false alarms, and what they guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking a collection before anyone is asked."""
+"""Checking a collection before anyone is asked, and what a change of it breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a collection will tell: the expected errors of its questions, the size of reports, the yearly cost."""
+"""What a collection will tell: expected errors, sizes, yearly costs; and how far forged devices can move it."""
 
 from __future__ import annotations
 

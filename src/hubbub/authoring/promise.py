@@ -1,4 +1,4 @@
-"""The promise of a collection: what its devices send and what that can reveal, in plain words for their owners."""
+"""The promise of a collection in plain words, and what each coalition can learn of a shuffled report."""
 
 from __future__ import annotations
 

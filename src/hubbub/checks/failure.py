@@ -1,4 +1,4 @@
-"""The error that checks raise, and helpers that raise it."""
+"""The error that checks raise, and statistical tests with a stated chance of a false alarm."""
 
 from __future__ import annotations
 

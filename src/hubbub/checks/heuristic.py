@@ -1,4 +1,4 @@
-"""The check of heuristic estimates: the error that they declare is about the error that they have."""
+"""Checks of estimates that are not unbiased: consistent ones, and heuristic ones with their declared error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of reports and sketches as data: merging in any order, reading back from bytes, empty batches."""
+"""Checks of reports and sketches as data: merging, reading back, shared memory, and wrong input refused as a whole."""
 
 from __future__ import annotations
 

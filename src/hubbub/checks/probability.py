@@ -1,4 +1,4 @@
-"""Checks of `prob`, `log_prob` and `ratio`: sums of 1, equal logarithms, and the stated worst ratio."""
+"""All possible reports with their exact probabilities, and checks of `prob`, `log_prob` and `ratio`."""
 
 from __future__ import annotations
 

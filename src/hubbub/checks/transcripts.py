@@ -1,4 +1,4 @@
-"""Checks of the transcripts of devices that remember: their exact epsilon, their distribution, and batches."""
+"""Checks of devices that remember: their transcripts, states, costs and silence."""
 
 from __future__ import annotations
 

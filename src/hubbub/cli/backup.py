@@ -1,4 +1,4 @@
-"""`hubbub backup`: a store and its kept reports, copied while the collector runs or not."""
+"""`hubbub backup` and `hubbub restore`: a store and its kept reports, copied and put back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands take."""
+"""Options that several commands take, and names in any case with a suggestion where one is misspelt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a release is shown: JSON, a table, a plot, and lines while a stream runs."""
+"""The two ways of a release, by a curator and by devices, and how it is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watched stream as it is shown: the live view, and what there is to say at the end."""
+"""A watched stream as it is shown: the live chart, the figure, and what there is to say at the end."""
 
 from __future__ import annotations
 

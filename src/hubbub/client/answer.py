@@ -1,4 +1,4 @@
-"""Answering an ask: freeze the values, debit the price, and make the report."""
+"""Answering an ask: is it admitted; then freeze the values, debit the price, and make the report."""
 
 from __future__ import annotations
 

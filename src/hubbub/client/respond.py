@@ -1,4 +1,4 @@
-"""Answering the asks of a step: which are admitted, which are due, and the outcome of each."""
+"""The documents that a client works with now, new versions of them, and answering the asks of a step."""
 
 from __future__ import annotations
 

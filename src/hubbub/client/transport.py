@@ -1,4 +1,4 @@
-"""How a client reaches its server: an object with one method."""
+"""How a client reaches its server: an object with one method; and the delays before the next try."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending queued answers: in frames of one size, at random times, the same bytes until they are acknowledged."""
+"""Sealing reports and sending answers: in frames of one size, at random times, the same until acknowledged."""
 
 from __future__ import annotations
 

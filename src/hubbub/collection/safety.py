@@ -1,4 +1,14 @@
-"""Which collections a device refuses, by their signed terms alone: a device knows no kinds of questions."""
+"""Which collections a device refuses by their terms alone, and where a version promises less than the one before.
+
+Where a version of a collection promises people less than the version before.
+
+People agree to a collection once. So no later version may promise less: `hubbub check --against` reports an error, the
+collector does not serve such a version, and devices refuse to adopt it (`clients/js/src/weaker.ts` is the browser's
+part, and both run `tests/vectors/weaker.json`). The way to promise less is a new collection under a new name, which
+people see.
+
+`CLAUSES` has a rule for every field of the signed document.
+"""
 
 from __future__ import annotations
 

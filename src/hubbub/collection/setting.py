@@ -1,4 +1,4 @@
-"""What a question knows of its collection: its own name, the domains of its fields, and the grid of steps."""
+"""What a question knows of its collection, where it begins on the circle, and the findings of a check."""
 
 from __future__ import annotations
 

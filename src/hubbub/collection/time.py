@@ -1,4 +1,4 @@
-"""Time as an object: nothing that decides anything reads the system's clock by itself."""
+"""Time as an object, which nothing reads by itself, and durations as people write them."""
 
 from __future__ import annotations
 

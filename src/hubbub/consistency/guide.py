@@ -1,4 +1,4 @@
-"""Methods by name, with their properties (Table 8.1), and which method to use for which purpose (section 8.2.6)."""
+"""Methods by name with their properties (Table 8.1), which one serves which purpose (8.2.6) with the least error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLE-Apx: the most likely shares under normal noise whose variance grows with the share."""
+"""MLE-Apx, the most likely shares under normal noise; Power and PowerNS, the expected shares given a power law."""
 
 from __future__ import annotations
 

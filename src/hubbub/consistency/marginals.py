@@ -1,4 +1,4 @@
-"""Consistency of overlapping marginals: tables that share attributes get the same marginal over them."""
+"""Tables of shares over some attributes, and the consistency of tables that share attributes."""
 
 from __future__ import annotations
 

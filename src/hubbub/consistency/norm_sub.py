@@ -1,4 +1,4 @@
-"""Norm-Sub: the nearest shares (Euclidean) that are at least 0 and sum to 1."""
+"""Norm-Sub: the nearest shares that are at least 0 and sum to 1, and the projection onto a simplex that it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares that sum to 1: Norm, Norm-Mul and Norm-Cut."""
+"""Shares that sum to 1 (Norm, Norm-Mul, Norm-Cut), and shares that are at least 0 (Base-Pos, Post-Pos, Base-Cut)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second moments of an estimate, as functions of the shares it estimates."""
+"""The second moments of an estimate as functions of its shares, and how wide normal intervals of a level are."""
 
 from __future__ import annotations
 

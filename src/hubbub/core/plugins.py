@@ -1,4 +1,4 @@
-"""Classes by name, each loaded when its name is first used; other packages add theirs by entry points."""
+"""Classes by name, of this package and of others; an error in a class of another package names the class."""
 
 from __future__ import annotations
 

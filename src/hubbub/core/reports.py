@@ -1,4 +1,4 @@
-"""Reports: a batch of randomised answers, in columns."""
+"""Reports, a batch of randomised answers in columns; sketches, their linear integer summary; both as bytes."""
 
 from __future__ import annotations
 

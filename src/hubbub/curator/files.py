@@ -1,4 +1,4 @@
-"""A stream's state as bytes, and back."""
+"""The state files of releases: ToPS streams, and running sums by the factorisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over ranges of a published stream, with their variances."""
+"""Sums over ranges of a published stream, and its steps, each with its interval."""
 
 from __future__ import annotations
 

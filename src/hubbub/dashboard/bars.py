@@ -1,4 +1,4 @@
-"""Tables of shares whose rows draw themselves: each number beside its bar and interval."""
+"""Tables of shares whose rows draw themselves, in order of size or in an order of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The headline of a release: one sentence that claims no more than the intervals allow."""
+"""The headline of a release: one sentence that claims no more than the intervals allow; means and other numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages share: the head, the ways between them, the headers they are sent with."""
+"""What all pages share: the head, the ways between them, headers, files, and small pieces."""
 
 from __future__ import annotations
 

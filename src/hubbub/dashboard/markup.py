@@ -1,4 +1,4 @@
-"""Markup from Python: whatever is not markup already is escaped."""
+"""Markup from Python, in which everything else is escaped; numbers and times as people read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A question's releases over time: one value in a large chart, the largest ones in small charts."""
+"""A question's releases over time: one value in a large chart, the largest ones in small charts.
+
+A number over time: line, interval and marks as a drawing that needs no program, and all of it as a table.
+
+A program on the page may replace the drawing by one that answers to the pointer; it reads the table.
+"""
 
 from __future__ import annotations
 

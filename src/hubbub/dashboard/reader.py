@@ -1,4 +1,4 @@
-"""What the pages read: collections, releases and counters. Nothing here can change anything."""
+"""What the pages read: collections, counters, and releases with their intervals. Nothing here can change anything."""
 
 from __future__ import annotations
 

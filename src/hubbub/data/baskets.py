@@ -1,4 +1,4 @@
-"""Shopping baskets: a set of items for each person."""
+"""Sets and key-value pairs of people: shopping baskets, real and synthetic, and ratings of movies."""
 
 from __future__ import annotations
 

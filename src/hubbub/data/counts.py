@@ -1,4 +1,4 @@
-"""Counts of values: a histogram from which a population can be drawn."""
+"""Data sets that come as counts (emoji, names, words, sites), from which a population can be drawn."""
 
 from __future__ import annotations
 

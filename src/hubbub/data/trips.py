@@ -1,4 +1,4 @@
-"""Journeys without an id: taxi trips, and flights without a tail number."""
+"""Journeys without an id (taxi trips, flights), and daily prices of stocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One place sets numba's options for every kernel."""
+"""One place sets numba's options for every kernel, and runs kernels on every core."""
 
 from __future__ import annotations
 

@@ -1,8 +1,20 @@
-"""Consistent noise in a tree, in integers: the two passes of Hay et al., with rounding independent of the data.
+"""The hot loops of a curator: consistent noise in a tree, published values, products with a Toeplitz matrix.
+
+Consistent noise in a tree, in integers: the two passes of Hay et al., with rounding independent of the data.
 
 Nodes are stored level by level, the root first. A node's children stand together. Both passes only ever scale the
 difference between a node and the sum of its children, which the true sums leave as it is. So true sums plus consistent
 noise is exactly what the passes would make of true sums plus noise: post-processing, to the last bit.
+
+The values that a curator publishes: noisy sums of blocks of clipped values, and predictions between them.
+
+At the end of a block its noisy sum is known. Before that, the smoother's prediction is published for every value, and
+for the last one what is then missing: the published values of a block add up to its noisy sum. One value at a time and
+all values at once run the same loop, in the same order.
+
+Products with a Toeplitz matrix whose entries are sums of a few powers, in memory of one number for each power.
+
+The weights are l_0 = 1 and l_k = sum_j weight_j rate_j^k. `multiply` gives (l * w)_t, `divide` solves (l * q)_t = s_t.
 """
 
 from __future__ import annotations

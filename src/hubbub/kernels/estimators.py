@@ -1,4 +1,4 @@
-"""Column sums of packed bits: how many rows have each bit set, or their total weight."""
+"""The hot loops of estimators: column sums of bits, the Walsh-Hadamard transform, LASSO, and EM for square waves."""
 
 from __future__ import annotations
 

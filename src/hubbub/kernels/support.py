@@ -3,6 +3,11 @@
 A report (seed, y) supports v when `(hash(seed, v) * g) >> 32 == y`, which is `hash - low_y < width_y` in 32-bit
 arithmetic: bucket y is an interval of hashes. Blocks of reports stay in the L1 cache while every candidate
 passes over them; the inner loop vectorises. What depends on the candidate alone is computed once.
+
+Local hashing's hot loop with weights: the sum of the weights, or also of their squares, of supporting reports.
+
+Vector units add 32-bit integers fastest. So a weight is cut into digits of 22 bits, of which a block of 1024 sums to
+less than 2^32, and three digits are added up in one pass: a weight of up to 22 bits and its square take one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
-"""CoCo's hot loop: how many reports support +1, and how many -1, at each position.
+"""The hot loops of ternary mechanisms: CoCo's supports of +1 and -1, and sequential selection.
+
+CoCo's hot loop: how many reports support +1, and how many -1, at each position.
 
 One hash of the position says which of t buckets +1 falls in; -1 falls in its neighbour, the bucket whose number
 differs in the last bit. Both are intervals of hashes, as in `support.py`, so that one hash answers for both signs.
+
+Sequential selection of many devices at once: the loop of `mechanisms/ternary/selection.py`, compiled.
+
+A row is a device, with its own five counters; a column an entry, with its own 32 random bits. Nearly every entry takes
+one multiplication and one comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows of a ledger, without its rules: promises, debits, totals, the time, and frozen values."""
+"""The ledger of a device: its rows, and the rules by which every promise ever made is kept."""
 
 from __future__ import annotations
 

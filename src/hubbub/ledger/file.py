@@ -1,4 +1,4 @@
-"""A SQLite file whose transactions are on the disk before they return."""
+"""SQLite files whose transactions are on the disk before they return, and state files that no older copy continues."""
 
 from __future__ import annotations
 

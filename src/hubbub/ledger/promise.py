@@ -1,4 +1,4 @@
-"""Budgets: what a collection may cost one device, in whole units of 1e-12 epsilon."""
+"""Budgets and promises: what a collection may cost one device, and limits in any window of consecutive steps."""
 
 from __future__ import annotations
 

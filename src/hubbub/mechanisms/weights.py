@@ -1,4 +1,4 @@
-"""The privacy blanket of a mechanism: the part of every report that does not depend on the value."""
+"""How reports are weighted: two weights, the truth or another value, and the part that does not depend on the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""All mechanisms for shares of items, sorted by their exact error where people hold a given number of items."""
+"""All mechanisms for shares of items, sorted by their exact error where people hold a given number of items.
+
+Shares of the items of sets by a ternary mechanism: a set is a vector of which no entry is -1.
+
+Supports of +1 and of -1 both tell whether an item is held. With the weights 1 and -w, whatever w is, a report's
+supports have the mean t - w r for an item that is held and (1-w) q for any other (t, q, r are the mechanism's p_true,
+p_false and p_reverse). The best w depends on the share, and little: it is 0 where r = q (Collision), for then supports
+of -1 are noise alone. Of a mechanism that tells means only, the mean is the share.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of a plan: why an oracle was picked, and why the others were not."""
+"""A plan in words, as a table and as a chart."""
 
 from __future__ import annotations
 

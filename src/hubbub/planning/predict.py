@@ -1,4 +1,4 @@
-"""When a plan warns of forged reports, and how it names their part of all reports."""
+"""The predicted errors and costs of each frequency oracle, and the number of reports or epsilon that an error takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expected error of answers from interval mechanisms, before anybody has reported."""
+"""Choosing a mechanism for range queries, and the expected error of its answers before anybody has reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing the mechanism of smallest error whose shuffled reports keep to a central epsilon."""
+"""Choosing a mechanism, a local epsilon and a number of fakes for shuffled reports, against each adversary."""
 
 from __future__ import annotations
 

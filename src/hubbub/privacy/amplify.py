@@ -1,4 +1,4 @@
-"""The central guarantee of shuffled reports: the smallest of all valid bounds, and which bound it is."""
+"""The central guarantee of shuffled reports: the smallest valid bound, its inverse, and that of several batches."""
 
 from __future__ import annotations
 

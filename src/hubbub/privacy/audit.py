@@ -1,4 +1,4 @@
-"""The exact audit of a mechanism: what one report spends, and how that was checked."""
+"""The exact audit of a mechanism: what one report spends, how that was checked, and a statement in plain language."""
 
 from __future__ import annotations
 

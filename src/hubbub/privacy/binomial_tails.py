@@ -1,4 +1,4 @@
-"""Binomial tails and blocks of binomial counts, rounded so that what is computed from them is an upper bound."""
+"""Binomial tails and blocks of binomial counts, rounded outward, and the smallest epsilon that a bound allows."""
 
 from __future__ import annotations
 

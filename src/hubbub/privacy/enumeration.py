@@ -1,4 +1,4 @@
-"""The worst ratio of a mechanism's probabilities, by enumerating every report there can be."""
+"""The worst ratio of a mechanism's probabilities, and the exact delta of a few shuffled reports, by enumeration."""
 
 from __future__ import annotations
 

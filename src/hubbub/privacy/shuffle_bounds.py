@@ -1,4 +1,4 @@
-"""The bound by the privacy blanket, evaluated numerically, for every mechanism whose blanket is known."""
+"""Valid bounds of amplification by shuffling: the privacy blanket, clones, and closed formulas."""
 
 from __future__ import annotations
 

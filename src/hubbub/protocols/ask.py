@@ -1,4 +1,14 @@
-"""Asks: what the server publishes, and devices answer with one report each."""
+"""Asks, which devices answer with one report each; and cohorts, the arcs of a circle whose devices are asked.
+
+Cohorts as arcs of a circle: population division without a table of users.
+
+Every device has a random key. A keyed hash puts the device at one of 2^32 places of a circle; the server never learns
+which. A cohort is an arc of the circle. A stream that recycles its population moves a pointer round the circle: while
+the arcs taken in any w consecutive steps sum to at most one turn, nobody is asked twice in w steps. (Suppose the
+place x is taken in step s and again in step t > s. From x to x the pointer made at least one whole turn, so the arcs of
+steps s to t sum to more than one turn: the turn itself, and at least the place x a second time. Hence s and t are not
+within w consecutive steps.)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Driving a protocol: publish its asks, send back their sketches in order, and collect its releases."""
+"""Driving a protocol: its asks, its counts of candidates among kept reports, and its releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics that protocols estimate: the shares of a domain's values, or the mean of a number."""
+"""Statistics that protocols estimate: the shares of a domain's values, the mean of a number, or its distribution."""
 
 from __future__ import annotations
 

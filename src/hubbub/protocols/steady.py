@@ -1,4 +1,4 @@
-"""Steady streams: every device is asked the same at every step."""
+"""Steady streams: every device is asked the same at every step; of a table, its cell at one level."""
 
 from __future__ import annotations
 

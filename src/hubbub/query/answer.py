@@ -1,4 +1,4 @@
-"""The answer of a query: a table in which every estimate has an interval."""
+"""The answer of a query: a table in which every estimate has an interval; as JSON, as text, and as bars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decomposes a formula over private columns into boxes: disjoint ones, or overlapping ones with signs."""
+"""Decomposes a formula over private columns into boxes, and chooses the cells that add up to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the codes of a private column for which a condition holds."""
+"""Sets of codes of a private column as runs of neighbours, and the codes for which a condition holds."""
 
 from __future__ import annotations
 

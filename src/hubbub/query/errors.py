@@ -1,4 +1,4 @@
-"""The error of a query that cannot be answered: where, why, and what could be asked instead."""
+"""The error of a query that cannot be answered: where, why, and what could be asked instead. The types of trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of a query: the keys of each group, and the strata and formulas that make it up."""
+"""The groups of a query: their keys, strata and formulas; and HAVING, ORDER BY and LIMIT over them."""
 
 from __future__ import annotations
 

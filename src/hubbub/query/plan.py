@@ -1,4 +1,4 @@
-"""Splits a normalised query into its keys, results and conditions, and the selection and order of its groups."""
+"""From a query's text to its keys, results and conditions, and the selection and order of its groups."""
 
 from __future__ import annotations
 

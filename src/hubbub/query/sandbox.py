@@ -1,4 +1,11 @@
-"""DuckDB connections that no query can make read a file or reach a network."""
+"""DuckDB connections that no query can make read a file or reach a network, and a limit on the time of a query.
+
+Stops queries that take too long.
+
+A query runs inside `with time_limit(seconds)`. Every loop over reports, boxes, cells or groups calls `check_time`,
+which raises `QueryTimeout` once the time is over. While DuckDB works no such loop runs:
+`interrupting` interrupts it instead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of a table: its columns, and the method by which people reported."""
+"""The schema of a table: its private and public columns, its method, and the interface of every table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divides people into strata by their public columns: the keys of GROUP BY, and which public conditions hold."""
+"""Divides people into strata by their public columns, and what a reporting method must estimate for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights of people in a sum: 1, or a power of a public expression."""
+"""Sums of weights over the same people, estimated together with their covariances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts, block by block, the weighted support of cells in each stratum, and caches the counts for later queries."""
+"""Counts the weighted support of cells in each stratum, block by block, and sums them with their exact covariances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions: one class for each kind, which holds everything that is known of that kind. Nothing else knows kinds.
+"""Questions: one class for each kind, which holds everything that is known of that kind; and the shapes of answers.
 
 To write a kind, make a frozen dataclass whose fields are its keys, with `kind` and the methods below. Most kinds extend
 `StatisticQuestion`, which asks for one statistic at every step (see `histogram.py`). Register the class with

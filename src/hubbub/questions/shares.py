@@ -1,4 +1,4 @@
-"""Shares of a field's values: what of the field is read, and by which oracle."""
+"""Shares of a field's values, or of the items of sets: what is read, and by which mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact arithmetic for privacy: rational bounds of e^x, logarithms rounded outward."""
+"""Exact arithmetic and draws in integers: bounds of e^x, choices by weight, uniform subsets, rounding, rows of bits."""
 
 from __future__ import annotations
 

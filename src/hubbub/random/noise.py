@@ -1,4 +1,6 @@
-"""Geometric and discrete Laplace noise whose decay is exactly e^(-1/scale): P(k) in proportion to e^(-|k|/scale).
+"""Exact discrete noise: geometric, Laplace and Gaussian.
+
+Geometric and discrete Laplace noise whose decay is exactly e^(-1/scale): P(k) in proportion to e^(-|k|/scale).
 
 The scale is a whole number of cells. A query of integers that moves by at most `cells` then costs exactly cells/scale
 of epsilon, a rational number.

@@ -1,4 +1,4 @@
-"""The values of one column of a file as text, in batches: CSV, TSV, JSON lines and Parquet."""
+"""One column of a file, as text in batches, as labels and codes, or as numbers: CSV, TSV, JSON lines and Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading sets of items from a file: a set is a line, a cell, or all rows of a person."""
+"""A rehearsal of mining: sets of items read from a file, and what a private study would find among them."""
 
 from __future__ import annotations
 

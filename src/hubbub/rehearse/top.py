@@ -1,4 +1,4 @@
-"""Finding the most common of some people's values by the protocol of a study: each person answers once."""
+"""A rehearsal of a search: the most common values of a column that a private study would find."""
 
 from __future__ import annotations
 

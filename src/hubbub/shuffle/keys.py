@@ -1,4 +1,4 @@
-"""Files of DGK keys: JSON with numbers in hexadecimal."""
+"""Files of DGK keys, and keys that share the work on many ciphertexts out to several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oblivious shuffle: r parties permute shares, and no minority of them learns the permutation.
+"""Oblivious shuffle: r parties permute secret shares, and no minority of them learns the permutation.
 
 In every round more than half of the parties, the hiders, take over the shares of the others, permute all shares by a
 permutation that only the hiders know, and share the result out to all parties. There is a round for every set of
@@ -8,6 +8,12 @@ unknown.
 In the encrypted form (section 9.5.1) one party's shares are encrypted to the server, so that even all shufflers
 together cannot read a report. The party that divides encrypted shares keeps one part encrypted, rerandomises it, and
 gives it to a random party, which holds the encrypted shares from then on.
+
+PEOS, private encrypted oblivious shuffle (Algorithm 5): the part of a device, of a shuffler, and of the server.
+
+A device divides its report among the shufflers, the last part encrypted to the server. Every shuffler adds its part of
+fake reports, which are uniform as long as one of the shufflers draws uniformly, and all of them shuffle obliviously.
+The server adds up the shares that they send. A report is a number below 2^64, and every such number is a report.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTTP routes of a shuffler: uploads of devices, batches of other shufflers, and the states of batches.
+"""A shuffler as a program, and its HTTP routes.
 
 Neither the address nor the time of a request is logged. For rate limits, senders are told apart by a keyed hash of
 their address, which is in memory alone.

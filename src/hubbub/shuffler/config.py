@@ -1,4 +1,4 @@
-"""The configuration of a shuffler's program: which collection it serves, where, and where its files are."""
+"""The configuration of a shuffler's program, and its two private keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a protocol over a fleet of simulated devices, and comparing its releases with the truth."""
+"""Running a protocol or a question over a fleet of simulated devices, and comparing its releases with the truth."""
 
 from __future__ import annotations
 

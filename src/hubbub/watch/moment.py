@@ -1,4 +1,4 @@
-"""Times in a file, and the steps they are in: an hour of the clock is a step, whoever spoke in it."""
+"""A release as `hubbub watch` shows it, and times in a file as steps."""
 
 from __future__ import annotations
 

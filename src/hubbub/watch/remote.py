@@ -1,4 +1,4 @@
-"""A collector's public API, as whoever watches it needs it: answers, and events as they come."""
+"""Watching a real collector over its public API: the releases of a question, as they come."""
 
 from __future__ import annotations
 

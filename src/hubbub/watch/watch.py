@@ -1,4 +1,4 @@
-"""What is watched: simulated devices, what they are asked, and which number of the answer."""
+"""Watching a stream: simulated devices, a protocol, an alarm, and a ledger for every device."""
 
 from __future__ import annotations
 

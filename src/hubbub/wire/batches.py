@@ -1,7 +1,19 @@
-"""Batches: what relays send, many reports that all answer one ask.
+"""Batches of reports that all answer one ask: what relays send, and what a shuffler hands on.
+
+Batches: what relays send, many reports that all answer one ask.
 
 A batch is a msgpack array [4, collection, version, question, run, step, round, part, ids, reports]. Reports are bare
 (`Reports.to_bare`): the ask tells the reader what the columns are.
+
+What a shuffler hands on: the reports of one batch, in their remaining layers of encryption, and signed statements.
+
+Each shuffler states how many reports it received, how many it left out and why, how many fakes it added, and the hash
+of what it handed on. Each receiver checks all statements so far: that each shuffler signed its own, that the numbers
+add up, and that each shuffler received what the one before handed on. A shuffler that lies about its numbers is found
+out by the next party.
+
+On the wire a batch is a msgpack array [5, collection, version, question, run, step, round, part, statements, size of a
+report, reports], where a statement is [received, unreadable, repeated, fakes, handed, digest, signature].
 """
 
 from __future__ import annotations

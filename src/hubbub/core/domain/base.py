@@ -1,4 +1,4 @@
-"""The contract of every domain: codes for values, a code for "nothing was recorded", labels, and a description."""
+"""The contract of every domain (codes, "nothing was recorded", labels), and the domains of integers and of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The domain of the numbers of a range."""
+"""The domain of the numbers of a range, and that of key-value data."""
 
 from __future__ import annotations
 

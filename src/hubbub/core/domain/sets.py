@@ -1,4 +1,4 @@
-"""The domain of sets of items."""
+"""The domain of sets of items, and a batch of sets in two arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The open domain of all texts up to a length."""
+"""The open domain of all texts up to a length, and values as strings of bits.
+
+Values as strings of bits, the prefixes of them, and the 64-bit codes of prefixes that mechanisms hash.
+
+A batch of values of m bits is an array of 64-bit words, a row a value: bit 0 is the highest of the first word, and what
+is beyond m is 0. A text is its NFC form in UTF-8, padded with zero bytes to its longest length: the zero byte is the
+end symbol. A value that has no such form (a text that is too long or holds a zero byte, or no text) is a string of
+ones, which is not UTF-8.
+"""
 
 from __future__ import annotations
 

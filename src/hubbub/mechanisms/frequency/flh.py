@@ -1,4 +1,4 @@
-"""Fast local hashing: local hashing with few hash functions, so that the server hashes once a function."""
+"""Fast local hashing, with few hash functions, so that the server hashes once per function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local hashing: a report is a random hash function, and a noisy bucket of the value under it. BLH and OLH."""
+"""Local hashing: a report is a random hash function, and a noisy bucket of the value under it. BLH, OLH and SOLH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small public list of hash functions under which any two values collide exactly as often as under random ones."""
+"""LOLOHA: longitudinal local hashing, for values of large domains that are reported again and again."""
 
 from __future__ import annotations
 

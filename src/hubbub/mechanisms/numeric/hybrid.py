@@ -1,4 +1,4 @@
-"""The hybrid mechanism: a public coin chooses the piecewise mechanism or stochastic rounding."""
+"""The piecewise mechanism, stochastic rounding, and the hybrid that chooses between them by a public coin."""
 
 from __future__ import annotations
 

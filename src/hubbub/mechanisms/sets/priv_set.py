@@ -1,4 +1,11 @@
-"""PrivSet: a report is m elements, more often m elements that include enough of the sender's own."""
+"""PrivSet: a report is m elements, more often m elements that include enough of the sender's own.
+
+The arithmetic of PrivSet: how many elements a random subset shares with a set, and the best size and threshold.
+
+A subset of m of D elements meets a set of s of them in J elements, hypergeometric. With H(j) = P(J = j), weights
+w(j) = 1 where j >= t and f = e^-eps elsewhere, and Z = E[w(J)], an element that is held is in a report with probability
+E[J w(J)] / (s Z), any other with E[(m-J) w(J)] / ((D-s) Z).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Ternary mechanisms whose reports hold a sign for every position."""
+"""Ternary mechanisms whose reports hold a sign for every position, and the short seeds of such rows of signs.
+
+Short seeds of long rows of signs: at any few positions the signs are exactly independent fair coins.
+
+Position x of a row is an element of the field GF(2^w); its bit is the inner product of the seed with the column
+(1, x, x^3, ..., x^(2l-1)), 1 + l w bits. Any 2l + 1 columns are linearly independent: of a set of positions whose
+columns sum to zero, the 1s say that it is of even size, at most 2l; squaring (which is linear here) gives the even
+powers, so all powers from 0 to 2l sum to zero, which a Vandermonde matrix allows for no set. (The dual of an extended
+BCH code.) So under a uniform seed the bits at any 2l + 1 positions are independent and fair: not nearly, but exactly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""ExSub, exclusive subsets: a report is m positions with a sign each, more often with a true sign among them."""
+"""ExSub, exclusive subsets: a report is m positions with a sign each, more often with a true sign among them.
+
+The arithmetic of exclusive subsets: the chance that a random signed set misses a vector, and the best set size.
+
+A set of m of D positions with a fair sign each meets the vector's s entries in J positions, hypergeometric, and misses
+all of their signs with probability q = E[2^-J]. Everything about ExSub follows from q, at (D, s, m) and one less.
+"""
 
 from __future__ import annotations
 

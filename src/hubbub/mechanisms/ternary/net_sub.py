@@ -1,4 +1,16 @@
-"""NetSub, the net rule: a report is m positions with a sign each, more often with more true than reversed signs."""
+"""NetSub, the net rule: a report is m positions with a sign each, more often with more true than reversed signs.
+
+The arithmetic of the net rule: how often a random signed set reaches a net of t, and the best size and t.
+
+A set of m of D positions with a fair sign each meets the vector's s entries in J positions, hypergeometric. There each
+sign is true or reversed like a fair coin, so trues minus reverses are where a random walk of J steps ends. With
+
+    H(j) = P(J = j),  W(j) = P(walk of j steps >= t),  G(j) = E[walk; walk >= t] = k C(j, k) / 2^j
+
+(k = ceil((j+t)/2); the sum telescopes), f = e^-eps and Z = f + (1-f) sum H W, the mean weight, the chance to say an
+entry's position is sum j H (f + (1-f) W) / (s Z), and p_true - p_reverse = (1-f) sum H G / (s Z). The error follows
+from the two.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,10 @@ How to write one (see `collision.py`, the shortest): subclass `TernaryMechanism`
 
 The estimator (`estimator.py`) works from `rates`. A mechanism whose reports do not support signs (SUCCINCT) overrides
 `sketch_shape`, `_estimate`, and `answers`.
+
+The estimator of every ternary mechanism that counts supports of signs: means, frequencies and conditional means.
+
+It is loaded by servers alone; `TernaryMechanism` has its formulas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sparse ternary vectors and key-value data: a batch of rows with few entries that are not zero."""
+"""Sparse ternary vectors and key-value data in batches, and the rounding of real vectors to them."""
 
 from __future__ import annotations
 

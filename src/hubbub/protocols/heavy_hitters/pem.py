@@ -1,4 +1,14 @@
-"""The prefix extending method (PEM): the most common values of a domain too large to list; each device answers once."""
+"""The prefix extending method (PEM): the most common values of a domain too large to list; each device answers once.
+
+The shares of the values that were found, estimated from the reports of all groups.
+
+A group that reports a prefix of a value also tells the value's share, if hardly anyone else has the same prefix. From
+which group on that is so is inferred from the estimated shares. Model j (j = 1, 2, ...) assumes that in the last j
+groups only people with the value have the prefix, and that in each earlier group others have it too, with a share
+uniform from 0 to `REST` standard errors. The estimate of a model is the mean of its j groups, weighted by 1/variance.
+The final estimate is the mean over the models, weighted by their likelihoods. Where two values that were found share a
+prefix in a group, this group and the earlier ones are used for neither.
+"""
 
 from __future__ import annotations
 

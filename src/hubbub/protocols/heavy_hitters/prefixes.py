@@ -1,4 +1,4 @@
-"""Encodings of values as strings of bits: which strings can be prefixes of a value, and which value a string is."""
+"""Values as strings of bits, and the plan of a search by their prefixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distribution of set sizes ("lengths"): the length to pad sets to, and the correction for longer sets."""
+"""The sizes of sets ("lengths"), the correction for long sets, and candidate itemsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private dimension of a table, and its hierarchy of intervals."""
+"""A private dimension of a table with its hierarchy of intervals, and queries over boxes of dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's half of SaO2: the counts of every level so far, and estimates from them at any time."""
+"""SaO2: the plan of a stream, a tree over time with a share of devices per level, and estimates from its counts."""
 
 from __future__ import annotations
 

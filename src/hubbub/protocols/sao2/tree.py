@@ -1,4 +1,4 @@
-"""The tree over time: at level h, a node for every r^h steps.
+"""The tree over time, two ways to read the value at a step from it, and the share of people that reports on each level.
 
 Node j of level h, counted from 1, spans the steps (j-1) r^h + 1 to j r^h. Its *residue* is the change of the value over
 these steps, x_(j r^h) - x_((j-1) r^h), where x_0 = 0; devices report it when the node ends. The value at step t is a

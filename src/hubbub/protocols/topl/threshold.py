@@ -1,4 +1,12 @@
-"""The threshold of least expected error (Eq 8 of tops-topl, corrected), and the paper's two ways to find it."""
+"""ToPL's threshold: the one of least expected error (Eq 8 of tops-topl, corrected), and how it is searched for.
+
+The search for ToPL's threshold: square waves of a number's magnitude, and an extrapolated tail.
+
+About half a percent of the people are above the best threshold. Square waves over the whole range cannot tell so small
+a share from none: the paper's SW-W then takes what EM makes of the noise. Here devices report the magnitude (the
+logarithm) of their number instead, so that all quantiles have the same relative precision. Quantiles that the reports
+determine to 10% are estimated from them. The tail above the highest of these is extrapolated from the last of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view of several fields at once: the cell of a record in the product of their codes."""
+"""Views of several fields at once: the cell of a record, alone or with numbers that are sent as they are."""
 
 from __future__ import annotations
 

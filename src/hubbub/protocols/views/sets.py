@@ -1,4 +1,4 @@
-"""Views of a set of items: which of some candidate itemsets it contains, and how many of them."""
+"""Views of sets, key-value pairs and on/off values, and of which candidate itemsets a set contains."""
 
 from __future__ import annotations
 

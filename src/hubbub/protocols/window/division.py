@@ -1,8 +1,14 @@
-"""The two ways to divide what a window may spend: by budget, or by population.
+"""The two ways to divide what a window may spend, by budget or by population, in a finite set of parts.
 
 Both hand out whole parts of a fixed total such that any w consecutive steps take at most the total. If the budget is
 divided, everyone answers with a part of epsilon. If the population is divided, a part of the people answers with the
 whole epsilon. The methods of this package run over either division.
+
+Rounding of epsilons that depend on earlier answers to a finite set, which a signed question can list.
+
+If any epsilon could be asked, a server could ask every device with a different epsilon and so recognise its report.
+Rounding down to five binary digits costs at most a sixteenth of what an ask could have taken, and nothing where the
+paper's own numbers have no more digits.
 """
 
 from __future__ import annotations

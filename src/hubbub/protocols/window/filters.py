@@ -1,4 +1,4 @@
-"""A PID controller and a Kalman filter, which several stream methods use."""
+"""The release of a step: the last publication or a filtered value; the PID controller and the Kalman filter."""
 
 from __future__ import annotations
 

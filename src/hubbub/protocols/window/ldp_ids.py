@@ -1,4 +1,4 @@
-"""LBU and LPU: every step takes the same part of the window."""
+"""The methods of LDP-IDS: LBU and LPU, LSP, LBD and LPD, LBA and LPA."""
 
 from __future__ import annotations
 

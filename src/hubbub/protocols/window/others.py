@@ -1,4 +1,4 @@
-"""DSAT_w: publish if the stream has moved past a threshold, which is adjusted to keep publications at a set rate."""
+"""Other methods made w-event private: DSAT, PeGaSus, RescueDP and FAST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Works out arithmetic of numbers that a private column is compared with."""
+"""Rules for conditions: constants computed, comparisons in one form, NOT moved inward, public conditions first."""
 
 from __future__ import annotations
 

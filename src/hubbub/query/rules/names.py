@@ -1,4 +1,4 @@
-"""Puts what an alias or a position stands for in its place, behind GROUP BY, HAVING and ORDER BY."""
+"""Rules for names: aliases and positions replaced, columns as in the table, aggregates by the few estimated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuses columns and aggregates where they cannot be answered: private values among the results, sums of them."""
+"""Rules that refuse statements of other shapes, unlisted expressions, and columns where they cannot be answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a backup, whether or not a collector is running."""
+"""Makes, checks and restores backups, whether or not a collector is running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest of a backup: its files with their sizes and checksums."""
+"""The manifest of a backup, and consistent copies of the databases of both stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of a collector on reports, senders and connections. What exceeds them is refused."""
+"""The limits of a collector on reports, senders and connections, quotas, and why a report is not counted."""
 
 from __future__ import annotations
 

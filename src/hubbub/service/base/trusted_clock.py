@@ -1,4 +1,6 @@
-"""Which time a collector believes: a pure rule over readings of the wall clock and of the clock since boot.
+"""The collector's clock: wall time as far as it can be believed, also across restarts.
+
+Which time a collector believes: a pure rule over readings of the wall clock and of the clock since boot.
 
 Wall time that moves as the clock since boot does is believed. A jump that elapsed time does not explain is held *in
 doubt*: the collector goes on by the time that it trusted before. A jump that lasts for `hold` seconds is accepted, and

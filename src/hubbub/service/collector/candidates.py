@@ -1,4 +1,4 @@
-"""Estimates the shares of any candidates from kept reports, over any steps."""
+"""Estimates of any candidates from kept reports, and the difference of two groups of a release."""
 
 from __future__ import annotations
 

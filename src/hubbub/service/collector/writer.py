@@ -1,4 +1,4 @@
-"""The one thread that changes the collector: it commits waiting requests in groups, and then answers them."""
+"""The one thread that changes the collector, and the probe of whether the store takes commits."""
 
 from __future__ import annotations
 

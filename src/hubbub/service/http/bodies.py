@@ -1,4 +1,4 @@
-"""Bounds the memory of all request bodies that are still arriving."""
+"""Reads the bodies of requests, with limits on size, time, and the memory of all of them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits how much each sender may send. Addresses are not stored, only hashes under a key that changes every hour."""
+"""Limits how much each sender may send, and how many connections there are and how long they may wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings of secrets in files that other users can read, and of addresses that other machines can reach."""
+"""The folder with the collector's secrets, and warnings of secrets that others can read."""
 
 from __future__ import annotations
 

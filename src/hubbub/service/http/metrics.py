@@ -1,4 +1,4 @@
-"""Alarms and webhooks as metrics."""
+"""Metrics for Prometheus, on a port of their own: reports, alarms, webhooks, and the newest estimates."""
 
 from __future__ import annotations
 

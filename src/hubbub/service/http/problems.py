@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents: a stable type, a title, and the detail of this error."""
+"""Errors as RFC 9457 problem documents, and the tokens that let their holders read results."""
 
 from __future__ import annotations
 

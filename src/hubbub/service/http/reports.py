@@ -1,4 +1,9 @@
-"""The route POST /v1/reports, as plain ASGI: it takes most of the load."""
+"""The routes that take reports: POST /v1/reports as plain ASGI, and POST /v1/shuffled.
+
+The route POST /v1/shuffled, which takes batches from the last shuffler, and the route that makes spot checks.
+
+Spot checks are the collector's own reports, which it looks for in such batches.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits how often one sender may request pages and documents."""
+"""The ASGI application, and running a collector on sockets until a signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: releases, asks, alarms and counters, sent to all listeners as they come."""
+"""A collector in an event loop: its writer, whether it is ready for reports, and the events it sends to listeners."""
 
 from __future__ import annotations
 

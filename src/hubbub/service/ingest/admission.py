@@ -1,4 +1,4 @@
-"""Admission: a request is read and checked as a whole, before any of its reports is counted."""
+"""Admission: requests are read and checked as a whole, then their reports are grouped by the ask that they answer."""
 
 from __future__ import annotations
 

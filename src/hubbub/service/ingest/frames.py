@@ -1,4 +1,9 @@
-"""Reads the bytes of a request into a `Frame`: reports that name the asks they answer. Nothing is trusted unchecked."""
+"""Reads the bytes of a request into a `Frame`, and reports from their bytes. Nothing is trusted unchecked.
+
+Reads reports from their bytes, and refuses those that no client of the mechanism can have made.
+
+All reports of a mechanism have the same size, with columns at the same offsets: many are read at once.
+"""
 
 from __future__ import annotations
 

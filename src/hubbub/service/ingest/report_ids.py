@@ -1,4 +1,4 @@
-"""A small index in memory of the ids in the store: the pages that may hold an id, for nearly every new id none."""
+"""The ids of the reports to one ask: all of them in the store, in pages, with a small index in memory."""
 
 from __future__ import annotations
 

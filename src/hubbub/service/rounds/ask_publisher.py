@@ -1,4 +1,4 @@
-"""Publishing asks: each ask of a protocol becomes a row of the store and an `OpenAsk` on the board."""
+"""Publishing asks: rows of the store, open asks on the board, and the signed documents that devices fetch."""
 
 from __future__ import annotations
 

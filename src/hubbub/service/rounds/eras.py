@@ -1,8 +1,22 @@
-"""A new version of a collection continues the streams of the questions that it does not change.
+"""How a question's protocol starts: resumed, taken over, in a new era, or after the clock went back.
+
+A new version of a collection continues the streams of the questions that it does not change.
 
 The open asks of the earlier version are closed with the reports they have, and the step is released. The new version
 starts the next step, which was never asked, from the state that the protocol then has: a window stream keeps its place
 on the circle and its account, and devices that enrolled in a stream of changes need not enrol again.
+
+How a question's protocol starts: resumed from the store, taken over from an earlier version, or in a new era.
+
+An era is one unbroken run of a protocol. All that is stored of an era can be replayed with the arithmetic that it was
+begun with. No step is asked by two eras.
+
+When the clock goes back: a stream that is ahead of the present begins a new era in the present.
+
+A clock that was wrong for a while may have led a stream years ahead. Its open asks of future steps are closed for good.
+Steps that were only passed over were never asked: their records are removed. The new era begins at the first step, from
+the present on, that was never asked. Future steps that were asked are skipped when their time comes, so that no step is
+asked twice. A run of a study that lies in the future is stopped, and never begins again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one method that all queries of a store use, and which each database implements."""
+"""Queries of a store about reports, batches, alarms, webhooks, counters and the clock."""
 
 from __future__ import annotations
 

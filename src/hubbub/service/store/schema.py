@@ -1,4 +1,9 @@
-"""The tables of the current version, in SQL that SQLite and PostgreSQL share; `migrations` converts older ones."""
+"""The tables of a store, in SQL that SQLite and PostgreSQL share, and the checksums of their rows.
+
+Checksums of rows, by which damage inside a stored value is found. SQLite finds damage to its own structure only.
+
+Rows that are counted up in place, such as numbers of reports, have none.
+"""
 
 from __future__ import annotations
 

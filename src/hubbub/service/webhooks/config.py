@@ -1,4 +1,4 @@
-"""The configuration of webhooks: a file of the operator's, not part of the signed collection."""
+"""The configuration of webhooks, which is the operator's and not signed, and the signatures of deliveries."""
 
 from __future__ import annotations
 
