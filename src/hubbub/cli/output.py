@@ -1,4 +1,4 @@
-"""Where and how things are written: answers on stdout, all else on stderr; tables, bars, estimates next to the truth."""
+"""Where and how things are written: answers on stdout, others on stderr; tables, bars, estimates next to the truth."""
 
 from __future__ import annotations
 
