@@ -35,6 +35,6 @@ def test_a_collection_is_light() -> None:
     assert not {name.partition(".")[0] for name in modules} & HEAVY
     parts = {".".join(name.split(".")[:2]) for name in modules if name.startswith("hubbub.")}
     rooms = (
-        "alarms authoring collection core ledger mechanisms planning privacy protocols questions random statistics wire"
+        "alarms authoring collection core ledger mechanisms planning protocols questions random statistics wire"
     )
     assert parts == {f"hubbub.{room}" for room in rooms.split()}
