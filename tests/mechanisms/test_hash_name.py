@@ -41,7 +41,7 @@ def _example(name: str) -> Mechanism:
 def _uses_a_hash(kind: type[Any]) -> bool:
     """Whether the module of a class, or of what it extends, reads reports through a function of a seed."""
     modules = {inspect.getmodule(base) for base in kind.__mro__ if base.__module__.startswith("hubbub")}
-    imports = r"from hubbub\.(core\.hashing|kernels\.(support|ternary)|mechanisms\..*\.every_sign) import|def toeplitz"
+    imports = r"from hubbub\.(core\.hashing|kernels\.(support|ternary)) import|import [^)]*\bseed_bits|def toeplitz"
     return any(re.search(imports, inspect.getsource(module)) for module in modules if module is not None)
 
 
