@@ -21,8 +21,6 @@ from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
-__all__ = ["RULES"]
-
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 

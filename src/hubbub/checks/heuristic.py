@@ -20,8 +20,6 @@ from hubbub.privacy.enumeration import domain_of
 from hubbub.random.source import Random
 from hubbub.statistics.distribution import Distribution
 
-__all__ = ["check_heuristic_error", "heuristics"]
-
 _MANY = 10**10
 _CLOSE = 0.02
 _PEOPLE_OF_A_DISTRIBUTION, _TIMES = 1_500, 500

@@ -17,7 +17,6 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["AsJson", "Epsilon", "FreshSeed", "MechanismFields", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
 
 ADAPTIVE = "adaptive"
 

@@ -19,8 +19,6 @@ from hubbub.ledger.file import LedgerUnavailable
 from hubbub.protocols.ask import place_on_circle
 from hubbub.random.source import Random
 
-__all__ = ["adopt"]
-
 
 def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
     """Put a version in force. Its promises are added to those that the device keeps, and none is dropped.

@@ -19,19 +19,6 @@ from hubbub.ledger.clock import TICKS, DeviceClock
 from hubbub.ledger.file import LedgerFile
 from hubbub.random.source import Random
 
-__all__ = [
-    "ANSWERS",
-    "FORMAT",
-    "IN_FORCE",
-    "RECOVERED",
-    "DeviceStore",
-    "Document",
-    "StoredState",
-    "frozen_key",
-    "read_values",
-    "value_bytes",
-]
-
 
 class Answer(NamedTuple):
     """An answer: its name, when its round closes, its random id, and the bytes to send; None once it is finished."""

@@ -18,8 +18,6 @@ from hubbub.core.estimate import Estimate
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.random.source import Random
 
-__all__ = ["METHODS", "ConsistencyMethod", "Purpose", "answer", "consistent"]
-
 Purpose = Literal["single", "frequent", "set"]
 
 

@@ -16,8 +16,6 @@ from hubbub.dashboard.bars import fold
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, step_time, ticks
 from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
 
-__all__ = ["at_a_glance", "chosen_code", "latest", "over_time"]
-
 _WIDTH, _HEIGHT = 1000, 240
 
 

@@ -13,8 +13,6 @@ from typing import Literal
 
 from hubbub.core.errors import HubbubError, InvalidValue
 
-__all__ = ["CATALOG", "Dataset", "find"]
-
 
 class DataError(HubbubError):
     """A data set could not be fetched, or its files are not the ones recorded.

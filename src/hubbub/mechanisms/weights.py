@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.random.integers import ceil_div, exp_floor
 
-__all__ = ["TWO_64", "choose", "other_weight", "truth_weight"]
-
 
 class Blanket(NamedTuple):
     """The privacy blanket of a mechanism, in three numbers.

@@ -14,8 +14,6 @@ from hubbub.query.measures import MeasureProfile, check_number
 from hubbub.query.rules.conditions import number
 from hubbub.query.sums import EVERYBODY, Dual, Floats, JointEstimate, Monomial
 
-__all__ = ["AnswerInterval", "Output", "Profiles"]
-
 ANGLES = 1025
 """At how many points an ellipse is looked at: the ends of an interval are exact to 0.001% of its width."""
 

@@ -23,18 +23,6 @@ from hubbub.query.errors import Tree
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = [
-    "BLOCK",
-    "METHODS",
-    "ROW",
-    "Level",
-    "PrivateColumn",
-    "PrivateTable",
-    "PublicColumn",
-    "TableMechanism",
-    "TableSchema",
-    "rows_within",
-]
 
 TYPES = ("BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP")
 """What a public column may hold, by the names that DuckDB gives them."""

@@ -23,7 +23,6 @@ from hubbub.random.source import Random
 if TYPE_CHECKING:
     from hubbub.mechanisms.weights import Blanket
 
-__all__ = ["THE", "best_theta"]
 
 _ENUMERABLE = 12  # bits: 4,096 outputs
 
