@@ -22,7 +22,7 @@ from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.view import Clipped, View
 
 QUANTILES, MEAN = "Quantiles", "Mean"
-ARITHMETIC = 2
+ARITHMETIC = 3
 """The version of what is released, its intervals included: it rises with every change, and a new era begins."""
 MOST_CELLS = 1024
 _PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number

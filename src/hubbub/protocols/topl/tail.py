@@ -155,8 +155,11 @@ def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -
         nothing = Estimate(np.zeros(1), np.zeros(1), sketch.n, "heuristic", labels=(label,))
         return nothing, replace(nothing, kind="quantity", labels=("of the mean",))
     above = distribution.share(int(np.argmin(np.abs(view.borders - theta))) + 0.5, wave.high)
-    lost = distribution.linear(np.maximum(numbers_of(view) - theta, 0.0))
+    numbers = numbers_of(view)
+    lost = distribution.linear(np.maximum(numbers - theta, 0.0))
+    rounding = (math.sqrt(view.factor) - 1) * float(distribution.value @ np.where(numbers > theta, numbers, 0.0))
+    error = lost.stderr + rounding / NormalDist().inv_cdf(0.975)
     return (
         replace(above, bias="heuristic", labels=(label,)),
-        replace(lost, bias="heuristic", kind="quantity", labels=("of the mean",)),
+        replace(lost, variance=error**2, bias="heuristic", kind="quantity", labels=("of the mean",)),
     )
