@@ -138,7 +138,9 @@ def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -
 
     The threshold rests on an extrapolated tail, which a few huge values need not follow. These estimates do not: their
     intervals are those of the reports of the search alone. The upper end of the loss is what rare large values could
-    add to the mean without being noticed. The threshold is taken as given, although it is found from the same reports.
+    add to the mean without being noticed. The loss is linear in the unbiased shares of the cells, whose covariance is
+    known; its interval is extended by what the width of the cells can hide. The threshold is taken as given, although
+    it is found from the same reports.
 
     Example:
         >>> from hubbub import Random
