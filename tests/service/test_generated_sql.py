@@ -28,8 +28,8 @@ from hubbub.service.store.sqlite import SqliteStore
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
-from tests.query.generated import STATES, Generator  # noqa: E402 - it needs both
-from tests.query.test_tiny_tables import LEVELS, MORE  # noqa: E402
+from tests.query.generated import STATES, Generator
+from tests.query.test_tiny_tables import LEVELS, MORE
 
 COLLECTION = load_collection(f"""
 name = "tiny"
