@@ -13,6 +13,7 @@ from tests.shared.coverage import refused_coverage
 import hubbub as hb
 from hubbub.protocols.driver import MAIN
 from hubbub.protocols.statistic import Spread
+from hubbub.statistics.distribution import Distribution
 
 # The crowds of the quantiles, and others: "narrow" is a value in a fiftieth of the range, "rounded" to twentieths.
 CROWDS: list[Any] = list({str(crowd): crowd for crowd, _ in EVERY}.values())
@@ -70,6 +71,15 @@ def test_the_share_between_a_number_and_itself_may_be_0(number: float) -> None:
     estimate = wave.estimate(wave.accumulate(wave.randomize(np.linspace(0.2, 0.4, 10_000), hb.Random(seed=1))))
     (low,), (high,) = estimate.share(number, number).interval()
     assert low <= 0.0 <= high < (0.9 if number == 0.3 else 0.3)
+
+
+def test_noise_leaves_no_interval_of_a_share_without_width() -> None:
+    """Nobody is around 0.5; by noise the share above 0.6 is estimated to be larger than that above 0.4."""
+    noisy = np.array([0.8, *[0.0] * 9, -0.2, *[0.0] * 8, 0.4])
+    borders = np.linspace(0.0, 1.0, 21)
+    cells = {"points": (borders[1:] + borders[:-1]) / 2, "borders": borders, "resolution": 0.1}
+    estimate = Distribution.of(np.eye(20)[0], noisy, 1e-6 * np.eye(20), 1000, **cells)
+    assert estimate.share(0.5, 1.0).stderr[0] >= estimate.share(0.6, 1.0, atoms=False).stderr[0] > 0
 
 
 @pytest.mark.slow

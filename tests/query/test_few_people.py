@@ -66,7 +66,7 @@ def verdicts(kind: str, people: int, inside: int, epsilon: float, consistent: bo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("consistent", [None, False])
-@pytest.mark.parametrize("epsilon", [3.0, 9.0])
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 9.0])
 @pytest.mark.parametrize("kind", ["even", "exponential", "few"])
 @pytest.mark.parametrize(("people", "inside"), [(25, 2), (60, 9), (150, 40), (600, 250)])
 def test_intervals_hold_for_few_people(

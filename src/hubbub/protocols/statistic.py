@@ -136,7 +136,7 @@ def _hybrid(units: int, low: float, high: float) -> Hybrid:
 
 
 QUANTILES, MEAN = "Quantiles", "Mean"
-ARITHMETIC = 2
+ARITHMETIC = 3
 """The version of what is released, its intervals included: it rises with every change, and a new era begins."""
 MOST_CELLS = 1024
 _PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number

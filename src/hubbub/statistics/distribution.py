@@ -280,7 +280,8 @@ class Distribution(Estimate):
         around = before(np.maximum(start - 1, 0)), after(np.minimum(end + 1, size))
         (inner, inner_error), (outer, outer_error) = self._blurred_shares(*within), self._blurred_shares(*around)
         bottom, top = inner - _Z * inner_error, outer + _Z * outer_error
-        return (bottom + top) / 2, np.maximum(top - bottom, 0.0) / 2 / _Z
+        # By noise, the range within may have a larger estimated share than the range around it.
+        return (bottom + top) / 2, np.maximum((top - bottom) / 2 / _Z, inner_error)
 
     def _blurred_shares(self, start: Any, end: Any) -> tuple[Floats, Floats]:
         """The unbiased, blurred share between each two borders, and its standard error; 0 where they are not apart."""

@@ -168,7 +168,9 @@ def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -
 
     The threshold rests on an extrapolated tail, which a few huge values need not follow. These estimates do not: their
     intervals are those of the reports of the search alone. The upper end of the loss is what rare large values could
-    add to the mean without being noticed. The threshold is taken as given, although it is found from the same reports.
+    add to the mean without being noticed. The loss is linear in the unbiased shares of the cells, whose covariance is
+    known; its interval is extended by what the width of the cells can hide. The threshold is taken as given, although
+    it is found from the same reports.
     """
     distribution, most = wave.distribution(sketch), float(view.borders[-1])
     label = f"above {theta:.4g}"
@@ -176,8 +178,11 @@ def clipped_away(wave: SquareWave, view: Binned, sketch: Sketch, theta: float) -
         nothing = Estimate(np.zeros(1), np.zeros(1), sketch.n, "heuristic", labels=(label,))
         return nothing, replace(nothing, kind="quantity", labels=("of the mean",))
     above = distribution.share(int(np.argmin(np.abs(view.borders - theta))) + 0.5, wave.high)
-    lost = distribution.linear(np.maximum(numbers_of(view) - theta, 0.0))
+    numbers = numbers_of(view)
+    lost = distribution.linear(np.maximum(numbers - theta, 0.0))
+    rounding = (math.sqrt(view.factor) - 1) * float(distribution.value @ np.where(numbers > theta, numbers, 0.0))
+    error = lost.stderr + rounding / NormalDist().inv_cdf(0.975)
     return (
         replace(above, bias="heuristic", labels=(label,)),
-        replace(lost, bias="heuristic", kind="quantity", labels=("of the mean",)),
+        replace(lost, variance=error**2, bias="heuristic", kind="quantity", labels=("of the mean",)),
     )
