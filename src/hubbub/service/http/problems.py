@@ -13,15 +13,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginFailed
-from hubbub.core.spec import Json
 from hubbub.random.source import Random
+from hubbub.service.base.api import ProblemBody, encode
 from hubbub.service.base.limits import Reason
 from hubbub.service.collector.writer import Busy, Stopped
 from hubbub.service.ingest.frames import RefusedRequest
@@ -45,7 +44,7 @@ _STATUS: dict[Reason, int] = {
     "replay": 409,
     "too_early": 425,
 }
-_TITLES = {
+TITLES = {
     "unknown_collection": "No such collection is served here.",
     "outdated_version": "This version of the collection is no longer served.",
     "malformed": "The request is malformed.",
@@ -91,7 +90,7 @@ class Problem(Exception):
         detail: str = "",
         *,
         headers: Sequence[tuple[str, str]] = (),
-        more: Mapping[str, Json] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.status = status
         self.slug = slug
@@ -102,9 +101,11 @@ class Problem(Exception):
 
     def body(self) -> bytes:
         """The document as JSON."""
-        title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
-        document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
-        return msgspec.json.encode({key: value for key, value in (document | self.more).items() if value != ""})
+        title = TITLES.get(self.slug, HTTPStatus(self.status).phrase)
+        document = ProblemBody(
+            type=PREFIX + self.slug, title=title, status=self.status, detail=self.detail, **self.more
+        )
+        return encode(document)
 
     def response(self) -> Response:
         """The HTTP response with the document."""
