@@ -213,7 +213,7 @@ def _bound(scale: Scale, watched: WatchedBody) -> str | None:
 
 
 def _scale(collection: Collection, watched: WatchedBody | AlarmEvent) -> Scale:
-    shape = collection.questions[watched.question].shape(collection.setting(watched.question))
+    shape = collection.shape(watched.question)
     reaches = [watched.high - watched.value] if watched.value is not None and watched.high is not None else []
     return Scale.of("share" if shape.unit == "share" else "mean", reaches=reaches)
 

@@ -128,7 +128,7 @@ def _limit(over: str, limit: int, most: int | None) -> tuple[Child, ...]:
 
 def _questions(reader: Reader, collection: Collection) -> Html:
     rows = []
-    for name, question in collection.questions.items():
+    for name in collection.questions:
         cost = cost_of(collection, name)
         if cost.memo:
             most = f"{epsilon_text(cost.each)} for every new value, {epsilon_text(cost.most)} for life"
@@ -139,7 +139,7 @@ def _questions(reader: Reader, collection: Collection) -> Html:
             most = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
         asked: Child = "everyone, every step"
-        window = question.shape(collection.setting(name)).window
+        window = collection.shape(name).window
         if window:
             asked = _taken(reader, collection, name, window)
         rows.append((el("code", name), most, year, asked))

@@ -143,7 +143,7 @@ def _history(collection: Collection, name: str, most: int = _MOST_READ) -> int:
 
 
 def _shape(collection: Collection, name: str) -> Shape:
-    shape: Shape = collection.questions[name].shape(collection.setting(name))
+    shape: Shape = collection.shape(name)
     return shape
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import getdoc
 from typing import Any
 
@@ -13,7 +13,7 @@ from hubbub import __version__
 from hubbub.service.alarms import AlarmsBody
 from hubbub.service.base import api
 from hubbub.service.collector.candidates import MOST_CANDIDATES
-from hubbub.service.http.problems import CONTENT_TYPE, TITLES
+from hubbub.service.http.problems import CONTENT_TYPE, PROBLEMS
 from hubbub.service.http.queries import Queries
 from hubbub.service.http.reports import ReportsRoute, ShuffledRoute
 from hubbub.wire.batches import BATCH_TYPE, SHUFFLED_TYPE
@@ -25,7 +25,6 @@ _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _INTEGER = {"type": "integer", "minimum": -(1 << 53), "maximum": 1 << 53}
 _TEXT = {"type": "string"}
 _SOME_TEXTS = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": MOST_CANDIDATES}
-_TOO_SLOW_OR_LARGE = {408: "too_slow", 413: "too_large"}
 
 
 def _query(name: str, text: str, schema: Described = _INTEGER, *, required: bool = False) -> Described:
@@ -49,21 +48,21 @@ def _route(
     handler: Callable[..., Any],
     answer: type[api.ApiBody] | None,
     *parameters: Described,
-    refused: Mapping[int, str] | None = None,
+    refused: str = "",
     takes: Described | None = None,
     token: bool = False,
 ) -> Described:
-    """An operation. `refused`: the problems by status. `takes`: the content of the request, which is then a POST."""
-    refusals = {**({401: "no_token", 403: "foreign_site"} if token else {}), **(refused or {})}
+    """An operation. `refused`: names of problems. `takes`: the content of the request, which is then a POST."""
     responses: Described = {}
     if answer is not None:
         responses["200"] = {"description": _summary(answer), "content": _json(answer)}
     if answer is api.SealedBody:
         responses["304"] = {"description": "Not changed."}
-    for status, slugs in sorted(refusals.items()):
-        titles = " ".join(TITLES[slug] for slug in slugs.split())
-        content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
-        responses[str(status)] = {"description": titles, "content": content}
+    content = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    for slug in (refused + " no_token foreign_site" * token).split():
+        status, title = PROBLEMS[slug]
+        before = responses.get(str(status), {"description": ""})["description"]
+        responses[str(status)] = {"description": f"{before} {title}".strip(), "content": content}
     operation: Described = {"summary": _summary(handler), "parameters": list(parameters), "responses": responses}
     if takes is not None:
         operation["requestBody"] = {"required": True, "content": takes}
@@ -74,66 +73,45 @@ def _route(
 
 def _paths() -> dict[str, Any]:
     collection, question = "/v1/collections/{name}", "/v1/collections/{name}/questions/{question}"
-    missing, wrong = {404: "not_found"}, {400: "invalid_parameter", 404: "not_found"}
-    busy = {**_TOO_SLOW_OR_LARGE, 503: "busy stopping"}
-    reports = {
-        **busy,
-        400: "malformed",
-        403: "not_shuffled",
-        404: "unknown_collection",
-        410: "outdated_version",
-        415: "unsupported_type",
-        429: "over_quota over_sender_quota over_ceiling",
-    }
-    shuffled = {
-        **busy,
-        400: "malformed",
-        404: "unknown_collection unknown_ask not_found",
-        409: "replay",
-        410: "late outdated_version",
-        415: "unsupported_type",
-        422: "under_minimum",
-        425: "too_early",
-        429: "over_ceiling",
-    }
-    sql = {
-        **_TOO_SLOW_OR_LARGE,
-        400: "malformed invalid_parameter",
-        404: "not_found",
-        409: "reports_missing withheld",
-        422: "query_refused",
-        501: "no_sql",
-        503: "query_busy query_too_slow",
-    }
-    checks = {**busy, 400: "malformed invalid_parameter", 404: "not_found"}
+    wrong, arrives = "invalid_parameter not_found", "too_slow too_large"
+    upload = f"malformed unknown_collection outdated_version unsupported_type over_ceiling {arrives} busy stopping"
+    sql = "reports_missing withheld query_refused no_sql query_busy query_too_slow"
     ready = _route(Queries.readyz, api.ReadyBody)
     ready["get"]["responses"]["503"] = {"description": "Reports are not taken.", "content": _json(api.ReadyBody)}
-    events = _route(Queries.events, None, refused=missing, token=True)
+    events = _route(Queries.events, None, refused="not_found", token=True)
     stream = {"description": "Events, without end: release, ask, alarm, counts.", "content": {"text/event-stream": {}}}
     events["get"]["responses"]["200"] = stream
     this = _route(Queries.openapi, None)
     this["get"]["responses"]["200"] = {"description": "OpenAPI 3.1."}
     uploads = {UPLOAD_TYPE: _BYTES, BATCH_TYPE: _BYTES, **_json(JsonUpload)}
     paths = {
-        "/v1/reports": _route(ReportsRoute.__call__, api.ReceiptBody, takes=uploads, refused=reports),
+        "/v1/reports": _route(
+            ReportsRoute.__call__,
+            api.ReceiptBody,
+            takes=uploads,
+            refused=f"{upload} not_shuffled over_quota over_sender_quota",
+        ),
         "/v1/shuffled": _route(
-            ShuffledRoute.take, api.ShuffledReceipt, takes={SHUFFLED_TYPE: _BYTES}, refused=shuffled
+            ShuffledRoute.take,
+            api.ShuffledReceipt,
+            takes={SHUFFLED_TYPE: _BYTES},
+            refused=f"{upload} unknown_ask not_found late replay under_minimum too_early",
         ),
         f"{collection}/spot-checks": _route(
             ShuffledRoute.spot_checks,
             api.SpotCheckUploads,
             takes=_json(api.SpotChecksBody),
-            refused=checks,
+            refused=f"malformed {wrong} {arrives} busy stopping",
             token=True,
         ),
         "/v1/collections": _route(Queries.collections, api.CollectionsBody),
-        collection: _route(Queries.collection, api.SealedBody, refused=missing),
-        f"{collection}/asks": _route(Queries.asks, api.SealedBody, refused=missing),
-        f"{collection}/asks/{{answer}}": _route(Queries.ask, api.SealedBody, refused=missing),
-        f"{collection}/counts": _route(Queries.counts, api.CountsBody, refused=missing, token=True),
+        collection: _route(Queries.collection, api.SealedBody, refused="not_found"),
+        f"{collection}/asks": _route(Queries.asks, api.SealedBody, refused="not_found"),
+        f"{collection}/asks/{{answer}}": _route(Queries.ask, api.SealedBody, refused="not_found"),
+        f"{collection}/counts": _route(Queries.counts, api.CountsBody, refused="not_found", token=True),
         f"{collection}/events": events,
-        f"{collection}/alarms": _route(Queries.alarms, AlarmsBody, refused=missing, token=True),
-        f"{collection}/shuffled": _route(Queries.shuffled, api.ShuffledBody, refused=missing, token=True),
+        f"{collection}/alarms": _route(Queries.alarms, AlarmsBody, refused="not_found", token=True),
+        f"{collection}/shuffled": _route(Queries.shuffled, api.ShuffledBody, refused="not_found", token=True),
         f"{question}/releases": _route(
             Queries.releases,
             api.ReleasesBody,
@@ -158,7 +136,11 @@ def _paths() -> dict[str, Any]:
             token=True,
         ),
         f"{question}/sql": _route(
-            Queries.sql, api.QueryAnswerBody, takes=_json(api.QueryBody), refused=sql, token=True
+            Queries.sql,
+            api.QueryAnswerBody,
+            takes=_json(api.QueryBody),
+            refused=f"malformed {wrong} {arrives} {sql}",
+            token=True,
         ),
         f"{question}/candidates": _route(
             Queries.candidates,
@@ -167,7 +149,7 @@ def _paths() -> dict[str, Any]:
             _FROM,
             _TO,
             _LEVEL,
-            refused={**wrong, 409: "reports_missing"},
+            refused=f"{wrong} reports_missing",
             token=True,
         ),
         "/healthz": _route(Queries.healthz, api.AliveBody),

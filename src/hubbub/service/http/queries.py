@@ -75,12 +75,7 @@ class Queries:
     async def collections(self, _request: Request) -> Response:
         """The names and versions that are served."""
         served = [
-            api.ServedCollection(
-                name=name,
-                version=collection.version,
-                title=collection.title,
-                collection_id=collection.collection_id,
-            )
+            api.ServedCollection(name, collection.version, collection.title, collection.collection_id)
             for name, collection in self._collector.collections.items()
         ]
         return JsonAnswer(api.CollectionsBody(collections=served), headers=_ANY_ORIGIN)
@@ -132,7 +127,7 @@ class Queries:
         )
         answer = api.ReleasesBody(
             question=question,
-            shape=series[-1].questions[question].shape(series[-1].setting(question)),
+            shape=series[-1].shape(question),
             versions=[each.version for each in series],
             earlier=list(self._collector.history.ended(collection.name).get(question, [])),
             releases=[_release(row, series, _level(request)) for row in rows],
@@ -153,7 +148,7 @@ class Queries:
         """The difference of two groups in the latest release, or in that of a given step."""
         self._tokens.check(request)
         collection, question = self._question(request)
-        shape = collection.questions[question].shape(collection.setting(question))
+        shape = collection.shape(question)
         if not shape.groups:
             raise Problem(404, "not_found", f"the answers to {question} are not by group")
         first, last = 0, _LAST_STEP

@@ -71,7 +71,7 @@ class TableQueries:
         `Problem` if the query cannot be answered, takes too long, or rests on too few reports.
         """
         served = self._collector.collections[collection]
-        if not served.questions[question].shape(served.setting(question)).columns:
+        if not served.shape(question).columns:
             raise Problem(404, "not_found", f"{question} is no table")
         if len(text) > LONGEST_QUERY:
             raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
