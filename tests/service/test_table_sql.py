@@ -234,7 +234,8 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(api: Any) -> None:
     assert refused({"sql": "SELECT age FROM people"})[:2] == (422, "query_refused")
     assert refused({"sql": "SELECT COUNT(*) FROM people, people"})[:2] == (422, "query_refused")
     assert refused(b"{")[:2] == (400, "malformed")
-    for name, value in (("levle", 1), ("sql", 3), ("sql", " "), ("from", -1), ("to", 1.5), ("level", 1), ("explain", 1)):
+    wrong = {"levle": 1, "sql": 3, "from": -1, "to": 1.5, "level": 1, "explain": 1}
+    for name, value in [*wrong.items(), ("sql", " ")]:
         status, kind, why = refused({"sql": "SELECT 1", name: value})
         assert (status, kind) == (400, "invalid_parameter")
         assert name in why
