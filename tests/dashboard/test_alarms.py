@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from alarm_pages import planes
 from pages_outline import Element, Outline
@@ -67,8 +65,8 @@ def marked(outline: Outline) -> list[bool]:
 
 
 def test_steps_with_an_alarm_are_marked(over: Collector):
-    told: Any = ServiceReader(Service(over)).alarms("planes")
-    steps = {(event["alarm"], event["state"]): event["step"] for event in told["events"] if event["alarm"] == "late"}
+    alarms = ServiceReader(Service(over)).alarms("planes")
+    steps = {(event.alarm, event.state): event.step for event in alarms.events if event.alarm == "late"}
     (release, *_) = over.releases("planes", "delays", first=0, last=1 << 40, most=1000)
     shaded = marked(page(over, "/results/planes/delays?value=2"))
     first, last = (steps["late", state] - release.step for state in ("raised", "cleared"))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
@@ -185,7 +186,7 @@ class World:
         if hasattr(self.collector, "alarms"):
             alarms = self.collector.alarms
             told["alarm_events"] = [event.to_json() for event in alarms.events(name)]
-            told["alarms"] = alarms.status(name)
+            told["alarms"] = [asdict(status) for status in alarms.status(name)]
         return told
 
 

@@ -41,7 +41,7 @@ def live(folder: Path, fuse: Fuse | None) -> None:
     summary = [(event.number, event.state, event.step) for event in world.events()]
     assert summary == EVENTS, summary
     (status,) = world.collector.alarms.status("planes")
-    assert (status["state"], status["step"]) == ("quiet", FIRST + len(LATE) - 1), status
+    assert (status.state, status.step) == ("quiet", FIRST + len(LATE) - 1), status
 
 
 def forked(folder: Path, fuse: Fuse | None) -> int:

@@ -15,8 +15,8 @@ from loopback import running
 
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.errors import InvalidValue
+from hubbub.service.http.openapi import openapi
 from hubbub.service.http.problems import Tokens
-from hubbub.service.http.schemas import SCHEMAS
 from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
@@ -69,7 +69,7 @@ def test_an_alarm_is_raised_once_and_cleared_only_where_it_ends() -> None:
     assert told(world)[1][:3] == ("late", "", "cleared")
     assert world.notified == world.events()  # the listener heard the same
     (status,) = world.collector.alarms.status("planes")
-    assert (status["state"], status["step"]) == ("quiet", FIRST + 21)
+    assert (status.state, status.step) == ("quiet", FIRST + 21)
 
 
 def test_a_small_lasting_change_is_found_by_adding_up_steps() -> None:
@@ -83,13 +83,13 @@ def test_a_small_lasting_change_is_found_by_adding_up_steps() -> None:
 def test_a_change_is_one_from_what_was_learnt() -> None:
     world = AlarmWorld(HEAD + SHARES + CHANGED, memory())
     live(world, [0.2] * 8)
-    states = {status["category"]: status for status in world.collector.alarms.status("planes")}
+    states = {status.category: status for status in world.collector.alarms.status("planes")}
     assert list(states) == ["early", "fine", "late", "(none)"]
-    assert states["late"]["baseline"] == pytest.approx(0.2, abs=0.03)
+    assert states["late"].baseline == pytest.approx(0.2, abs=0.03)
     live(world, [0.2] * 3 + [0.4] * 3 + [0.2] * 6, FIRST + 8)
     late = [event for event in world.events() if event.category == "late"]
     assert [(event.state, event.direction) for event in late] == [("raised", "above"), ("cleared", "above")]
-    assert late[0].baseline == states["late"]["baseline"]
+    assert late[0].baseline == states["late"].baseline
     assert late[0].threshold is None
     fine = [event for event in world.events() if event.category == "fine"]
     assert [(event.state, event.direction) for event in fine] == [("raised", "below"), ("cleared", "below")]
@@ -220,7 +220,7 @@ def test_an_alarm_that_is_taken_away_or_changed_while_it_is_raised_is_cleared() 
     assert [event.number for event in world.events()] == [1, 2, 3, 4]
     assert world.events()[-1].state == "cleared"
     (status,) = world.collector.alarms.status("planes")
-    assert (status["state"], status["threshold"]) == ("quiet", 0.4)
+    assert (status.state, status.threshold) == ("quiet", 0.4)
 
 
 def test_a_change_of_the_false_alarms_alone_goes_on_from_what_is_known() -> None:
@@ -228,21 +228,21 @@ def test_a_change_of_the_false_alarms_alone_goes_on_from_what_is_known() -> None
     live(world, [0.2] * 2 + [0.5] * 2)
     world.open(TEXT + 'false_alarms = "1 in 90d"\n')
     (status,) = world.collector.alarms.status("planes")
-    assert (status["state"], len(world.events())) == ("raised", 1)
+    assert (status.state, len(world.events())) == ("raised", 1)
 
 
 def test_alarms_go_on_through_versions_and_eras() -> None:
     text = HEAD + SHARES + CHANGED
     world = AlarmWorld(text, memory())
     live(world, [0.2] * 8)
-    learnt = [status["baseline"] for status in world.collector.alarms.status("planes")]
+    learnt = [status.baseline for status in world.collector.alarms.status("planes")]
     world.step(FIRST + 8, statuses(0.2))
     newer = text.replace("version = 1", "version = 2")
     world.open(newer)  # in the middle of a step: what the first version has heard of it is released, and judged
-    assert [status["step"] for status in world.collector.alarms.status("planes")] == [FIRST + 8] * 4
+    assert [status.step for status in world.collector.alarms.status("planes")] == [FIRST + 8] * 4
     world.open(newer.replace("version = 2", "version = 3").replace("epsilon = 4.0", "epsilon = 3.0"))  # a new era
     live(world, [0.5] * 3, FIRST + 10)
-    assert [status["baseline"] for status in world.collector.alarms.status("planes")] == learnt
+    assert [status.baseline for status in world.collector.alarms.status("planes")] == learnt
     assert {event.category for event in world.events()} == {"late", "fine"}
     assert [event.number for event in world.events()] == list(range(1, len(world.events()) + 1))
 
@@ -331,7 +331,7 @@ def test_the_api_and_server_sent_events_tell_of_alarms() -> None:
         answer = client.get(path, headers=headers).json()
     assert [event["state"] for event in answer["events"]] == ["raised"]
     assert sent_event == answer["events"][0] == world.notified[0].to_json()
-    assert set(sent_event) == set(SCHEMAS["AlarmEvent"]["properties"])
+    assert set(sent_event) == set(openapi()["components"]["schemas"]["AlarmEvent"]["properties"])
     late, moved = answer["alarms"]
     assert (late["alarm"], late["definition"]["above"], late["watched"][0]["state"]) == ("late", 0.3, "raised")
     assert [watched["category"] for watched in moved["watched"]] == ["early", "fine", "late", "(none)"]

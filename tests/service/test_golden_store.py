@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 
@@ -204,8 +205,8 @@ def test_alarms_go_on_from_a_golden_store(tmp_path: Path) -> None:
     alarms = world.collector.alarms
     assert [event.to_json() for event in alarms.events("survey")] == expected["alarm_events"]
     assert "raised" in [event["state"] for event in expected["alarm_events"]]
-    assert alarms.status("survey") == expected["alarms"]
-    assert {status["state"] for status in alarms.status("survey")} == {"raised", "learning"}
+    assert [asdict(status) for status in alarms.status("survey")] == expected["alarms"]
+    assert {status.state for status in alarms.status("survey")} == {"raised", "learning"}
     assert world.store.delivered() == {("pager", "survey"): 1}
     world.store.close()
 

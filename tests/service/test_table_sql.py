@@ -234,7 +234,12 @@ def test_what_cannot_be_answered_is_a_problem_that_says_why(api: Any) -> None:
     assert refused({"sql": "SELECT age FROM people"})[:2] == (422, "query_refused")
     assert refused({"sql": "SELECT COUNT(*) FROM people, people"})[:2] == (422, "query_refused")
     assert refused(b"{")[:2] == (400, "malformed")
-    assert refused({"sql": "SELECT 1", "levle": 1})[:2] == (400, "invalid_parameter")
+    wrong = {"levle": 1, "sql": 3, "from": -1, "to": 1.5, "level": 1, "explain": 1}
+    for name, value in [*wrong.items(), ("sql", " ")]:
+        status, kind, why = refused({"sql": "SELECT 1", name: value})
+        assert (status, kind) == (400, "invalid_parameter")
+        assert name in why
+    assert refused([])[:2] == refused({})[:2] == (400, "invalid_parameter")
     assert refused({"sql": "x" * 20_000})[:2] == (413, "too_large")
     assert refused({"sql": "SELECT COUNT(*) FROM people", "from": 70})[:2] == (409, "withheld")
     nothing = api.post(PATH.replace("questions/people", "questions/gone"), content="{}", headers=AUTHORIZED)

@@ -25,8 +25,8 @@ from hubbub.protocols.ask import CIRCLE
 from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.heavy_hitters.search import PrefixSearch
 from hubbub.service.collector.collector import Collector
+from hubbub.service.http.openapi import openapi
 from hubbub.service.http.problems import Tokens
-from hubbub.service.http.schemas import SCHEMAS
 from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.ingest.warm_up import warm_up
@@ -175,7 +175,7 @@ def test_the_page_shows_what_was_found_and_what_could_not_have_been():
             assert "step by step" not in page
         (release,) = web.get("/v1/collections/words/questions/words/releases", headers=AUTHORIZED).json()["releases"]
         assert release["low"][0] < release["value"][0] < release["high"][0]
-        assert set(release) <= set(SCHEMAS["Release"]["properties"])
+        assert set(release) <= set(openapi()["components"]["schemas"]["ReleaseBody"]["properties"])
 
 
 def test_real_clients_answer_once_in_a_run_whatever_they_record(tmp_path: Path):

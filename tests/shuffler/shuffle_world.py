@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Unreachable
 from hubbub.client.upload import OnionReports
@@ -181,7 +183,7 @@ class ShuffleWorld:
             if receipt.rejected:
                 raise RefusedRequest(receipt.rejected[0][1], receipt.rejected[0][0])
             assert frame.shuffled is not None
-            return _ok(frame.shuffled.receipt())
+            return _ok(asdict(frame.shuffled.receipt()))
         if body is not None:
             collector.admit(headers["Content-Type"], body)
             return _ok({})

@@ -194,13 +194,13 @@ def test_the_privacy_page_and_the_api_tell_of_actual_batches(world: ShuffleWorld
     world.send(world.entries(values()))
     world.close()
     reader = ServiceReader(Service(world.collector))
-    page = reader.shuffled("survey")["questions"]["popular"]
-    assert page["batches"][0]["people"] == PEOPLE
-    assert [row["who"] for row in page["latest"]][-1] == "the collector and all shufflers"
-    alone, but_one, others, but_others, everyone = (row["epsilon"] for row in page["latest"])
+    page = reader.shuffled("survey").questions["popular"]
+    assert page.batches[0].people == PEOPLE
+    assert [row.who for row in page.latest][-1] == "the collector and all shufflers"
+    alone, but_one, others, but_others, everyone = (row.epsilon for row in page.latest)
     assert alone < but_one < but_others < everyone == 2.0
     assert alone < others < everyone
-    assert all(now["epsilon"] <= least["epsilon"] for now, least in zip(page["latest"], page["smallest"], strict=True))
+    assert all(now.epsilon <= least.epsilon for now, least in zip(page.latest, page.smallest, strict=True))
     page = str(privacy_page(reader, world.collection))
     assert "Who must work together to see what" in page
     assert "pass 2 shufflers" in page

@@ -109,7 +109,7 @@ def _by_alarm(collection: Collection, plan: AlarmPlan) -> list[list[WatchedQuant
 
 def _range(collection: Collection, watch: WatchedQuantity) -> tuple[float, float]:
     """What the watched quantity lies between."""
-    shape = collection.questions[watch.question].shape(collection.setting(watch.question))
+    shape = collection.shape(watch.question)
     low, high = (0.0, 1.0) if shape.unit == "share" else (shape.low, shape.high)
     if low is None or high is None:
         return -math.inf, math.inf

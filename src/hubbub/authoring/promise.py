@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache, partial
 from textwrap import fill
-from typing import NamedTuple
+
+import msgspec
 
 from hubbub.collection.document import Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
@@ -13,7 +14,6 @@ from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.time import duration_text, span
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
@@ -24,7 +24,7 @@ from hubbub.wire.upload import json_size
 ALL_OTHERS = "the collector and everyone else who takes part"
 
 
-class Coalition(NamedTuple):
+class Coalition(msgspec.Struct, frozen=True):
     """Parties that work together, and a bound (epsilon, delta) on what they can learn of one person's report."""
 
     who: str
@@ -37,10 +37,6 @@ class Coalition(NamedTuple):
         """The coalition and its bound, in words."""
         delta = f", delta {self.delta:g}" if self.delta else ""
         return f"{self.who}: epsilon {rounded_up(self.epsilon)}{delta}"
-
-    def to_dict(self) -> dict[str, Json]:
-        """The coalition as JSON."""
-        return dict(self._asdict())
 
 
 def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> list[Coalition]:

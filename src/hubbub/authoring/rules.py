@@ -300,9 +300,7 @@ def of_the_kinds(collection: Collection) -> Iterator[Finding]:
 
 def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers."""
-    turns = [
-        name for name, question in collection.questions.items() if not question.shape(collection.setting(name)).everyone
-    ]
+    turns = [name for name in collection.questions if not collection.shape(name).everyone]
     if collection.cover:
         size = f"{collection.frame_bytes:,}"
         yield Finding(

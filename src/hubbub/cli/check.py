@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from msgspec.structs import asdict
 
 from hubbub.cli.options import AsJson
 
@@ -82,7 +83,7 @@ class CheckedFile(NamedTuple):
             "findings": [finding._asdict() for finding in self.findings],
             "promise": promise(self.collection),
             "coalitions": {
-                name: [coalition.to_dict() for coalition in coalitions]
+                name: [asdict(coalition) for coalition in coalitions]
                 for name, coalitions in self.coalitions.items()
                 if coalitions
             },

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from hubbub.cli.output import emit, page, percent, plain_table, say
 from hubbub.core.errors import HubbubError
 
@@ -50,7 +52,7 @@ def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any
         "processes": len(demo.processes),
         "outcomes": result.outcomes,
         "batch": result.batch,
-        "coalitions": [coalition.to_dict() for coalition in result.coalitions],
+        "coalitions": [asdict(coalition) for coalition in result.coalitions],
         "shufflers": [shuffler["counts"] for shuffler in result.shufflers],
         "covered": covered(result.estimate, result.truth),
         "estimates": [

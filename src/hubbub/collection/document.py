@@ -298,6 +298,10 @@ class Collection:
         labels: tuple[str, ...] | None = self._question(question).labels(self.setting(question))
         return labels
 
+    def shape(self, question: str) -> Any:
+        """What the answers to a question look like: its `hubbub.questions.base.Shape`."""
+        return self._question(question).shape(self.setting(question))
+
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from hubbub.core.errors import DecodeError
 
@@ -52,14 +53,22 @@ class AnswerName(NamedTuple):
         return name
 
 
+def described(field: str) -> Meta:
+    """What the description of the API says of a field. `check_collection` and `check_answer_name` check it."""
+    if field not in _RANGES:
+        return Meta(extra_json_schema={"pattern": f"^{_SLUG.pattern}$"})
+    low, high = _RANGES[field]
+    return Meta(extra_json_schema={"minimum": low, "maximum": high})
+
+
 class AnswerFields(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The fields of an answer's name, as they begin an entry of an upload."""
 
-    question: str
-    run: int
-    step: int
-    round: int
-    part: int
+    question: Annotated[str, described("question")]
+    run: Annotated[int, described("run")]
+    step: Annotated[int, described("step")]
+    round: Annotated[int, described("round")]
+    part: Annotated[int, described("part")]
 
     @property
     def name(self) -> AnswerName:

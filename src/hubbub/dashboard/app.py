@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import json
 from starlette.routing import BaseRoute
@@ -17,9 +17,10 @@ from hubbub.core.errors import InvalidValue
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.query_box import BoxQuery
 from hubbub.dashboard.reader import AnswerCard, Ingest, Interval, OpenAskCount
-from hubbub.service.alarms import alarms_json
+from hubbub.service.alarms import AlarmsBody, alarms_body
+from hubbub.service.base.api import ShuffledBody
 from hubbub.service.base.trusted_clock import ClockStatus, moment
-from hubbub.service.http.api_json import shuffled_json
+from hubbub.service.collector.shuffled_batches import shuffled_body
 from hubbub.service.http.problems import Problem, Tokens, problem_of
 from hubbub.service.http.service import Service
 from hubbub.service.store.base import RateRow
@@ -233,13 +234,13 @@ class ServiceReader:
             problem = problem_of(error)
             return problem.detail or problem.slug
 
-    def alarms(self, collection: str) -> Mapping[str, Any]:
+    def alarms(self, collection: str) -> AlarmsBody:
         """The alarms of a collection, as the API answers."""
-        return alarms_json(self._collector.alarms, self._collector.collections[collection])
+        return alarms_body(self._collector.alarms, self._collector.collections[collection])
 
-    def shuffled(self, collection: str) -> Mapping[str, Any]:
+    def shuffled(self, collection: str) -> ShuffledBody:
         """The shuffled batches of a collection, as the API answers."""
-        return shuffled_json(self._collector.store, self._collector.collections[collection])
+        return shuffled_body(self._collector.store, self._collector.collections[collection])
 
     def notice(self) -> str | None:
         """What to know of the clock, and which questions another package's error stopped."""

@@ -7,14 +7,15 @@ A program on the page may replace the drawing by one that answers to the pointer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from hubbub.collection import Collection
 from hubbub.dashboard.alarms import AlarmHistory
 from hubbub.dashboard.bars import fold
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, step_time, ticks
 from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
+from hubbub.service.alarms import AlarmsBody
 
 _WIDTH, _HEIGHT = 1000, 240
 
@@ -177,7 +178,7 @@ _GLANCES = 6
 
 
 def over_time(
-    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: Mapping[str, Any]
+    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: AlarmsBody
 ) -> Html | None:
     """A chart of one value, step by step, and of when its alarms were raised; None with fewer than two steps."""
     points = points_of(collection, answers, code)

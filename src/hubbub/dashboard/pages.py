@@ -22,8 +22,7 @@ from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.query_box import BoxQuery, answer_csv
 from hubbub.dashboard.reader import LEVEL, Reader
 from hubbub.dashboard.results import question_page, results_page
-from hubbub.service.http.api_json import MOST_BODY
-from hubbub.service.http.bodies import read_body
+from hubbub.service.http.bodies import MOST_BODY, read_body
 from hubbub.service.http.problems import from_another_site
 
 _MOST_DIGITS = 12

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from hubbub.authoring import promise
 from hubbub.authoring.forecast import poisoning
+from hubbub.authoring.promise import Coalition
 from hubbub.collection import Collection
 from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.time import duration_text, span
@@ -15,11 +15,12 @@ from hubbub.dashboard.layout import table
 from hubbub.dashboard.markup import Child, Html, count, el, join
 from hubbub.dashboard.reader import Reader
 from hubbub.questions.words import epsilon_text, rounded_up, sure_text
+from hubbub.service.base.api import ShuffledQuestion
 
 
 def shuffled_section(reader: Reader, collection: Collection) -> Html:
     """The part of the privacy page that is about shufflers."""
-    questions = reader.shuffled(collection.name)["questions"]
+    questions = reader.shuffled(collection.name).questions
     rows = [row for name, question in questions.items() for row in _coalitions(name, question)]
     batches = [row for name, question in questions.items() for row in _batches(name, question)]
     text = (
@@ -44,28 +45,26 @@ def shuffled_section(reader: Reader, collection: Collection) -> Html:
     return el("section", el("h2", "Who must work together to see what", id="shuffle-title"), join(*parts))
 
 
-def _coalitions(name: str, question: Mapping[str, Any]) -> list[tuple[Child, ...]]:
-    latest = question["latest"] or [None] * len(question["smallest"])
+def _coalitions(name: str, question: ShuffledQuestion) -> list[tuple[Child, ...]]:
+    latest: Sequence[Coalition | None] = question.latest or [None] * len(question.smallest)
     return [
-        (el("code", name), smallest["who"], _epsilon(smallest), "" if now is None else _epsilon(now), smallest["left"])
-        for smallest, now in zip(question["smallest"], latest, strict=True)
+        (el("code", name), smallest.who, _epsilon(smallest), "" if now is None else _epsilon(now), smallest.left)
+        for smallest, now in zip(question.smallest, latest, strict=True)
     ]
 
 
-def _epsilon(coalition: Mapping[str, Any]) -> str:
-    return rounded_up(coalition["epsilon"]) + (f" (delta {coalition['delta']:g})" if coalition["delta"] else "")
+def _epsilon(coalition: Coalition) -> str:
+    return rounded_up(coalition.epsilon) + (f" (delta {coalition.delta:g})" if coalition.delta else "")
 
 
-def _batches(name: str, question: Mapping[str, Any]) -> list[tuple[Child, ...]]:
-    keys = ("people", "fakes", "unreadable", "repeated")
+def _batches(name: str, question: ShuffledQuestion) -> list[tuple[Child, ...]]:
     return [
         (
             el("code", name),
-            count(batch["step"]),
-            *(count(batch[key]) for key in keys),
-            f"{batch['lost_checks']} of {batch['checks']}" if batch["checks"] else "none sent",
+            *map(count, (batch.step, batch.people, batch.fakes, batch.unreadable, batch.repeated)),
+            f"{batch.lost_checks} of {batch.checks}" if batch.checks else "none sent",
         )
-        for batch in question["batches"]
+        for batch in question.batches
     ]
 
 
@@ -129,7 +128,7 @@ def _limit(over: str, limit: int, most: int | None) -> tuple[Child, ...]:
 
 def _questions(reader: Reader, collection: Collection) -> Html:
     rows = []
-    for name, question in collection.questions.items():
+    for name in collection.questions:
         cost = cost_of(collection, name)
         if cost.memo:
             most = f"{epsilon_text(cost.each)} for every new value, {epsilon_text(cost.most)} for life"
@@ -140,7 +139,7 @@ def _questions(reader: Reader, collection: Collection) -> Html:
             most = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
         asked: Child = "everyone, every step"
-        window = question.shape(collection.setting(name)).window
+        window = collection.shape(name).window
         if window:
             asked = _taken(reader, collection, name, window)
         rows.append((el("code", name), most, year, asked))

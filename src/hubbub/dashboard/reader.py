@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection import Collection
+from hubbub.service.alarms import AlarmsBody
+from hubbub.service.base.api import ShuffledBody
 from hubbub.statistics.ratios import Ratios
 from hubbub.statistics.selected import conditional_interval
 
@@ -293,11 +295,11 @@ class Reader(Protocol):
         """The answer of a query of a table, or why there is none."""
         ...
 
-    def alarms(self, collection: str) -> Mapping[str, Any]:
+    def alarms(self, collection: str) -> AlarmsBody:
         """The alarms of a collection, as the API answers."""
         ...
 
-    def shuffled(self, collection: str) -> Mapping[str, Any]:
+    def shuffled(self, collection: str) -> ShuffledBody:
         """The shuffled batches of a collection, as the API answers."""
         ...
 

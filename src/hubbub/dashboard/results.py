@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from hubbub.collection import Collection
-from hubbub.dashboard.alarms import alarm_banner, alarm_section
+from hubbub.dashboard.alarms import NO_ALARMS, alarm_banner, alarm_section
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, ordered_bars, ranked_bars
 from hubbub.dashboard.groups import ChosenPair, group_tables
 from hubbub.dashboard.headline import bias_text, headline, mean_figure, other_numbers, together
@@ -18,6 +17,7 @@ from hubbub.dashboard.over_time import at_a_glance, chosen_code, latest, over_ti
 from hubbub.dashboard.query_box import BoxQuery, query_section
 from hubbub.dashboard.reader import AnswerCard, OpenAskCount, Reader, Value
 from hubbub.questions import Shape
+from hubbub.service.alarms import AlarmsBody
 
 HISTORY = 120
 """How many steps a chart goes back, at most."""
@@ -43,7 +43,7 @@ def results_page(reader: Reader, collection: Collection) -> Html:
 
 
 def _section(
-    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], alarms: Mapping[str, Any]
+    reader: Reader, collection: Collection, name: str, asks: Sequence[OpenAskCount], alarms: AlarmsBody
 ) -> Html:
     question = collection.questions[name]
     moves = _shape(collection, name).over_time
@@ -82,7 +82,7 @@ def question_page(
     version = {"version": collection.version} if ended else {}
     answers = as_possible(collection, name, reader.releases(collection, name, _history(collection, name)))
     code = chosen_code(answers, wanted)
-    alarms = {"alarms": [], "events": []} if ended else reader.alarms(collection.name)
+    alarms = NO_ALARMS if ended else reader.alarms(collection.name)
     ranks = _shape(collection, name).form == "ranking"  # every run finds other values
     charts = (
         None if ended else _query_box(reader, collection, name, query),
@@ -143,7 +143,7 @@ def _history(collection: Collection, name: str, most: int = _MOST_READ) -> int:
 
 
 def _shape(collection: Collection, name: str) -> Shape:
-    shape: Shape = collection.questions[name].shape(collection.setting(name))
+    shape: Shape = collection.shape(name)
     return shape
 
 

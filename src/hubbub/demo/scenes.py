@@ -86,7 +86,7 @@ class Scene:
             return Speakers(texts=self.texts, weights=self.weights[0], n=n, seed=seed, group=group)
         if not self.histories and not self.amounts:
             return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
-        shape = self.collection.questions[self.question].shape(self.collection.setting(self.question))
+        shape = self.collection.shape(self.question)
         size = shape.size
         if self.amounts:
             paid = {"amounts": self.amounts, "weights": self.weights[0], "low": shape.low, "high": shape.high}

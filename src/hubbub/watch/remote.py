@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+
 from hubbub.client.transport import DEADLINE, MOST_BYTES, HttpTransport, Unreachable, uniform
 from hubbub.core.bounded_http import Wire
 from hubbub.core.errors import HubbubError, InvalidValue
@@ -16,6 +18,7 @@ from hubbub.dashboard.alarms import AlarmHistory
 from hubbub.questions.keys import NOTHING
 from hubbub.random.source import Random
 from hubbub.rehearse.columns import one_of
+from hubbub.service.alarms import AlarmsBody
 from hubbub.watch.moment import Moment, StepTimes
 
 SILENCE = 40.0
@@ -233,7 +236,8 @@ class RemoteWatch:
         """The releases since the last one that is known."""
         most = HISTORY if self.steps is None else min(self.steps - len(self.moments), HISTORY)
         first = "" if self._last[0] < 0 else f"&from={self._last[0]}"
-        self.alarms = AlarmHistory(self.api.get(f"/v1/collections/{self.collection}/alarms"), self.question)
+        answer = msgspec.convert(self.api.get(f"/v1/collections/{self.collection}/alarms"), AlarmsBody)
+        self.alarms = AlarmHistory(answer, self.question)
         for release in self.api.get(f"{self._path}?most={most if not first else 1000}{first}")["releases"]:
             if (release["step"], release["number"]) > self._last and not self._done():
                 self._last = release["step"], release["number"]

@@ -12,11 +12,12 @@ bare (`Reports.to_bare`): the ask tells the reader what the columns are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
-from hubbub.collection.names import AnswerFields, check_answer_name, check_collection
+from hubbub.collection.names import AnswerFields, check_answer_name, check_collection, described
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 
@@ -30,6 +31,7 @@ ID_BYTES = 16
 MOST_ENTRIES = 1 << 12
 _PAD_HEAD = 5  # always the long form, so that every size can be reached
 _DIGITS = "0123456789abcdef"
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError)
 
 Decoded = TypeVar("Decoded")
@@ -75,22 +77,26 @@ class _Upload(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
     pad: bytes
 
 
-class _JsonEntry(AnswerFields, array_like=False, frozen=True):
-    id: str
-    report: bytes
+class JsonEntry(AnswerFields, array_like=False, frozen=True):
+    """One report of a readable upload."""
+
+    id: Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9a-f]{32}$"})]
+    report: Annotated[bytes, Meta(extra_json_schema={"pattern": _BASE64})]
 
 
-class _JsonUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    collection: str
-    version: int
-    entries: list[_JsonEntry]
-    pad: str = ""
+class JsonUpload(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A readable upload."""
+
+    collection: Annotated[str, described("collection")]
+    version: Annotated[int, described("version")]
+    entries: list[JsonEntry]
+    pad: Annotated[str, Meta(extra_json_schema={"pattern": "^0*$"})] = ""
 
 
 _encoder = msgspec.msgpack.Encoder()
 _json_encoder = msgspec.json.Encoder()
 _uploads = msgspec.msgpack.Decoder(_Upload)
-_json_uploads = msgspec.json.Decoder(_JsonUpload)
+_json_uploads = msgspec.json.Decoder(JsonUpload)
 
 
 def encode_upload(collection: str, version: int, entries: Sequence[Entry], size: int) -> bytes:
@@ -123,8 +129,8 @@ def encode_upload_json(collection: str, version: int, entries: Sequence[Entry], 
     """Encode entries in a readable frame, padded to `json_size(size)` bytes."""
     upload = Upload(collection, version, list(entries))
     _check(upload)
-    json_entries = [_JsonEntry(*entry.name, entry.report_id.hex(), entry.report) for entry in entries]
-    head = _json_encoder.encode(_JsonUpload(collection, version, json_entries))[:-2]
+    json_entries = [JsonEntry(*entry.name, entry.report_id.hex(), entry.report) for entry in entries]
+    head = _json_encoder.encode(JsonUpload(collection, version, json_entries))[:-2]
     room = json_size(size) - len(head) - 2
     if room < 0:
         raise InvalidValue("size", size, f"at least {-(-(len(head) + 2) // 2)} bytes, for {len(entries)} entries")

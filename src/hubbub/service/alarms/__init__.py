@@ -6,11 +6,13 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
 from hubbub.alarms.limits import stderr_at
 from hubbub.alarms.plan import AlarmPlan, WatchedQuantity, delays_text, false_alarms_a_day, guarantee_text
@@ -19,14 +21,14 @@ from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Release
+from hubbub.service.base.api import ApiBody, Positive, WebhookBody, encode
 from hubbub.service.base.logs import log, log_error
 from hubbub.service.base.schedule import Schedule
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.store.sql import Store
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlarmEvent:
+class AlarmEvent(ApiBody):
     """An alarm was raised, or cleared.
 
     Parameters
@@ -55,7 +57,7 @@ class AlarmEvent:
         The baseline that was learnt, for an alarm on a change; otherwise None.
     """
 
-    number: int
+    number: Positive
     collection: str
     alarm: str
     category: str
@@ -74,13 +76,50 @@ class AlarmEvent:
 
     def to_json(self) -> dict[str, Json]:
         """The event as JSON."""
-        return asdict(self)
+        return dict(msgspec.to_builtins(self))
 
-    @staticmethod
-    def from_json(fields: dict[str, Any]) -> AlarmEvent:
-        """Read an event back."""
-        return AlarmEvent(**fields)
 
+class WatchedBody(ApiBody):
+    """A watched quantity: its state, and the last step's own estimate with its 95% interval."""
+
+    alarm: str
+    category: str
+    question: str
+    title: str
+    state: Literal["learning", "quiet", "raised"]
+    direction: Literal["above", "below"] | None
+    since: int | None
+    step: int | None
+    value: float | None
+    low: float | None
+    high: float | None
+    threshold: float | None
+    baseline: float | None
+    clears: float | None
+
+
+class AlarmBody(ApiBody):
+    """An alarm: its definition, its guarantee, how soon it finds a change, and the quantities that it watches."""
+
+    alarm: str
+    definition: dict[str, Any]
+    false_alarms_a_day: float
+    guarantee: str
+    delays: str
+    watched: list[WatchedBody]
+
+
+class AlarmsBody(ApiBody):
+    """The alarms of a collection, the latest events, oldest first, and the webhooks that events are sent to."""
+
+    false_alarms_a_day: float
+    guarantee: str | None
+    alarms: list[AlarmBody]
+    events: list[AlarmEvent]
+    webhooks: list[WebhookBody]
+
+
+_read_event = msgspec.json.Decoder(AlarmEvent).decode
 
 _Z = NormalDist().inv_cdf(0.975)
 """Standard errors from the value to the ends of its 95% interval."""
@@ -144,8 +183,8 @@ class Alarms:
             if (name, key) not in self._states:
                 changes.alarm_states[name, key] = None
             for row in self._store.alarm_events(name, number - 1, 1) if number else ():
-                raised = AlarmEvent.from_json(json.loads(row.event))
-                self._add_event(replace(raised, state="cleared", number=self._next_number(name)), changes)
+                cleared = structs.replace(_read_event(row.event), state="cleared", number=self._next_number(name))
+                self._add_event(cleared, changes)
         for name, key, _ in self._removed:
             if (name, key) in self._states:
                 self._set_state(name, self._watch(name, key), self._states[name, key], changes)
@@ -229,12 +268,12 @@ class Alarms:
         changes.alarm_states[name, watch.key] = json.dumps({"of": watch.fingerprint, "state": state.to_json()})
 
     def _add_event(self, event: AlarmEvent, changes: StoreChanges) -> None:
-        changes.alarm_events.append(AlarmEventRow(event.collection, event.number, json.dumps(event.to_json())))
+        changes.alarm_events.append(AlarmEventRow(event.collection, event.number, encode(event).decode()))
 
     def committed(self, changes: StoreChanges) -> None:
         """Log the events that are stored now, and call the listeners."""
         for row in changes.alarm_events:
-            event = AlarmEvent.from_json(json.loads(row.event))
+            event = _read_event(row.event)
             log(f"alarm {event.state}", level=logging.WARNING, **_logged(event))
             for listener in self._listeners:
                 try:
@@ -250,14 +289,14 @@ class Alarms:
 
     def events(self, name: str, *, after: int = 0, most: int = 100) -> list[AlarmEvent]:
         """The stored events of a collection with a number above `after`, oldest first; at most `most`."""
-        return [AlarmEvent.from_json(json.loads(row.event)) for row in self._store.alarm_events(name, after, most)]
+        return [_read_event(row.event) for row in self._store.alarm_events(name, after, most)]
 
     def last_events(self, name: str, most: int = 20) -> list[AlarmEvent]:
         """The latest stored events of a collection, oldest first."""
         return self.events(name, after=max(self._store.last_alarm_event(name) - most, 0), most=most)
 
-    def status(self, name: str) -> list[dict[str, Json]]:
-        """Every watched quantity of a collection as JSON: its definition, state and last estimate."""
+    def status(self, name: str) -> list[WatchedBody]:
+        """Every watched quantity of a collection, as the API shows it."""
         return [_status(watch, state) for watch, state in self.states(name)]
 
     def states(self, name: str) -> list[tuple[WatchedQuantity, WatchState]]:
@@ -269,25 +308,25 @@ class Alarms:
         return next(watch for watch, _ in self.states(name) if watch.key == key)
 
 
-def _status(watch: WatchedQuantity, state: WatchState) -> dict[str, Json]:
+def _status(watch: WatchedQuantity, state: WatchState) -> WatchedBody:
     value, reach = state.value, None if state.stderr is None else _Z * state.stderr
     learning = state.learnt < watch.test.baseline
-    return {
-        "alarm": watch.alarm,
-        "category": watch.category,
-        "question": watch.question,
-        "title": watch.title,
-        "state": "raised" if state.raised is not None else "learning" if learning else "quiet",
-        "direction": state.raised,
-        "since": state.since,
-        "step": state.step,
-        "value": value,
-        "low": None if value is None or reach is None else value - reach,
-        "high": None if value is None or reach is None else value + reach,
-        "threshold": watch.test.threshold,
-        "baseline": state.baseline,
-        "clears": state.clears,
-    }
+    return WatchedBody(
+        alarm=watch.alarm,
+        category=watch.category,
+        question=watch.question,
+        title=watch.title,
+        state="raised" if state.raised is not None else "learning" if learning else "quiet",
+        direction=state.raised,
+        since=state.since,
+        step=state.step,
+        value=value,
+        low=None if value is None or reach is None else value - reach,
+        high=None if value is None or reach is None else value + reach,
+        threshold=watch.test.threshold,
+        baseline=state.baseline,
+        clears=state.clears,
+    )
 
 
 def _logged(event: AlarmEvent) -> dict[str, object]:
@@ -295,28 +334,27 @@ def _logged(event: AlarmEvent) -> dict[str, object]:
     return {name: getattr(event, name) for name in names}
 
 
-def alarms_json(alarms: Alarms, collection: Collection) -> dict[str, Json]:
+def alarms_body(alarms: Alarms, collection: Collection, webhooks: Sequence[WebhookBody] = ()) -> AlarmsBody:
     """Each alarm's definition, guarantee and current state, and the latest events, oldest first."""
     name, seconds = collection.name, collection.step_seconds
     watches = [watch for watch, _ in alarms.states(name)]
     status = alarms.status(name)
-    entries: list[Json] = []
+    entries = []
     for alarm, definition in alarms.plans[name].alarms.items():
         own = [watch for watch in watches if watch.alarm == alarm]
-        watched: list[Json] = [dict(state) for state in status if state["alarm"] == alarm]
-        entries.append(
-            {
-                "alarm": alarm,
-                "definition": definition.spec(),
-                "false_alarms_a_day": false_alarms_a_day(own, seconds),
-                "guarantee": guarantee_text(own, seconds),
-                "delays": delays_text(own[0]),
-                "watched": watched,
-            }
+        entry = AlarmBody(
+            alarm=alarm,
+            definition=definition.spec(),
+            false_alarms_a_day=false_alarms_a_day(own, seconds),
+            guarantee=guarantee_text(own, seconds),
+            delays=delays_text(own[0]),
+            watched=[watched for watched in status if watched.alarm == alarm],
         )
-    return {
-        "false_alarms_a_day": false_alarms_a_day(watches, seconds),
-        "guarantee": guarantee_text(watches, seconds) if watches else None,
-        "alarms": entries,
-        "events": [event.to_json() for event in alarms.last_events(name)],
-    }
+        entries.append(entry)
+    return AlarmsBody(
+        false_alarms_a_day=false_alarms_a_day(watches, seconds),
+        guarantee=guarantee_text(watches, seconds) if watches else None,
+        alarms=entries,
+        events=alarms.last_events(name),
+        webhooks=list(webhooks),
+    )

@@ -21,15 +21,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
-from hubbub.core.spec import Json
 from hubbub.ledger.clock import since_boot
 from hubbub.random.source import Random
+from hubbub.service.base.api import ClockBody
 from hubbub.service.base.logs import log
 
 MEMORY = 86400.0
@@ -225,7 +225,7 @@ class ClockStatus:
         False if the trusted time is only the earliest possible time.
     """
 
-    state: str
+    state: Literal["sure", "in doubt", "moved"]
     trusted: float
     wall: float
     ahead: float = 0.0
@@ -306,13 +306,13 @@ class TrustedClock:
         return belief
 
 
-def clock_json(status: ClockStatus) -> dict[str, Json]:
+def clock_body(status: ClockStatus) -> ClockBody:
     """A status as the API shows it: with both times if they differ, or differed within a day."""
     if status.state == "sure":
-        return {"state": status.state}
-    times: dict[str, Json] = {"going_by": moment(status.trusted), "wall": moment(status.wall)}
-    left: dict[str, Json] = {"seconds_left": round(status.seconds_left)} if status.state == "in doubt" else {}
-    return {"state": status.state, "ahead_seconds": round(status.ahead), **times, **left}
+        return ClockBody(state=status.state)
+    left = round(status.seconds_left) if status.state == "in doubt" else msgspec.UNSET
+    ahead, going_by, wall = round(status.ahead), moment(status.trusted), moment(status.wall)
+    return ClockBody(state=status.state, ahead_seconds=ahead, going_by=going_by, wall=wall, seconds_left=left)
 
 
 def moment(seconds: float) -> str:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from hubbub.collection import Collection
@@ -15,6 +16,7 @@ from hubbub.core.spec import Json
 from hubbub.protocols.driver import MAIN, Release
 from hubbub.questions.base import Shape
 from hubbub.questions.group_numbers import breakdown_name
+from hubbub.service.base.api import DifferenceBody
 from hubbub.service.kept.archive import Archive
 from hubbub.service.kept.raw_reports import estimate_candidates, kept_reports
 from hubbub.service.rounds.releases import release_json, release_row, stored_estimate
@@ -79,7 +81,7 @@ def ask_kept(
 
 def group_difference(
     row: ReleaseRow, shape: Shape, *, by: str | None, of: str, minus: str, level: float = 0.95
-) -> dict[str, Json]:
+) -> DifferenceBody:
     """Group `of` minus group `minus`, for every number of a group, with intervals; withheld if the release is.
 
     Parameters
@@ -92,12 +94,6 @@ def group_difference(
         The names of the two groups.
     level
         The confidence level of the intervals.
-
-    Example:
-        >>> shape = Shape(form="groups", size=2, groups={"os": ("13", "14")}, values=("load",), unit="load")
-        >>> row = ReleaseRow("0" * 32, "q", 7, 0.0, '{"n": 10}', "10 reports; at least 20 are needed")
-        >>> group_difference(row, shape, by=None, of="14", minus="13")["withheld"]
-        '10 reports; at least 20 are needed'
     """
     if not shape.groups:
         raise InvalidValue("question", row.question, "a question whose answers are by group")
@@ -115,19 +111,27 @@ def group_difference(
     if field != next(iter(shape.groups)):
         estimate = payload.get("estimates", {}).get(breakdown_name(field, main=False), {"n": 0})
         withheld = estimate.get("withheld", withheld)
-    head: dict[str, Json] = {"question": row.question, "step": row.step, "by": field, "of": of, "minus": minus}
-    values: list[Json] = list(shape.values)
-    answer: dict[str, Json] = {**head, "n": estimate["n"], "level": level, "withheld": withheld, "labels": values}
-    if withheld is None and "ratio" not in estimate:
-        answer["withheld"] = "nobody answered"
-    if answer["withheld"] is not None:
-        return {**answer, **dict.fromkeys(("value", "low", "high"))}
+    answer = DifferenceBody(
+        question=row.question,
+        step=row.step,
+        by=field,
+        of=of,
+        minus=minus,
+        n=estimate["n"],
+        level=level,
+        withheld="nobody answered" if withheld is None and "ratio" not in estimate else withheld,
+        labels=list(shape.values),
+        value=None,
+        low=None,
+        high=None,
+    )
+    if answer.withheld is not None:
+        return answer
     numbers = (np.array(estimate[name], dtype=np.float64) for name in ("value", "variance"))  # null becomes NaN
     ratios, size = stored_estimate(estimate, *numbers), len(shape.values)
     assert isinstance(ratios, Ratios)
     first, second = groups.index(of) * size, groups.index(minus) * size
     differences = [ratios.difference(first + index, second + index, level) for index in range(size)]
-    value: list[Json] = [None if math.isnan(difference.value) else difference.value for difference in differences]
-    low: list[Json] = [difference.low for difference in differences]
-    high: list[Json] = [difference.high for difference in differences]
-    return {**answer, "value": value, "low": low, "high": high}
+    value = [None if math.isnan(difference.value) else difference.value for difference in differences]
+    low, high = ([getattr(difference, end) for difference in differences] for end in ("low", "high"))
+    return msgspec.structs.replace(answer, value=value, low=low, high=high)

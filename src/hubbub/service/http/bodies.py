@@ -1,11 +1,15 @@
-"""Reads the bodies of requests, with limits on size, time, and the memory of all of them together."""
+"""Bodies of requests, with limits on size, time and the memory of all of them together, and bodies of answers."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import TypeVar
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
+from hubbub.service.base.api import ApiBody, encode
 from hubbub.service.http.problems import Problem
 
 SMALL = 16 << 10
@@ -44,6 +48,8 @@ class Bodies:
         self.total -= self._sizes.pop(body, 0)
 
 
+MOST_BODY = 64 << 10
+"""The most bytes of a query."""
 PATIENCE = 60.0
 """Seconds that a body may take to arrive."""
 
@@ -74,3 +80,27 @@ async def read_body(request: Request, most: int, bodies: Bodies | None = None) -
         if bodies is not None:
             bodies.done(patience)
     return b"".join(chunks)
+
+
+Read = TypeVar("Read", bound=ApiBody)
+
+
+async def read_json(request: Request, kind: type[Read], most: int = MOST_BODY) -> Read:
+    """The body of a request. Unknown keys and invalid values are refused by name."""
+    body = await read_body(request, most)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise Problem(400, "invalid_parameter", str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Problem(400, "malformed", f"the body is no JSON: {error}") from None
+
+
+class JsonAnswer(Response):
+    """A response with a body of the API."""
+
+    media_type = "application/json"
+
+    def render(self, content: ApiBody) -> bytes:
+        """The body as JSON."""
+        return encode(content)

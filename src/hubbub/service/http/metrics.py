@@ -112,7 +112,7 @@ class EstimateMetrics:
 
     def _categories(self, place: tuple[str, str], labels: list[str]) -> list[str]:
         collection, question = self._collector.collections[place[0]], place[1]
-        shape = collection.questions[question].shape(collection.setting(question))
+        shape = collection.shape(question)
         names = [str(rank) for rank, _ in enumerate(labels, 1)] if shape.form == "ranking" else labels
         return names[:MOST_CATEGORIES]
 

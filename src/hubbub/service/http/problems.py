@@ -13,16 +13,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginFailed
-from hubbub.core.spec import Json
 from hubbub.random.source import Random
-from hubbub.service.base.limits import Reason
+from hubbub.service.base.api import ProblemBody, encode
 from hubbub.service.collector.writer import Busy, Stopped
 from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store.base import StoreFailed
@@ -30,55 +28,41 @@ from hubbub.service.store.base import StoreFailed
 CONTENT_TYPE = "application/problem+json"
 PREFIX = "urn:hubbub:problem:"
 
-_STATUS: dict[Reason, int] = {
-    "unknown_collection": 404,
-    "outdated_version": 410,
-    "malformed": 400,
-    "too_large": 413,
-    "over_quota": 429,
-    "over_sender_quota": 429,
-    "over_ceiling": 429,
-    "not_shuffled": 403,
-    "under_minimum": 422,
-    "late": 410,
-    "unknown_ask": 404,
-    "replay": 409,
-    "too_early": 425,
+PROBLEMS = {
+    "unknown_collection": (404, "No such collection is served here."),
+    "outdated_version": (410, "This version of the collection is no longer served."),
+    "malformed": (400, "The request is malformed."),
+    "unsupported_type": (415, "Reports come as an upload, a batch or JSON."),
+    "too_large": (413, "The request is too large."),
+    "too_slow": (408, "The request did not arrive in time."),
+    "header_too_large": (431, "The header of the request is too large."),
+    "over_quota": (429, "More reports than the collection takes."),
+    "over_sender_quota": (429, "More reports than are taken from one sender."),
+    "over_ceiling": (429, "More reports to one ask than are taken."),
+    "not_shuffled": (403, "Reports of this collection come from its shufflers alone."),
+    "under_minimum": (422, "A shuffled batch has too few reports."),
+    "late": (410, "The time for this is over."),
+    "unknown_ask": (404, "This was never asked."),
+    "replay": (409, "Another batch was taken under this name."),
+    "too_early": (425, "This is not asked yet."),
+    "busy": (503, "Too many reports are waiting."),
+    "stopping": (503, "The collector is stopping."),
+    "no_store": (503, "The store does not answer."),
+    "not_found": (404, "There is nothing here."),
+    "reports_missing": (409, "Single reports that this needs are not where they should be."),
+    "withheld": (409, "Too few reports to tell anything."),
+    "query_refused": (422, "The query cannot be answered."),
+    "query_busy": (503, "Queries are answered one at a time."),
+    "query_too_slow": (503, "The query takes too long."),
+    "no_sql": (501, "This collector was installed without SQL."),
+    "not_allowed": (405, "This method is not allowed here."),
+    "no_token": (401, "This needs a token."),
+    "foreign_site": (403, "A page of another site asked."),
+    "invalid_parameter": (400, "A parameter has a value that is not allowed."),
+    "plugin_failed": (503, "A class of another package failed."),
+    "internal": (500, "The collector failed."),
 }
-_TITLES = {
-    "unknown_collection": "No such collection is served here.",
-    "outdated_version": "This version of the collection is no longer served.",
-    "malformed": "The request is malformed.",
-    "unsupported_type": "Reports come as an upload, a batch or JSON.",
-    "too_large": "The request is too large.",
-    "too_slow": "The request did not arrive in time.",
-    "header_too_large": "The header of the request is too large.",
-    "over_quota": "More reports than the collection takes.",
-    "over_sender_quota": "More reports than are taken from one sender.",
-    "over_ceiling": "More reports to one ask than are taken.",
-    "not_shuffled": "Reports of this collection come from its shufflers alone.",
-    "under_minimum": "A shuffled batch has too few reports.",
-    "late": "The time for this is over.",
-    "unknown_ask": "This was never asked.",
-    "replay": "Another batch was taken under this name.",
-    "too_early": "This is not asked yet.",
-    "busy": "Too many reports are waiting.",
-    "stopping": "The collector is stopping.",
-    "no_store": "The store does not answer.",
-    "not_found": "There is nothing here.",
-    "reports_missing": "Single reports that this needs are not where they should be.",
-    "withheld": "Too few reports to tell anything.",
-    "query_refused": "The query cannot be answered.",
-    "query_busy": "Queries are answered one at a time.",
-    "query_too_slow": "The query takes too long.",
-    "no_sql": "This collector was installed without SQL.",
-    "not_allowed": "This method is not allowed here.",
-    "no_token": "This needs a token.",
-    "foreign_site": "A page of another site asked.",
-    "invalid_parameter": "A parameter has a value that is not allowed.",
-    "plugin_failed": "A class of another package failed.",
-    "internal": "The collector failed.",
-}
+"""The status and the title of each problem."""
 
 
 class Problem(Exception):
@@ -91,7 +75,7 @@ class Problem(Exception):
         detail: str = "",
         *,
         headers: Sequence[tuple[str, str]] = (),
-        more: Mapping[str, Json] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.status = status
         self.slug = slug
@@ -102,9 +86,8 @@ class Problem(Exception):
 
     def body(self) -> bytes:
         """The document as JSON."""
-        title = _TITLES.get(self.slug, HTTPStatus(self.status).phrase)
-        document = {"type": PREFIX + self.slug, "title": title, "status": self.status, "detail": self.detail}
-        return msgspec.json.encode({key: value for key, value in (document | self.more).items() if value != ""})
+        _, title = PROBLEMS.get(self.slug, (self.status, HTTPStatus(self.status).phrase))
+        return encode(ProblemBody(PREFIX + self.slug, title, self.status, self.detail, **self.more))
 
     def response(self) -> Response:
         """The HTTP response with the document."""
@@ -119,7 +102,7 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, RefusedRequest):
-        status = _STATUS[error.reason]
+        status, _ = PROBLEMS[error.reason]
         headers = [("Retry-After", str(max(math.ceil(error.wait), 1)))] if status == 429 else []
         if error.reason == "over_sender_quota":
             headers.append(("Connection", "close"))  # later requests on this connection are not read

@@ -8,20 +8,19 @@ from collections.abc import Sequence
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.noise import check_level
-from hubbub.core.spec import Json
-from hubbub.service.alarms import alarms_json
-from hubbub.service.base.trusted_clock import clock_json
+from hubbub.service.alarms import alarms_body
+from hubbub.service.base import api
+from hubbub.service.base.trusted_clock import clock_body
 from hubbub.service.collector.candidates import ask_kept, group_difference
-from hubbub.service.http.api_json import MOST_BODY, read_query, shuffled_json
-from hubbub.service.http.bodies import read_body
-from hubbub.service.http.openapi import openapi
+from hubbub.service.collector.shuffled_batches import shuffled_body
+from hubbub.service.http.bodies import JsonAnswer, read_json
 from hubbub.service.http.problems import Problem, Tokens
 from hubbub.service.http.service import Service
 from hubbub.service.kept.archive import ReportsMissing
@@ -45,7 +44,9 @@ class Queries:
         self._service = service
         self._collector = service.collector
         self._tokens = tokens
-        self._description = msgspec.json.encode(openapi())  # encoded once: it is long
+        from hubbub.service.http.openapi import openapi  # which describes the routes below
+
+        self._description = api.encode(openapi())  # encoded once: it is long
 
     def routes(self) -> list[Route]:
         """The routes for Starlette."""
@@ -74,15 +75,10 @@ class Queries:
     async def collections(self, _request: Request) -> Response:
         """The names and versions that are served."""
         served = [
-            {
-                "name": name,
-                "version": collection.version,
-                "title": collection.title,
-                "collection_id": collection.collection_id,
-            }
+            api.ServedCollection(name, collection.version, collection.title, collection.collection_id)
             for name, collection in self._collector.collections.items()
         ]
-        return JSONResponse({"collections": served}, headers=_ANY_ORIGIN)
+        return JsonAnswer(api.CollectionsBody(collections=served), headers=_ANY_ORIGIN)
 
     async def collection(self, request: Request) -> Response:
         """A signed collection."""
@@ -129,14 +125,14 @@ class Queries:
             most=min(max(_integer(request, "most", MOST_RELEASES), 1), MOST_RELEASES),
             version=version,
         )
-        answer: dict[str, Json] = {
-            "question": question,
-            "shape": series[-1].questions[question].shape(series[-1].setting(question)).spec(),
-            "versions": [each.version for each in series],
-            "earlier": list(self._collector.history.ended(collection.name).get(question, [])),
-            "releases": [_release(row, series, _level(request)) for row in rows],
-        }
-        return JSONResponse(answer)
+        answer = api.ReleasesBody(
+            question=question,
+            shape=series[-1].shape(question),
+            versions=[each.version for each in series],
+            earlier=list(self._collector.history.ended(collection.name).get(question, [])),
+            releases=[_release(row, series, _level(request)) for row in rows],
+        )
+        return JsonAnswer(answer)
 
     def latest(self, request: Request) -> Response:
         """The latest release of a question."""
@@ -146,13 +142,13 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         series = self._collector.history.series(collection.name, question)
-        return JSONResponse(_release(rows[0], series, _level(request)))
+        return JsonAnswer(_release(rows[0], series, _level(request)))
 
     def difference(self, request: Request) -> Response:
         """The difference of two groups in the latest release, or in that of a given step."""
         self._tokens.check(request)
         collection, question = self._question(request)
-        shape = collection.questions[question].shape(collection.setting(question))
+        shape = collection.shape(question)
         if not shape.groups:
             raise Problem(404, "not_found", f"the answers to {question} are not by group")
         first, last = 0, _LAST_STEP
@@ -163,13 +159,13 @@ class Queries:
             raise Problem(404, "not_found", f"{question} has no such release yet")
         by, of, minus = (request.query_params.get(name) for name in ("by", "of", "minus"))
         level = _level(request)
-        return JSONResponse(group_difference(rows[-1], shape, by=by, of=of or "", minus=minus or "", level=level))
+        return JsonAnswer(group_difference(rows[-1], shape, by=by, of=of or "", minus=minus or "", level=level))
 
     async def sql(self, request: Request) -> Response:
         """The answer to an SQL query over the kept reports of a table question."""
         self._tokens.check(request)
         collection, question = self._question(request)
-        query = read_query(await read_body(request, MOST_BODY))
+        query = await read_json(request, api.QueryBody)
         answer = await run_in_threadpool(
             self._service.tables.answer,
             collection.name,
@@ -180,7 +176,7 @@ class Queries:
             level=query.level,
             explain=query.explain,
         )
-        return JSONResponse({"question": question, **answer.to_json()})
+        return JsonAnswer(msgspec.convert({"question": question, **answer.to_json()}, api.QueryAnswerBody))
 
     def candidates(self, request: Request) -> Response:
         """The shares of any candidates, estimated from kept reports."""
@@ -201,7 +197,7 @@ class Queries:
             )
         except ReportsMissing as error:
             raise Problem(409, "reports_missing", str(error)) from error
-        return JSONResponse(answer)
+        return JsonAnswer(msgspec.convert(answer, api.CandidatesBody))
 
     async def counts(self, request: Request) -> Response:
         """How many reports of a collection had which outcome, and its open asks."""
@@ -209,10 +205,10 @@ class Queries:
         collection = self._collection(request)
         now = self._collector.clock.now()
         asks = [
-            {"question": ask.question, "step": ask.ask.step, "reports": ask.sketch.n, "closes": ask.closes}
+            api.OpenAskBody(question=ask.question, step=ask.ask.step, reports=ask.sketch.n, closes=ask.closes)
             for ask in self._collector.board.open(collection.collection_id, now)
         ]
-        return JSONResponse({"outcomes": self._service.counts(collection.name), "open": asks})
+        return JsonAnswer(api.CountsBody(outcomes=self._service.counts(collection.name), open=asks))
 
     async def events(self, request: Request) -> Response:
         """A stream of a collection's events."""
@@ -225,27 +221,27 @@ class Queries:
         self._tokens.check(request)
         collection = self._collection(request)
         statuses = [sender.status(collection.name) for sender in self._service.webhooks]
-        webhooks: list[Json] = [status for status in statuses if status is not None]
-        return JSONResponse({**alarms_json(self._collector.alarms, collection), "webhooks": webhooks})
+        webhooks = [status for status in statuses if status is not None]
+        return JsonAnswer(alarms_body(self._collector.alarms, collection, webhooks))
 
     def shuffled(self, request: Request) -> Response:
         """The latest shuffled batches of a collection, and what each coalition of parties can learn from them."""
         self._tokens.check(request)
-        return JSONResponse(shuffled_json(self._collector.store, self._collection(request)))
+        return JsonAnswer(shuffled_body(self._collector.store, self._collection(request)))
 
     # -- about the service ------------------------------------------------------------------------------------
 
     async def healthz(self, _request: Request) -> Response:
         """Whether the process answers."""
-        return JSONResponse({"alive": True})
+        return JsonAnswer(api.AliveBody(alive=True))
 
     async def readyz(self, _request: Request) -> Response:
         """Whether reports are taken; if not, which parts are not ready. The clock's state is included either way."""
         problems = await self._service.not_ready()
-        answer: dict[str, Json] = {"ready": not problems, "not_ready": dict(problems)}
-        if self._collector.trusted is not None:
-            answer["clock"] = clock_json(self._collector.trusted.status())
-        return JSONResponse(answer, 503 if problems else 200)
+        trusted = self._collector.trusted
+        clock = msgspec.UNSET if trusted is None else clock_body(trusted.status())
+        answer = api.ReadyBody(ready=not problems, not_ready=problems, clock=clock)
+        return JsonAnswer(answer, 503 if problems else 200)
 
     async def openapi(self, _request: Request) -> Response:
         """The description of all routes."""
@@ -273,10 +269,10 @@ def _integer(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _release(row: ReleaseRow, series: Sequence[Collection], level: float) -> dict[str, Json]:
+def _release(row: ReleaseRow, series: Sequence[Collection], level: float) -> api.ReleaseBody:
     """A release with the number of the version that asked it."""
     (version,) = (each.version for each in series if each.collection_id == row.collection)
-    return {**release_json(row, level=level), "version": version}
+    return msgspec.convert({**release_json(row, level=level), "version": version}, api.ReleaseBody)
 
 
 def _level(request: Request) -> float:

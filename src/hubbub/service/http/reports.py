@@ -8,9 +8,7 @@ Spot checks are the collector's own reports, which it looks for in such batches.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -18,8 +16,9 @@ from starlette.types import Receive, Scope, Send
 
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import HubbubError
+from hubbub.service.base.api import ReceiptBody, RejectedReport, SpotChecksBody, SpotCheckUploads, encode
 from hubbub.service.base.logs import log_failed_request
-from hubbub.service.http.bodies import read_body
+from hubbub.service.http.bodies import JsonAnswer, read_body, read_json
 from hubbub.service.http.problems import CONTENT_TYPE, Problem, Tokens, problem_of
 from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import TYPES, RefusedRequest
@@ -48,7 +47,7 @@ class ReportsRoute:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Take reports. The answer means that they are durable; a retry is safe."""
         if scope["method"] == "OPTIONS":
             return await _send(send, 204, b"", _PREFLIGHT)
         try:
@@ -87,12 +86,8 @@ class ReportsRoute:
         frame = self._service.collector.admit(content_type, body)
         senders.correct(sender, max(frame.count, 1) - estimated)
         receipt = await self._service.writer.submit(frame)
-        answer: dict[str, Any] = {
-            "accepted": receipt.accepted,
-            "duplicates": receipt.duplicates,
-            "rejected": [{"id": report_id, "reason": reason} for report_id, reason in receipt.rejected],
-        }
-        return msgspec.json.encode(answer)
+        rejected = [RejectedReport(id=report_id, reason=reason) for report_id, reason in receipt.rejected]
+        return encode(ReceiptBody(accepted=receipt.accepted, duplicates=receipt.duplicates, rejected=rejected))
 
     async def _read(self, length: int, receive: Receive, patience: asyncio.Timeout) -> bytes:
         most = self._service.collector.limits.most_bytes
@@ -140,14 +135,6 @@ SHUFFLED_PATH = "/v1/shuffled"
 _SMALL = 1 << 10
 
 
-class _Checks(msgspec.Struct, forbid_unknown_fields=True):
-    answer: str
-    count: int
-
-
-_checks = msgspec.json.Decoder(_Checks)
-
-
 class ShuffledRoute:
     """Takes the batch of an ask from the last shuffler. The same bytes again get the same answer; others are
     refused.
@@ -172,18 +159,16 @@ class ShuffledRoute:
         if name not in collector.collections:
             raise Problem(404, "not_found", "no collection has this name")
         try:
-            wanted = _checks.decode(await read_body(request, _SMALL))
+            wanted = await read_json(request, SpotChecksBody, _SMALL)
             answer = AnswerName.read(wanted.answer)
             frame, uploads = await asyncio.to_thread(collector.spot_check, name, answer, wanted.count)
             await self._service.writer.submit(frame)  # stored before anyone sees the uploads
-        except msgspec.DecodeError as error:
-            raise Problem(400, "malformed", str(error)) from None
         except HubbubError as error:
             raise problem_of(error) from None
-        return Response(msgspec.json.encode({"uploads": uploads}), media_type="application/json")
+        return JsonAnswer(SpotCheckUploads(uploads=uploads))
 
     async def take(self, request: Request) -> Response:
-        """Answer one request."""
+        """Take a batch of the last shuffler once. The same bytes again get the same answer."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
             raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
         collector = self._service.collector
@@ -199,4 +184,4 @@ class ShuffledRoute:
         except HubbubError as error:
             raise problem_of(error) from None
         assert frame.shuffled is not None
-        return Response(msgspec.json.encode(frame.shuffled.receipt()), media_type="application/json")
+        return JsonAnswer(frame.shuffled.receipt())

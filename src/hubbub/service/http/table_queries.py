@@ -9,7 +9,6 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
-from hubbub.core.spec import Json
 from hubbub.service.collector.collector import Collector
 from hubbub.service.collector.kept_table import asks_of_steps, kept_table
 from hubbub.service.http.problems import Problem
@@ -72,7 +71,7 @@ class TableQueries:
         `Problem` if the query cannot be answered, takes too long, or rests on too few reports.
         """
         served = self._collector.collections[collection]
-        if not served.questions[question].shape(served.setting(question)).columns:
+        if not served.shape(question).columns:
             raise Problem(404, "not_found", f"{question} is no table")
         if len(text) > LONGEST_QUERY:
             raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
@@ -108,8 +107,7 @@ class TableQueries:
             except QueryTimeout:
                 raise self._too_slow() from None
             except QueryError as error:
-                where: dict[str, Json] = {"line": error.line, "column": error.column} if error.line else {}
-                more: dict[str, Json] = {"problem": error.problem, "instead": error.instead, **where}
+                more = {name: getattr(error, name) for name in ("problem", "instead", "line", "column")}
                 raise Problem(422, "query_refused", str(error), more=more) from error
         except MissingDependency as error:
             raise Problem(501, "no_sql", str(error)) from error

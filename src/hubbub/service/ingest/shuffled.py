@@ -12,10 +12,10 @@ from hubbub.collection.names import AnswerName
 from hubbub.collection.shuffle_route import batch_name, layer_name
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports, Sketch
-from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.random.source import Random
+from hubbub.service.base.api import ShuffledReceipt
 from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.store.base import AskKey, ShuffledRow
@@ -51,15 +51,15 @@ class OpenedBatch(NamedTuple):
         """The sketch of the reports, with the number of fakes among them."""
         return LOCAL.fold([self.reports], ask.ask.mechanism).with_fakes(self.fakes)
 
-    def receipt(self) -> dict[str, Json]:
+    def receipt(self) -> ShuffledReceipt:
         """The answer to the last shuffler, always the same for the same bytes."""
-        return {
-            "batch": str(self.answer),
-            "accepted": len(self.reports),
-            "fakes": self.fakes,
-            "unreadable": self.unreadable,
-            "repeated": self.repeated,
-        }
+        return ShuffledReceipt(
+            batch=str(self.answer),
+            accepted=len(self.reports),
+            fakes=self.fakes,
+            unreadable=self.unreadable,
+            repeated=self.repeated,
+        )
 
 
 def open_shuffled(

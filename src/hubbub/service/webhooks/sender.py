@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from hubbub.core.bounded_http import HttpPeer
 from hubbub.core.errors import HubbubError
-from hubbub.core.spec import Json
 from hubbub.random.source import Random
 from hubbub.service.alarms import AlarmEvent
+from hubbub.service.base.api import WebhookBody
 from hubbub.service.base.logs import log, log_error
 from hubbub.service.collector.collector import Collector
 from hubbub.service.webhooks.config import Webhook, signature
@@ -133,12 +133,12 @@ class WebhookSender:
         """How many events of a collection wait."""
         return max(self._collector.store.last_alarm_event(name) - self._taken[name], 0) if name in self._taken else 0
 
-    def status(self, name: str) -> dict[str, Json] | None:
+    def status(self, name: str) -> WebhookBody | None:
         """How many events of a collection were taken and wait; None if they are not sent to this webhook."""
         if name not in self._taken:
             return None
         taken, waiting = self._taken[name], self.waiting(name)
-        return {"webhook": self.webhook.name, "taken": taken, "waiting": waiting, "failing": self.failing}
+        return WebhookBody(webhook=self.webhook.name, taken=taken, waiting=waiting, failing=self.failing)
 
     def _run(self) -> None:
         while not self._stopping:
