@@ -75,8 +75,10 @@ class ServedCollector:
         started: dict[str, Any] = {}
         while started.get("event") != "serving":
             line = self.process.stderr.readline()
-            assert line, self.startup_log
             self.startup_log += line
+            if not line.startswith("{"):  # it ended, or wrote something that is no line of a log
+                self.process.kill()
+                raise AssertionError((self.startup_log, self.process.communicate()[1], self.process.returncode))
             started = json.loads(line)
         self.log: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()

@@ -17,11 +17,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "shared"))
-
-from killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
-from local_server import KEYS, LocalServer, survey
-
 import hubbub.client
 from hubbub.client import Client, Response
 from hubbub.client.store import Outbox
@@ -29,6 +24,8 @@ from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
 from hubbub.ledger.book import Book, Debit
 from hubbub.wire.upload import decode_upload
+from tests.client.local_server import KEYS, LocalServer, survey
+from tests.shared.killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
 
 TEXT = """
 name = "survey"

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
+from tests.client.local_server import KEYS, LocalServer
 
 HOUR = 3600
 MEMO = """

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import HOUR, begin, device, seeded
-from local_server import KEYS, TEXT, Listening, LocalServer, survey
 
 from hubbub.client import Client, NotReady, Unreachable, read_status
 from hubbub.client.transport import Response
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
 from hubbub.wire.upload import decode_upload, decode_upload_json
+from tests.client.device import HOUR, begin, device, seeded
+from tests.client.local_server import KEYS, TEXT, Listening, LocalServer, survey
 
 FAR = """
 name = "survey"

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device import device, seeded
-from in_process import InProcess
-from local_server import survey
 
 from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
@@ -24,6 +21,9 @@ from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.questions import read_collection
 from hubbub.service.rounds.releases import release_json
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from tests.client.device import device, seeded
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
 
 STEPS = 8
 TEXT = """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from device import HOUR, begin, device
-from local_server import LocalServer, survey
 
 from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
+from tests.client.device import HOUR, begin, device
+from tests.client.local_server import LocalServer, survey
 
 YEARS = 10 * 365 * 24  # steps
 WINDOW = """

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from device import device
-from in_process import InProcess
-from local_server import survey
 
 from hubbub.client import Client, Response, Unreachable
 from hubbub.collection import ManualClock
 from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
 
 TURNS = """
 name = "survey"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device import begin, device, seeded
-from local_server import Listening, LocalServer, survey
 
 from hubbub.collection import ManualClock
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import Listening, LocalServer, survey
 
 TEXT = """
 name = "survey"

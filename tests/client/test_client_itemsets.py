@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from device import device
-from in_process import InProcess
-from local_server import survey
-
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
 
 DEVICES, ROUND = 40, 3600
 TEXT = """

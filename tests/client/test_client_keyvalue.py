@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device import begin, device, seeded
-from in_process import InProcess
-from local_server import LocalServer, survey
 
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.names import AnswerName
@@ -18,6 +15,9 @@ from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
 from hubbub.service.rounds.releases import release_json
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import LocalServer, survey
+from tests.shared.in_process import InProcess
 
 TEXT = """
 name = "survey"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from device import device
-from in_process import InProcess
-from local_server import survey
-from test_client_cover import TURNS, Watched
-
 from hubbub.client import Client
 from hubbub.collection import ManualClock
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.client.test_client_cover import TURNS, Watched
+from tests.shared.in_process import InProcess
 
 TEXT = """
 name = "survey"

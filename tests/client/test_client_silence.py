@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import begin, device, seeded
-from local_server import LocalServer, survey
 
 from hubbub.client.answer import Answerer
 from hubbub.collection import Collection, ManualClock
 from hubbub.wire.upload import decode_upload
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import LocalServer, survey
 
 TEXT = """
 name = "survey"

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from pages_fleet import PageFleet
 
 from hubbub import Random
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Keys, ManualClock
 from hubbub.service.collector.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
+from tests.dashboard.pages_fleet import PageFleet
 
 START = 500_000 * 3600.0
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pages_outline import Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Random
@@ -23,6 +21,8 @@ from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import ask
 
 TEXT = """
 name = "themes"

@@ -49,11 +49,8 @@ epsilon = 2.0
 permanent = 4.0
 """
 SERVE = "import typer; from hubbub.cli.serve import serve; typer.run(serve)"
-TESTS = Path(__file__).parents[1]
 SERVE_DISTINCT = f"""
-import sys
-sys.path.insert(0, {str(TESTS / "questions")!r})
-from distinct import DistinctQuestion
+from tests.questions.distinct import DistinctQuestion
 from hubbub.questions import QUESTIONS
 QUESTIONS["distinct"] = DistinctQuestion
 {SERVE}

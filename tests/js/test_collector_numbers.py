@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from in_process import InProcess
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -17,6 +16,7 @@ from hubbub.collection import ManualClock
 from hubbub.core.reports import Sketch
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.service.store.base import EraRow
+from tests.shared.in_process import InProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
-from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
@@ -15,6 +13,8 @@ from hubbub.authoring.forecast import poisoning
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import MAIN
 from hubbub.questions import Question
+from tests.questions.settings import setting
+from tests.shared.whole_way import answered
 
 TEXT = """
 name = "survey"

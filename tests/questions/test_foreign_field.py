@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tests.shared.whole_way import answered
 
 from hubbub.authoring import load_collection
 from hubbub.collection.admits import admits
 from hubbub.core.domain import DOMAINS, Domain
+from tests.shared.whole_way import answered
 
 NAMES = ("monday", "tuesday", "wednesday")
 TEXT = """

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.questions.distinct import DistinctQuestion
-from tests.shared.in_process import KEYS
-from tests.shared.whole_way import answered
 from typer.testing import CliRunner
 
 from hubbub.authoring import check, forecast, load_collection, open_collection, promise
@@ -18,6 +15,9 @@ from hubbub.collection import seal
 from hubbub.collection.safety import open_collection as open_on_device
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import QUESTIONS
+from tests.questions.distinct import DistinctQuestion
+from tests.shared.in_process import KEYS
+from tests.shared.whole_way import answered
 
 TEXT = """
 name = "survey"

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
-from tests.shared.in_process import KEYS
-from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.alarms.plan import AlarmPlan
@@ -27,6 +24,9 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.questions.settings import setting
+from tests.shared.in_process import KEYS
+from tests.shared.whole_way import answered
 
 TEXT = """
 name = "survey"

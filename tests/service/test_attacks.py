@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks import ATTACKS, honest
-from process import HERE, Process, exact_process
+
+from tests.service.attacks import ATTACKS, honest
+from tests.service.process import HERE, Process, exact_process
 
 SHORT, LONG = 1.5, 40.0  # seconds; in the long one a single stall of the disk is less than a hundredth
 GIB = 1 << 30

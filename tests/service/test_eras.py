@@ -8,7 +8,6 @@ import random
 from typing import Any
 
 import pytest
-from exact_world import batch_frame, exact_collection
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -19,6 +18,7 @@ from hubbub.service.rounds import retention, rounds
 from hubbub.service.rounds.question_run import ReplayMismatch
 from hubbub.service.store.base import EraRow
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection
 
 KEYS = Keys(b"k" * 32)
 CHANGES = """

@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_mechanism import all_mechanisms
-from loopback import running
-from process import HERE
-from web import AUTHORIZED, KEYS, TOKEN, problem
 
 from hubbub import Random, Reports
 from hubbub.authoring import check, load_collection, promise
@@ -31,6 +27,10 @@ from hubbub.service.kept.raw_reports import kept_reports, pack, unpack
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.every_mechanism import all_mechanisms
+from tests.service.process import HERE
+from tests.service.web import AUTHORIZED, KEYS, TOKEN, problem
+from tests.shared.loopback import running
 
 KEEPING = """
 name = "words"

@@ -18,10 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clock_world import Machine
-from loopback import running
-from test_server import HUBBUB
-from web import KEYS, THEMES, TOKEN, Web, themes
 
 from hubbub.collection import ManualClock
 from hubbub.service.base.trusted_clock import TrustedClock
@@ -36,6 +32,10 @@ from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.service.clock_world import Machine
+from tests.service.test_server import HUBBUB
+from tests.service.web import KEYS, THEMES, TOKEN, Web, themes
+from tests.shared.loopback import running
 
 
 def serving(store: Store, clock: Any = None) -> Iterator[Web]:

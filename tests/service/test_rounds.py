@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exact_world import SIZE, batch_frame, exact_collection
-from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import check, load_collection
@@ -31,6 +29,8 @@ from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.exact_world import SIZE, batch_frame, exact_collection
+from tests.service.stream_methods import STREAM_METHODS
 
 KEYS = Keys(b"k" * 32)
 

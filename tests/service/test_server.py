@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import EXACT, exact_collection
-from process import Process, exact_process
-from test_kill import ask_of, stored
-from web import THEMES
 
 from hubbub import Random
 from hubbub.cli import main
 from hubbub.collection.names import AnswerName
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
-from served import ONLY_SERVER, ServedCollector
+from tests.served import ONLY_SERVER, ServedCollector
+from tests.service.exact_world import EXACT, exact_collection
+from tests.service.process import Process, exact_process
+from tests.service.test_kill import ask_of, stored
+from tests.service.web import THEMES
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
 COLLECTION = exact_collection(step=86400, lateness=3600)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import EXACT, exact_collection
-from process import HERE, Process
 
 from hubbub import Random
 from hubbub.collection.names import AnswerName
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.service.exact_world import EXACT, exact_collection
+from tests.service.process import HERE, Process
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0

@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_world import ROUND, START, CommonQuestion, study_collection
-from test_failing_mechanisms import KEYS, LATENESS, STEP, one_device, released, two_questions
-from test_studies import start_collector, stops, told
 
 from hubbub import GRR
 from hubbub.collection import ManualClock
@@ -31,7 +28,10 @@ from hubbub.service.rounds import watchdog as watching
 from hubbub.service.rounds.watchdog import Watchdog
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
-from served import ServedCollector, wait_for
+from tests.served import ServedCollector, wait_for
+from tests.service.study_world import ROUND, START, CommonQuestion, study_collection
+from tests.service.test_failing_mechanisms import KEYS, LATENESS, STEP, one_device, released, two_questions
+from tests.service.test_studies import start_collector, stops, told
 
 TEXT = """
 name = "two"

@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import running
-from process import HERE
-from study_world import KEYS, LATENESS, ROUND, START, CommonQuestion, Crowd, simulated, stored_as, study_collection
-from web import AUTHORIZED, TOKEN
 
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock, open_sealed
@@ -30,6 +26,20 @@ from hubbub.service.rounds.releases import release_json, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.process import HERE
+from tests.service.study_world import (
+    KEYS,
+    LATENESS,
+    ROUND,
+    START,
+    CommonQuestion,
+    Crowd,
+    simulated,
+    stored_as,
+    study_collection,
+)
+from tests.service.web import AUTHORIZED, TOKEN
+from tests.shared.loopback import running
 
 CROWD = Crowd()
 STUDY = study_collection()

@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import running
-from web import AUTHORIZED, KEYS, TOKEN, problem
 
 from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
@@ -45,6 +43,8 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.web import AUTHORIZED, KEYS, TOKEN, problem
+from tests.shared.loopback import running
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -547,7 +547,7 @@ def test_a_collector_without_sql_says_so(api: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
     """As `pip install hubbub[server]` gives it: everything else is as ever."""
-    from served import ServedCollector
+    from tests.served import ServedCollector
 
     served = ServedCollector(tmp_path, TEXT.replace('step = "1h"', 'step = "1d"'))
     try:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
@@ -29,6 +28,7 @@ from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.stream_methods import STREAM_METHODS
 
 KEYS = Keys(b"k" * 32)
 W = 4

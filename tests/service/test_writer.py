@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from exact_world import batch_frame, exact_collection, upload_frame
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
@@ -20,6 +19,7 @@ from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection, upload_frame
 
 COLLECTION = exact_collection()
 

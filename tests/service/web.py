@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from loopback import Loopback, running
-
 from hubbub import Random
 from hubbub.authoring import load_collection
 from hubbub.collection import Collection, Keys, ManualClock
@@ -21,6 +19,7 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry, encode_upload
+from tests.shared.loopback import Loopback, running
 
 KEYS = Keys(b"k" * 32)
 TOKEN = "a token for the tests"
