@@ -143,10 +143,10 @@ class ServedCollector:
             self.stop()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first result of a function that is not false; it is called again and again until then."""
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """The first result of a function that is not false; it is called again and again until then, for some time."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
-        assert time.monotonic() < deadline, "the condition never held"
+        assert time.monotonic() < deadline, (condition, "never held")
         time.sleep(0.05)
     return result

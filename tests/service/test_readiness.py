@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +31,7 @@ from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.served import wait_for
 from tests.service.clock_world import Machine
 from tests.service.test_server import HUBBUB
 from tests.service.web import KEYS, THEMES, TOKEN, Web, themes
@@ -66,10 +66,7 @@ def ready(web: Web) -> dict[str, Any]:
 
 def until(web: Web, *problems: str) -> None:
     """Wait until just this is not ready; what was seen stands for a second."""
-    deadline = time.monotonic() + 30
-    while set(ready(web)["not_ready"]) != set(problems):
-        assert time.monotonic() < deadline, ready(web)
-        time.sleep(0.05)
+    wait_for(lambda: set(ready(web)["not_ready"]) == set(problems))
 
 
 # -- the store -------------------------------------------------------------------------------------------------

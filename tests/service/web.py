@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +18,7 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry, encode_upload
+from tests.served import wait_for
 from tests.shared.loopback import Loopback, running
 
 KEYS = Keys(b"k" * 32)
@@ -96,10 +96,7 @@ class Web:
     def wait_until(self, now: float) -> None:
         """Move the clock, and wait for the writer to have noticed."""
         self.clock.set(now)
-        deadline = time.monotonic() + 30
-        while (self.collector.asks["themes"].until or 0) <= now:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: (self.collector.asks["themes"].until or 0) > now)
 
     def counts(self) -> dict[str, int]:
         """By outcome; those of no collection begin with a question mark."""
