@@ -19,36 +19,19 @@ from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
 from hubbub.protocols.ask import Ask
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.shared.small_collections import THEME, collection_text
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
 
-THEMES = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "2s"
-lateness = "1s"
-
-[privacy]
-event = 8.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
-[alarms.dark]
-question = "popular"
-weights = { dark = 1 }
-above = 0.5
-"""
+THEMES = collection_text(
+    "themes",
+    "Light or dark?",
+    schedule={"step": "2s", "lateness": "1s"},
+    privacy={"event": 8.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 4.0}},
+    alarms={"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}},
+)
 """A collection that is asked every two seconds, with an alarm about it."""
 
 Answer = tuple[Any, Ask]

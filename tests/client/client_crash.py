@@ -26,35 +26,17 @@ from hubbub.ledger.book import Book, Debit
 from hubbub.wire.upload import decode_upload
 from tests.client.local_server import KEYS, LocalServer, survey
 from tests.shared.killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
+from tests.shared.small_collections import collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10h"
-
-[privacy]
-user = 8.0
-minimum_batch = 20
-
-[fields.home]
-kind = "ordinal"
-size = 6
-
-[questions.popular]
-kind = "histogram"
-field = "home"
-epsilon = 1.0
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 1.0
-permanent = 2.0
-"""
+TEXT = collection_text(
+    schedule={"step": "1h", "lateness": "10h"},
+    privacy={"user": 8.0, "minimum_batch": 20},
+    fields={"home": {"kind": "ordinal", "size": 6}},
+    questions={
+        "popular": {"kind": "histogram", "field": "home", "epsilon": 1.0},
+        "page": {"kind": "memo", "field": "home", "epsilon": 1.0, "permanent": 2.0},
+    },
+)
 COLLECTION = survey(TEXT)
 STEPS = (5, 6, 7)
 HOMES = (3, 4, 3)

@@ -20,34 +20,14 @@ from hubbub.wire.upload import decode_upload, decode_upload_json
 from tests.client.device import HOUR, begin, device, seeded
 from tests.client.local_server import KEYS, TEXT, Listening, LocalServer, survey
 from tests.served import wait_for
+from tests.shared.small_collections import collection_text
 
-FAR = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-window = {epsilon = 60.0, steps = 4}
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "blue", "green"]
-
-[questions.watched]
-kind = "stream"
-field = "theme"
-epsilon = 60.0
-method = "LBD"
-w = 4
-
-[override]
-epsilon_above_8 = "so that a report is the value"
-"""
+FAR = collection_text(
+    privacy={"window": {"epsilon": 60.0, "steps": 4}, "minimum_batch": 20},
+    fields={"theme": {"kind": "categorical", "names": ["light", "dark", "blue", "green"]}},
+    questions={"watched": {"kind": "stream", "field": "theme", "epsilon": 60.0, "method": "LBD", "w": 4}},
+    override={"epsilon_above_8": "so that a report is the value"},
+)
 
 
 @pytest.fixture

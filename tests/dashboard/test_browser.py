@@ -24,6 +24,7 @@ from tests.dashboard.pages_fleet import PageFleet, emoji_fleet, serve, three_wee
 from tests.dashboard.pages_visit import TOKEN, Site
 from tests.js.chromium import chromium
 from tests.served import THEMES, ServedCollector, wait_for
+from tests.shared.small_collections import collection_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -258,32 +259,17 @@ def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living:
     watched.context.close()
 
 
-TABLE = """
-name = "people"
-version = 1
-title = "People"
-
-[schedule]
-step = "1h"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.os]
-kind = "categorical"
-names = ["a", "b"]
-
-[fields.crashed]
-kind = "categorical"
-names = ["no", "yes"]
-
-[questions.people]
-kind = "table"
-columns = ["os", "crashed"]
-epsilon = 2.0
-"""
+TABLE = collection_text(
+    "people",
+    "People",
+    schedule={"step": "1h", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={
+        "os": {"kind": "categorical", "names": ["a", "b"]},
+        "crashed": {"kind": "categorical", "names": ["no", "yes"]},
+    },
+    questions={"people": {"kind": "table", "columns": ["os", "crashed"], "epsilon": 2.0}},
+)
 
 
 def table_site(folder: Path) -> Site:

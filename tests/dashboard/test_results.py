@@ -19,6 +19,7 @@ from hubbub.service.base.limits import REASONS
 from hubbub.service.collector.collector import Collector
 from hubbub.service.rounds.releases import release_json
 from tests.dashboard.pages_outline import Element, Outline
+from tests.shared.small_collections import collection_text
 
 Get = Callable[[str], Any]
 
@@ -192,39 +193,20 @@ def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
         assert "\u2212" not in page.split("<main", 1)[1], f"{path}: no number is below zero"
 
 
-EVERYONE = """
-name = "possible"
-version = 1
-title = "What is possible"
-
-[schedule]
-step = "1h"
-lateness = "1m"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "sepia"]
-
-[fields.sessions]
-kind = "numeric"
-low = 0.0
-high = 20.0
-cells = 20
-
-[questions.theme]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.sessions]
-kind = "mean"
-field = "sessions"
-epsilon = 1.0
-"""
+EVERYONE = collection_text(
+    "possible",
+    "What is possible",
+    schedule={"step": "1h", "lateness": "1m"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={
+        "theme": {"kind": "categorical", "names": ["light", "dark", "sepia"]},
+        "sessions": {"kind": "numeric", "low": 0.0, "high": 20.0, "cells": 20},
+    },
+    questions={
+        "theme": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "sessions": {"kind": "mean", "field": "sessions", "epsilon": 1.0},
+    },
+)
 
 
 def test_withheld_releases_show_why_and_nothing_else():

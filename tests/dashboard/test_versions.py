@@ -23,39 +23,20 @@ from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
 from tests.dashboard.pages_outline import Outline
 from tests.dashboard.pages_visit import ask
+from tests.shared.small_collections import THEME, collection_text
 
-TEXT = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 3.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.same]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.changed]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.gone]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-"""
+TEXT = collection_text(
+    "themes",
+    "Light or dark?",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 3.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={
+        "same": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "changed": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "gone": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+    },
+)
 CHANGED = TEXT.partition("[questions.gone]")[0].replace("[questions.changed]", "[questions.changed]\nmechanism = 'OUE'")
 VERSIONS = (
     TEXT,

@@ -26,33 +26,16 @@ from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
 from tests.questions.settings import setting
 from tests.shared.in_process import KEYS
+from tests.shared.small_collections import collection_text
 from tests.shared.whole_way import answered
 
-TEXT = """
-name = "survey"
-version = 1
-title = "Taxi rides"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 1.0
-
-[fields.fare]
-kind = "numeric"
-low = 0.0
-high = 500.0
-cells = 50
-
-[questions.fares]
-kind = "release"
-field = "fare"
-epsilon = 1.0
-r = 24
-every = 2
-"""
+TEXT = collection_text(
+    "survey",
+    "Taxi rides",
+    privacy={"event": 1.0},
+    fields={"fare": {"kind": "numeric", "low": 0.0, "high": 500.0, "cells": 50}},
+    questions={"fares": {"kind": "release", "field": "fare", "epsilon": 1.0, "r": 24, "every": 2}},
+)
 
 
 def test_devices_admit_all_that_is_asked() -> None:

@@ -36,6 +36,7 @@ from tests.service.clock_world import Machine
 from tests.service.test_server import HUBBUB
 from tests.service.web import KEYS, THEMES, TOKEN, Web, themes
 from tests.shared.loopback import running
+from tests.shared.small_collections import collection_text
 
 
 def serving(store: Store, clock: Any = None) -> Iterator[Web]:
@@ -177,54 +178,28 @@ def test_kernels_are_compiled_before_it_is_ready(monkeypatch: pytest.MonkeyPatch
         until(web)
 
 
-KINDS = """
-name = "kinds"
-version = 1
-title = "Kinds"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 9.0
-minimum_batch = 20
-
-[fields.word]
-kind = "ordinal"
-size = 1000
-
-[fields.films]
-kind = "keyvalue"
-keys = ["Alien", "Brazil", "Casablanca", "Dune"]
-low = 1
-high = 5
-most = 2
-
-[questions.hashed]
-kind = "histogram"
-field = "word"
-epsilon = 1.0
-mechanism = "OLH"
-
-[questions.unary]
-kind = "histogram"
-field = "word"
-epsilon = 3.0
-mechanism = "OUE"
-
-[questions.transformed]
-kind = "histogram"
-field = "word"
-epsilon = 1.0
-mechanism = "Hadamard"
-
-[questions.rated]
-kind = "keyvalue"
-field = "films"
-epsilon = 1.0
-mechanism = "CoCo"
-"""
+KINDS = collection_text(
+    "kinds",
+    "Kinds",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 9.0, "minimum_batch": 20},
+    fields={
+        "word": {"kind": "ordinal", "size": 1000},
+        "films": {
+            "kind": "keyvalue",
+            "keys": ["Alien", "Brazil", "Casablanca", "Dune"],
+            "low": 1,
+            "high": 5,
+            "most": 2,
+        },
+    },
+    questions={
+        "hashed": {"kind": "histogram", "field": "word", "epsilon": 1.0, "mechanism": "OLH"},
+        "unary": {"kind": "histogram", "field": "word", "epsilon": 3.0, "mechanism": "OUE"},
+        "transformed": {"kind": "histogram", "field": "word", "epsilon": 1.0, "mechanism": "Hadamard"},
+        "rated": {"kind": "keyvalue", "field": "films", "epsilon": 1.0, "mechanism": "CoCo"},
+    },
+)
 
 
 @pytest.mark.parametrize("how", ["warm", "cold"])

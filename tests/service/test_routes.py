@@ -290,8 +290,8 @@ def test_a_failure_is_logged_by_place_and_says_nothing_of_values(
     lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
     asked = [(line["method"], line["path"], line["route"], line["error"]) for line in lines]
     assert asked == [("GET", path, "Queries.releases", "ValueError"), ("POST", "/v1/reports", None, "ValueError")]
-    assert "service/queries.py:" in lines[0]["detail"]
-    assert "service/reports.py:" in lines[1]["detail"]
+    assert "http/queries.py:" in lines[0]["detail"]
+    assert "http/reports.py:" in lines[1]["detail"]
     assert "4711" not in "".join([*(answer.text for answer in answers), *map(str, lines)])
 
 

@@ -172,7 +172,8 @@ def test_more_rounds_than_signed_are_refused():
         assert CROWD.send_all(collector) > 0
         clock.set(START + ROUND * number + LATENESS)
         collector.tick()
-    reason = "study_world.CommonQuestion.protocol raised OutOfOrder: the protocol asks round 3, and 2 are signed"
+    raised = "OutOfOrder: the protocol asks round 3, and 2 are signed"
+    reason = f"tests.service.study_world.CommonQuestion.protocol raised {raised}"
     assert stops(told(collector, short)) == [(0, reason)]
     assert collector.store.running_studies(short.collection_id) == []
     assert not collector.board.open(short.collection_id, clock.now())

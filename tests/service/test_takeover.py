@@ -29,61 +29,26 @@ from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
 from tests.service.stream_methods import STREAM_METHODS
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 W = 4
-STREAM = """
-name = "streams"
-version = 1
-title = "Streams"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.colour]
-kind = "categorical"
-names = ["red", "green"]
-
-[questions.trend]
-kind = "stream"
-field = "theme"
-epsilon = 1.0
-method = "METHOD"
-w = 4
-"""
-CHANGES = """
-name = "streams"
-version = 1
-title = "Where people are"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-user = 4.0
-minimum_batch = 20
-
-[fields.place]
-kind = "categorical"
-names = ["home", "away"]
-
-[questions.trend]
-kind = "changes"
-field = "place"
-epsilon = 1.0
-steps = 8
-changes = 3
-"""
+STREAM = collection_text(
+    "streams",
+    "Streams",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={"theme": THEME, "colour": {"kind": "categorical", "names": ["red", "green"]}},
+    questions={"trend": {"kind": "stream", "field": "theme", "epsilon": 1.0, "method": "METHOD", "w": 4}},
+)
+CHANGES = collection_text(
+    "streams",
+    "Where people are",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"user": 4.0, "minimum_batch": 20},
+    fields={"place": {"kind": "categorical", "names": ["home", "away"]}},
+    questions={"trend": {"kind": "changes", "field": "place", "epsilon": 1.0, "steps": 8, "changes": 3}},
+)
 
 
 @cache

@@ -20,44 +20,24 @@ from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry, encode_upload
 from tests.served import wait_for
 from tests.shared.loopback import Loopback, running
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 TOKEN = "a token for the tests"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
-THEMES = """
-name = "themes"
-version = 2
-title = "Light or dark?"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.age]
-kind = "numeric"
-low = 0
-high = 100
-cells = 10
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.old]
-kind = "mean"
-field = "age"
-epsilon = 1.0
-"""
+THEMES = collection_text(
+    "themes",
+    "Light or dark?",
+    version=2,
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={"theme": THEME, "age": {"kind": "numeric", "low": 0, "high": 100, "cells": 10}},
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "old": {"kind": "mean", "field": "age", "epsilon": 1.0},
+    },
+)
 
 
 class Web:
