@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from amplification import amplification
-from clients import clients
 from growth import growth
 from heavy_hitters import heavy_hitters
 from ingest import ingest
@@ -34,6 +33,8 @@ from square_wave import square_wave
 from startup import startup
 from streams import streams
 from ternary import ternary
+
+from clients import clients
 
 PARTS: dict[str, Callable[[bool], Iterator[Result]]] = {
     part.__name__: part

@@ -9,11 +9,14 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+
+ROOT = Path(__file__).parents[1]
 
 # Several tests run at once, and hundreds of processes are started: a pool of threads each would only be in the way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -21,6 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Clients keep the number of their answers in the user's state folder. Golden folders are opened in several tests.
 STATE = tempfile.mkdtemp(prefix="hubbub-state-")
 os.environ.pop("XDG_RUNTIME_DIR", None)
+
+# Programs that tests start import what tests share as tests do: from `tests`.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
 collect_ignore = ["plugin_package"]  # another package, whose tests run where it is installed
 

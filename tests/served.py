@@ -19,36 +19,19 @@ from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
 from hubbub.protocols.ask import Ask
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.shared.small_collections import THEME, collection_text
 
 ONLY_SERVER = [sys.executable, str(Path(__file__).parent / "only_extra.py"), "server"]
 
-THEMES = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "2s"
-lateness = "1s"
-
-[privacy]
-event = 8.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
-[alarms.dark]
-question = "popular"
-weights = { dark = 1 }
-above = 0.5
-"""
+THEMES = collection_text(
+    "themes",
+    "Light or dark?",
+    schedule={"step": "2s", "lateness": "1s"},
+    privacy={"event": 8.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 4.0}},
+    alarms={"dark": {"question": "popular", "weights": {"dark": 1}, "above": 0.5}},
+)
 """A collection that is asked every two seconds, with an alarm about it."""
 
 Answer = tuple[Any, Ask]
@@ -75,8 +58,10 @@ class ServedCollector:
         started: dict[str, Any] = {}
         while started.get("event") != "serving":
             line = self.process.stderr.readline()
-            assert line, self.startup_log
             self.startup_log += line
+            if not line.startswith("{"):  # it ended, or wrote something that is no line of a log
+                self.process.kill()
+                raise AssertionError((self.startup_log, self.process.communicate()[1], self.process.returncode))
             started = json.loads(line)
         self.log: list[str] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -141,10 +126,10 @@ class ServedCollector:
             self.stop()
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """The first result of a function that is not false; it is called again and again until then."""
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """The first result of a function that is not false; it is called again and again until then, for some time."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):
-        assert time.monotonic() < deadline, "the condition never held"
+        assert time.monotonic() < deadline, (condition, "never held")
         time.sleep(0.05)
     return result

@@ -8,17 +8,17 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from runpy import run_path
 from typing import NamedTuple
 
 import pytest
 from packaging.utils import canonicalize_name
 
 import hubbub
+from tests.authoring.test_shuffle import TEXT as SHUFFLED
+from tests.only_extra import BASE, PROJECT, closure, declared
+from tests.served import ServedCollector
 
 ROOT = Path(__file__).parents[1]
-_only = run_path(str(ROOT / "tests" / "only_extra.py"))
-PROJECT, BASE = _only["PROJECT"], _only["BASE"]
 EMOJI = ROOT / "examples" / "emoji.toml"
 EXAMPLES = str(ROOT / "tests" / "run_examples.py")
 LOADED_BY_UVICORN = {"httptools", "uvloop"}
@@ -26,13 +26,6 @@ THERE_IN_TESTS = {"pytest", "sklearn"}  # a figure with classifiers says what to
 
 PAGES = ["/results/survey", "/results/survey/popular", "/ingest/survey", "/privacy/survey", "/collections/survey"]
 PAGES += ["/v1/collections/survey/shuffled", "/v1/collections/survey"]
-
-sys.path.insert(0, str(ROOT / "tests"))
-sys.path.insert(1, str(ROOT / "tests" / "authoring"))
-
-from test_shuffle import TEXT as SHUFFLED  # noqa: E402
-
-from served import ServedCollector  # noqa: E402
 
 
 def _name(requirement: str) -> str:
@@ -62,7 +55,7 @@ def test_nothing_is_declared_that_nothing_imports():
 
 
 def test_all_is_every_extra():
-    assert _only["closure"](_only["declared"]("all")) >= {canonicalize_name(name) for name in _declared()}
+    assert closure(declared("all")) >= {canonicalize_name(name) for name in _declared()}
 
 
 def test_a_package_has_one_range_of_versions():

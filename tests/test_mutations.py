@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from runpy import run_path
+from tests.mutations import ROOT, mutations, node_ids, places, sources
 
-MUTATIONS = run_path(str(Path(__file__).with_name("mutations.py")))
-TABLE = MUTATIONS["mutations"]()
+TABLE = mutations()
 
 
 def test_each_decision_is_found_once_in_the_source() -> None:
-    texts = MUTATIONS["sources"](MUTATIONS["ROOT"])
-    assert {row.name: len(MUTATIONS["places"](row.source, texts)) for row in TABLE} == {row.name: 1 for row in TABLE}
+    texts = sources(ROOT)
+    assert {row.name: len(places(row.source, texts)) for row in TABLE} == {row.name: 1 for row in TABLE}
     assert all(row.source != row.replacement for row in TABLE)
 
 
 def test_each_mutation_has_tests_and_each_name_is_one_test() -> None:
-    nodes = MUTATIONS["node_ids"]({test for row in TABLE for test in row.tests})
+    nodes = node_ids({test for row in TABLE for test in row.tests})
     assert {test: where for test, where in nodes.items() if len(where) != 1} == {}
     assert [row.name for row in TABLE if not row.tests] == []
 

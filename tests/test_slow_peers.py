@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shared.slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, outcomes_of, slow_peer
-from tests.shuffler.shuffle_world import ShuffleWorld
 
 from hubbub.client import Client, HttpTransport, Unreachable, transport
 from hubbub.collection import Keys, SystemClock
@@ -30,6 +28,8 @@ from hubbub.shuffler.spot_check import send_spot_checks
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.watch import remote as collector_api
 from hubbub.watch.remote import Away, CollectorApi, RemoteWatch
+from tests.shared.slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, outcomes_of, slow_peer
+from tests.shuffler.shuffle_world import ShuffleWorld
 
 SHORT, LONG = 0.5, 10 * HANG
 """Deadlines that are injected: one that is over soon, and one that ends no request within a test."""

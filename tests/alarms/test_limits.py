@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from many import Many
 
 from hubbub.alarms import limits as module
 from hubbub.alarms.limits import limits_for, mean_steps, median_delay
 from hubbub.alarms.sequential import SequentialTest
+from tests.alarms.many import Many
 
 RATE = 1 / 200
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from many import Floats, Many, first_alarms, share_estimates, window_steps, zipf
 
 from hubbub import Hybrid, Ordinal, Random
 from hubbub.alarms.limits import limits_for
 from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.questions.shares import Shares
+from tests.alarms.many import Floats, Many, first_alarms, share_estimates, window_steps, zipf
 
 WATCHED, MONTH = 16, 720
 N = 20_000

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from many import Many
 
 from hubbub.alarms.limits import AlarmLimits, limits_for
 from hubbub.alarms.sequential import SequentialTest, WatchState
+from tests.alarms.many import Many
 
 TESTS = {
     "above": {"sides": ("above",), "threshold": 0.3, "ends": 0.2},

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +17,7 @@ from hubbub.core.domain import Strings
 from hubbub.protocols.statistic import Frequencies
 from hubbub.protocols.views.basic import Among, View, Whole
 from hubbub.questions import QUESTIONS, Shape, StatisticQuestion
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "vectors"))
-
-import make_admits
+from tests.vectors import make_admits
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 import hubbub as hb
 from hubbub.authoring import Finding, check
@@ -20,6 +19,7 @@ from hubbub.protocols.ask import CIRCLE, Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.protocols.window import METHODS
 from hubbub.questions import Question
+from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 THEME = Question.make(kind="histogram", field="theme", epsilon=1.0)
 LEVEL = Question.make(kind="histogram", field="level", epsilon=1.0)

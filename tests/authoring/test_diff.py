@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
 from hubbub.authoring.check import changes
@@ -16,6 +15,7 @@ from hubbub.collection.shuffle_route import RouteShuffler, ShuffleRoute
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
+from tests.collection.conftest import QUESTIONS, make
 
 FIELDS = {"theme": Categorical(["light", "dark"]), "level": Ordinal(10), "seconds": Numeric(0.0, 20.0, cells=8)}
 ASKED = {

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.collection.conftest import FIELDS, QUESTIONS, make
-from tests.questions.settings import setting
 
 import hubbub as hb
 from hubbub import Ordinal, Sets, Strings
@@ -22,6 +20,8 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.protocols.window import METHODS
 from hubbub.questions import Question
+from tests.collection.conftest import FIELDS, QUESTIONS, make
+from tests.questions.settings import setting
 
 QUICK = {
     "shares": QUESTIONS["levels"],

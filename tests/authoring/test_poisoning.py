@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
 
 from hubbub import GRR, Categorical, KeyValue, Numeric, Ordinal, Random, Strings
 from hubbub.authoring import check, load_collection
@@ -20,6 +19,7 @@ from hubbub.core.reports import Reports
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import converse
 from hubbub.questions import Question
+from tests.questions.settings import setting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILMS = KeyValue(["alien", "brazil"], low=1, high=5, most=1)

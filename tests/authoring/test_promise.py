@@ -7,13 +7,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 from hubbub.authoring import promise
 from hubbub.collection import Collection
 from hubbub.core.domain import Ordinal
 from hubbub.ledger.promise import Budget
 from hubbub.questions.words import epsilon_text, rounded_up, sure_text, times_text
+from tests.collection.conftest import FIELDS, QUESTIONS, make
 
 
 def said_of(collection: Collection, start: str) -> str:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planted_randomizers import (
+
+from hubbub import GRR, OLH, OUE, SHE, Ordinal, Sets
+from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
+from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.base import Mechanism
+from tests.checks.planted_randomizers import (
     DrawsBeforeLooking,
     DrawsMoreForSome,
     HashesTooRarely,
@@ -35,7 +40,7 @@ from planted_randomizers import (
     VaryingLeak,
     VaryingReuse,
 )
-from planted_servers import (
+from tests.checks.planted_servers import (
     CertainOfEveryone,
     ClipsNegatives,
     Diffident,
@@ -59,7 +64,7 @@ from planted_servers import (
     WrongConstant,
     WrongReportBytes,
 )
-from planted_specs import (
+from tests.checks.planted_specs import (
     DoesNotAddUp,
     Forgetful,
     HoldsAList,
@@ -74,11 +79,6 @@ from planted_specs import (
     TrustsTheServer,
     Underspends,
 )
-
-from hubbub import GRR, OLH, OUE, SHE, Ordinal, Sets
-from hubbub.checks import CHECKS, CheckFailed, checks_for, run_checks
-from hubbub.core.errors import InvalidValue
-from hubbub.mechanisms.base import Mechanism
 
 SMALL: dict[str, Any] = {"epsilon": 1.0, "domain": 5}
 PLANTED = [

@@ -15,8 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local_server import KEYS, LocalServer
-
 from hubbub.client import Client, NotReady, Response
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.domain import Ordinal
@@ -28,6 +26,7 @@ from hubbub.mechanisms.memoised import memos_in
 from hubbub.protocols.ask import CIRCLE, Arc, Ask
 from hubbub.questions import Question, read_collection
 from hubbub.wire.upload import decode_upload
+from tests.client.local_server import KEYS, LocalServer
 
 QUESTIONS = {
     "a": (

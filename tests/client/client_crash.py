@@ -17,11 +17,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "shared"))
-
-from killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
-from local_server import KEYS, LocalServer, survey
-
 import hubbub.client
 from hubbub.client import Client, Response
 from hubbub.client.store import Outbox
@@ -29,35 +24,19 @@ from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
 from hubbub.ledger.book import Book, Debit
 from hubbub.wire.upload import decode_upload
+from tests.client.local_server import KEYS, LocalServer, survey
+from tests.shared.killed_processes import CONNECT, CrashResult, kill_at_points, main, race_two
+from tests.shared.small_collections import collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10h"
-
-[privacy]
-user = 8.0
-minimum_batch = 20
-
-[fields.home]
-kind = "ordinal"
-size = 6
-
-[questions.popular]
-kind = "histogram"
-field = "home"
-epsilon = 1.0
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 1.0
-permanent = 2.0
-"""
+TEXT = collection_text(
+    schedule={"step": "1h", "lateness": "10h"},
+    privacy={"user": 8.0, "minimum_batch": 20},
+    fields={"home": {"kind": "ordinal", "size": 6}},
+    questions={
+        "popular": {"kind": "histogram", "field": "home", "epsilon": 1.0},
+        "page": {"kind": "memo", "field": "home", "epsilon": 1.0, "permanent": 2.0},
+    },
+)
 COLLECTION = survey(TEXT)
 STEPS = (5, 6, 7)
 HOMES = (3, 4, 3)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "shared")]  # the tests share a server and devices
-
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    from killed_processes import SHELF
+    from tests.shared.killed_processes import SHELF
 
     with tempfile.TemporaryDirectory(dir=SHELF) as place:
         yield Path(place)

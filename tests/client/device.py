@@ -7,36 +7,19 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from local_server import KEYS, LocalServer
 
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
+from tests.client.local_server import KEYS, LocalServer
+from tests.shared.small_collections import collection_text
 
 HOUR = 3600
-MEMO = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 7.0
-minimum_batch = 20
-
-[fields.home]
-kind = "ordinal"
-size = 6
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 1.0
-permanent = 2.0
-"""
+MEMO = collection_text(
+    privacy={"user": 7.0, "minimum_batch": 20},
+    fields={"home": {"kind": "ordinal", "size": 6}},
+    questions={"page": {"kind": "memo", "field": "home", "epsilon": 1.0, "permanent": 2.0}},
+)
 
 
 def device(folder: Path, server: Any, clock: ManualClock, **options: Any) -> Client:

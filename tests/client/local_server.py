@@ -24,31 +24,14 @@ from hubbub.collection.sealing import tag_of
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 1.0
-user = 20.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-"""
+TEXT = collection_text(
+    privacy={"event": 1.0, "user": 20.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 1.0}},
+)
 
 
 def survey(text: str = TEXT, **changes: str) -> Collection:

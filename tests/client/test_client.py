@@ -4,48 +4,30 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from device import HOUR, begin, device, seeded
-from local_server import KEYS, TEXT, Listening, LocalServer, survey
 
 from hubbub.client import Client, NotReady, Unreachable, read_status
 from hubbub.client.transport import Response
 from hubbub.collection import ManualClock
 from hubbub.core.errors import InvalidValue
 from hubbub.wire.upload import decode_upload, decode_upload_json
+from tests.client.device import HOUR, begin, device, seeded
+from tests.client.local_server import KEYS, TEXT, Listening, LocalServer, survey
+from tests.served import wait_for
+from tests.shared.small_collections import collection_text
 
-FAR = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-window = {epsilon = 60.0, steps = 4}
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "blue", "green"]
-
-[questions.watched]
-kind = "stream"
-field = "theme"
-epsilon = 60.0
-method = "LBD"
-w = 4
-
-[override]
-epsilon_above_8 = "so that a report is the value"
-"""
+FAR = collection_text(
+    privacy={"window": {"epsilon": 60.0, "steps": 4}, "minimum_batch": 20},
+    fields={"theme": {"kind": "categorical", "names": ["light", "dark", "blue", "green"]}},
+    questions={"watched": {"kind": "stream", "field": "theme", "epsilon": 60.0, "method": "LBD", "w": 4}},
+    override={"epsilon_above_8": "so that a report is the value"},
+)
 
 
 @pytest.fixture
@@ -413,20 +395,18 @@ def test_it_runs_by_itself_until_it_is_stopped(folder: Path) -> None:
     server = LocalServer(survey(text))
     stop = threading.Event()
     with Listening(server) as url, Client(folder, url, KEYS.public, jitter=0.1) as client:
-        import time
-
         thread = threading.Thread(target=client.run_forever, args=(stop,), kwargs={"wait": 0.3})
         server.begin(server.collection.step_at(time.time()))
         thread.start()
-        for _ in range(400):
+
+        def two_accepted() -> bool:
             server.begin(server.collection.step_at(time.time()))
-            if server.tally["accepted"] >= 2:
-                break
-            time.sleep(0.02)
+            return server.tally["accepted"] >= 2
+
+        wait_for(two_accepted)
         stop.set()
-        thread.join(timeout=20)
+        thread.join(timeout=120)
         assert not thread.is_alive()
-    assert server.tally["accepted"] >= 2
 
 
 @pytest.mark.parametrize(

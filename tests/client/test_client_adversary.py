@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adversary import history
 
 from hubbub.ledger.book import Book
+from tests.client.adversary import history
 
 pytestmark = pytest.mark.usefixtures("any_version")
 

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device import device, seeded
-from in_process import InProcess
-from local_server import survey
 
 from hubbub.client import Client
 from hubbub.client.answer import Answerer, stream_of
@@ -24,32 +21,19 @@ from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.questions import read_collection
 from hubbub.service.rounds.releases import release_json
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from tests.client.device import device, seeded
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import collection_text
 
 STEPS = 8
-TEXT = """
-name = "survey"
-version = 1
-title = "Where people are"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 4.5
-minimum_batch = 20
-
-[fields.place]
-kind = "categorical"
-names = ["home", "work", "away"]
-
-[questions.places]
-kind = "changes"
-field = "place"
-epsilon = 2.0
-steps = 8
-changes = 3
-"""
+TEXT = collection_text(
+    "survey",
+    "Where people are",
+    privacy={"user": 4.5, "minimum_batch": 20},
+    fields={"place": {"kind": "categorical", "names": ["home", "work", "away"]}},
+    questions={"places": {"kind": "changes", "field": "place", "epsilon": 2.0, "steps": 8, "changes": 3}},
+)
 FIRST = 3 * STEPS  # the first step of a horizon
 
 

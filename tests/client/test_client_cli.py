@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from device import MEMO, begin, device, live
-from local_server import LocalServer, survey
 from typer.testing import CliRunner
 
 from hubbub.cli.app import app
 from hubbub.collection import ManualClock
+from tests.client.device import MEMO, begin, device, live
+from tests.client.local_server import LocalServer, survey
 
 TEXT = MEMO.replace("user = 7.0", "user = 8.0\nevent = 4.0") + (
     '\n[fields.theme]\nkind = "categorical"\nnames = ["light", "dark"]\n'

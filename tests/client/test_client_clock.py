@@ -5,36 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from device import HOUR, begin, device
-from local_server import LocalServer, survey
 
 from hubbub.collection import ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
+from tests.client.device import HOUR, begin, device
+from tests.client.local_server import LocalServer, survey
+from tests.shared.small_collections import THEME, collection_text
 
 YEARS = 10 * 365 * 24  # steps
-WINDOW = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 1.0
-window = {epsilon = 4.0, steps = 8}
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 0.5
-"""
+WINDOW = collection_text(
+    privacy={"event": 1.0, "window": {"epsilon": 4.0, "steps": 8}, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={"popular": {"kind": "histogram", "field": "theme", "epsilon": 0.5}},
+)
 
 
 class Device:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from device import device
-from in_process import InProcess
-from local_server import survey
-from test_client_fleet import TEXT
 
 from hubbub.collection import ManualClock
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.client.test_client_fleet import TEXT
+from tests.shared.in_process import InProcess
 
 DEVICES = 10
 STEPS = range(7, 9)

@@ -6,40 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from device import device
-from in_process import InProcess
-from local_server import survey
 
 from hubbub.client import Client, Response, Unreachable
 from hubbub.collection import ManualClock
 from hubbub.wire.upload import JSON_TYPE, decode_upload, decode_upload_json
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import THEME, collection_text
 
-TURNS = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-window = { epsilon = 1.0, steps = 4 }
-minimum_batch = 20
-cover = true
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.trend]
-kind = "stream"
-field = "theme"
-epsilon = 1.0
-method = "LPU"
-w = 4
-"""
-SHORT = TURNS.replace("window = { epsilon = 1.0, steps = 4 }", "event = 1.0\nuser = 2.0").replace(
+TURNS = collection_text(
+    privacy={"window": {"epsilon": 1.0, "steps": 4}, "minimum_batch": 20, "cover": True},
+    fields={"theme": THEME},
+    questions={"trend": {"kind": "stream", "field": "theme", "epsilon": 1.0, "method": "LPU", "w": 4}},
+)
+SHORT = TURNS.replace("window = {epsilon = 1.0, steps = 4}", "event = 1.0\nuser = 2.0").replace(
     'kind = "stream"\nfield = "theme"\nepsilon = 1.0\nmethod = "LPU"\nw = 4',
     'kind = "histogram"\nfield = "theme"\nepsilon = 1.0',
 )

@@ -7,61 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device import begin, device, seeded
-from local_server import Listening, LocalServer, survey
 
 from hubbub.collection import ManualClock
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import Listening, LocalServer, survey
+from tests.shared.small_collections import THEME, collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 60.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.load]
-kind = "numeric"
-low = 0.0
-high = 10.0
-cells = 10
-
-[fields.home]
-kind = "ordinal"
-size = 3
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 3.0
-
-[questions.busy]
-kind = "mean"
-field = "load"
-epsilon = 3.0
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 3.0
-permanent = 5.0
-
-[questions.watched]
-kind = "stream"
-field = "theme"
-epsilon = 6.0
-method = "LPU"
-w = 2
-"""
+TEXT = collection_text(
+    privacy={"user": 60.0, "minimum_batch": 20},
+    fields={
+        "theme": THEME,
+        "load": {"kind": "numeric", "low": 0.0, "high": 10.0, "cells": 10},
+        "home": {"kind": "ordinal", "size": 3},
+    },
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 3.0},
+        "busy": {"kind": "mean", "field": "load", "epsilon": 3.0},
+        "page": {"kind": "memo", "field": "home", "epsilon": 3.0, "permanent": 5.0},
+        "watched": {"kind": "stream", "field": "theme", "epsilon": 6.0, "method": "LPU", "w": 2},
+    },
+)
 DEVICES = 200
 STEPS = (7,)
 

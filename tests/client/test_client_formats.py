@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import begin, device
-from local_server import LocalServer, survey
 
 from hubbub.client.documents import ClientRefusal
 from hubbub.collection import Collection, ManualClock, seal
 from hubbub.collection import formats as documents
 from hubbub.collection.formats import DocumentFormat
 from hubbub.core.spec import spec_id
+from tests.client.device import begin, device
+from tests.client.local_server import LocalServer, survey
 
 HOUR = 3600
 

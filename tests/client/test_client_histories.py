@@ -10,10 +10,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from history_player import Player
-from local_server import KEYS
-from recount import judge
-from signed_history import Adversary
+
+from tests.client.history_player import Player
+from tests.client.local_server import KEYS
+from tests.shared.recount import judge
+from tests.shared.signed_history import Adversary
 
 PLANTED = {
     "a version may postpone the end of a run": (48, "answer", "Answerer", "if ends > state.until:", "if False:"),

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from device import MEMO
-from local_server import KEYS, LocalServer, survey
 
 from hubbub.authoring import load_collection
+from tests.client.device import MEMO
+from tests.client.local_server import KEYS, LocalServer, survey
 
 HEAVY = {
     "numba",

@@ -5,47 +5,38 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from device import device
-from in_process import InProcess
-from local_server import survey
-
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import collection_text
 
 DEVICES, ROUND = 40, 3600
-TEXT = """
-name = "survey"
-version = 1
-title = "Together"
-
-[schedule]
-step = "1h"
-lateness = "1m"
-
-[privacy]
-user = 25.0
-minimum_batch = 2
-
-[override]
-epsilon_above_8 = "forty devices"
-minimum_batch_below_20 = "forty devices"
-
-[fields.features]
-kind = "sets"
-most = 5
-
-[fields.features.items]
-kind = "categorical"
-names = ["bold", "table", "link", "image", "undo"]
-
-[questions.together]
-kind = "itemsets"
-field = "features"
-epsilon = 20.0
-k = 4
-start = "1970-01-02T00:00Z"
-round = "1h"
-"""
+TEXT = collection_text(
+    "survey",
+    "Together",
+    schedule={"step": "1h", "lateness": "1m"},
+    privacy={"user": 25.0, "minimum_batch": 2},
+    override={"epsilon_above_8": "forty devices", "minimum_batch_below_20": "forty devices"},
+    fields={
+        "features": {
+            "kind": "sets",
+            "most": 5,
+            "items": {"kind": "categorical", "names": ["bold", "table", "link", "image", "undo"]},
+        }
+    },
+    questions={
+        "together": {
+            "kind": "itemsets",
+            "field": "features",
+            "epsilon": 20.0,
+            "k": 4,
+            "start": "1970-01-02T00:00Z",
+            "round": "1h",
+        }
+    },
+)
 
 
 def test_each_device_answers_once_and_what_they_hold_is_found(folder: Path) -> None:

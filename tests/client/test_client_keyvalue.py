@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device import begin, device, seeded
-from in_process import InProcess
-from local_server import LocalServer, survey
 
 from hubbub.collection import Collection, ManualClock
 from hubbub.collection.names import AnswerName
@@ -18,46 +15,30 @@ from hubbub.core.errors import InvalidValue
 from hubbub.questions import read_collection
 from hubbub.service.rounds.releases import release_json
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import LocalServer, survey
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "Ratings"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 24.0
-minimum_batch = 20
-
-[fields.ratings]
-kind = "keyvalue"
-keys = ["alien", "brazil", "casablanca", "dune", "eraserhead"]
-low = 1
-high = 5
-most = 2
-
-[questions.mean]
-kind = "keyvalue"
-field = "ratings"
-epsilon = 8.0
-
-[questions.seen]
-kind = "keyvalue"
-field = "ratings"
-of = "frequency"
-epsilon = 8.0
-mechanism = "Collision"
-
-[questions.liked]
-kind = "keyvalue"
-field = "ratings"
-of = "conditional"
-epsilon = 8.0
-mechanism = "CoCo"
-"""
+TEXT = collection_text(
+    "survey",
+    "Ratings",
+    privacy={"event": 24.0, "minimum_batch": 20},
+    fields={
+        "ratings": {
+            "kind": "keyvalue",
+            "keys": ["alien", "brazil", "casablanca", "dune", "eraserhead"],
+            "low": 1,
+            "high": 5,
+            "most": 2,
+        }
+    },
+    questions={
+        "mean": {"kind": "keyvalue", "field": "ratings", "epsilon": 8.0},
+        "seen": {"kind": "keyvalue", "field": "ratings", "of": "frequency", "epsilon": 8.0, "mechanism": "Collision"},
+        "liked": {"kind": "keyvalue", "field": "ratings", "of": "conditional", "epsilon": 8.0, "mechanism": "CoCo"},
+    },
+)
 PEOPLE: list[dict[str, float]] = [{"alien": 5, "brazil": 2.5}, {"alien": 4}, {"brazil": 1.5, "casablanca": 3}, {}]
 
 

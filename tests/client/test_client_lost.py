@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from device import HOUR, MEMO, begin, device
-from local_server import TEXT, LocalServer, survey
 from typer.testing import CliRunner
 
 from hubbub.cli.app import app
@@ -18,6 +16,8 @@ from hubbub.collection import ManualClock
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.ledger.file import LedgerUnavailable
+from tests.client.device import HOUR, MEMO, begin, device
+from tests.client.local_server import TEXT, LocalServer, survey
 
 FILE = "client.sqlite"
 LIFE = TEXT.replace("event = 1.0\nuser = 20.0", "user = 3.0")

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from device import MEMO, answers, begin, device, live, seeded
-from local_server import LocalServer, survey
 
 import hubbub as hb
 from hubbub.client.store import StoredState
@@ -16,6 +14,8 @@ from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.memoised import Memoised
+from tests.client.device import MEMO, answers, begin, device, live, seeded
+from tests.client.local_server import LocalServer, survey
 
 LARGE = MEMO.replace("size = 6", "size = 5000").replace("user = 7.0", "user = 100.0")
 MIXED = MEMO.replace("user = 7.0", "user = 12.0") + (

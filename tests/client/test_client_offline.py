@@ -4,48 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from device import device
-from in_process import InProcess
-from local_server import survey
-from test_client_cover import TURNS, Watched
-
 from hubbub.client import Client
 from hubbub.collection import ManualClock
+from tests.client.device import device
+from tests.client.local_server import survey
+from tests.client.test_client_cover import TURNS, Watched
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import THEME, collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "50m"
-retention = "2d"
-
-[privacy]
-event = 2.0
-user = 9.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.home]
-kind = "ordinal"
-size = 4
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 0.5
-
-[questions.place]
-kind = "memo"
-field = "home"
-epsilon = 0.5
-permanent = 1.0
-"""
+TEXT = collection_text(
+    schedule={"step": "1h", "lateness": "50m", "retention": "2d"},
+    privacy={"event": 2.0, "user": 9.0, "minimum_batch": 20},
+    fields={"theme": THEME, "home": {"kind": "ordinal", "size": 4}},
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 0.5},
+        "place": {"kind": "memo", "field": "home", "epsilon": 0.5, "permanent": 1.0},
+    },
+)
 
 
 def world(folder: Path, text: str) -> tuple[InProcess, Watched, ManualClock, Client]:

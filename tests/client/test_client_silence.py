@@ -8,55 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import begin, device, seeded
-from local_server import LocalServer, survey
 
 from hubbub.client.answer import Answerer
 from hubbub.collection import Collection, ManualClock
 from hubbub.wire.upload import decode_upload
+from tests.client.device import begin, device, seeded
+from tests.client.local_server import LocalServer, survey
+from tests.shared.small_collections import collection_text
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-user = 7.2
-minimum_batch = 20
-
-[privacy.window]
-epsilon = 6.0
-steps = 3
-
-[fields.home]
-kind = "ordinal"
-size = 3
-
-[fields.work]
-kind = "ordinal"
-size = 3
-
-[questions.popular]
-kind = "histogram"
-field = "home"
-epsilon = 0.6
-
-[questions.page]
-kind = "memo"
-field = "home"
-epsilon = 0.6
-permanent = 1.2
-
-[questions.desk]
-kind = "memo"
-field = "work"
-epsilon = 0.6
-permanent = 1.2
-"""
+TEXT = collection_text(
+    privacy={"user": 7.2, "minimum_batch": 20, "window": {"epsilon": 6.0, "steps": 3}},
+    fields={"home": {"kind": "ordinal", "size": 3}, "work": {"kind": "ordinal", "size": 3}},
+    questions={
+        "popular": {"kind": "histogram", "field": "home", "epsilon": 0.6},
+        "page": {"kind": "memo", "field": "home", "epsilon": 0.6, "permanent": 1.2},
+        "desk": {"kind": "memo", "field": "work", "epsilon": 0.6, "permanent": 1.2},
+    },
+)
 FIRST = survey(TEXT)
 SECOND = survey(TEXT.replace("user = 7.2", "user = 6.0").replace("epsilon = 6.0", "epsilon = 5.0"), version="2")
 STEPS = 4
@@ -111,8 +79,7 @@ def test_memos_that_others_pay_for_are_seen(folder: Path, monkeypatch: pytest.Mo
     def shared(self: Answerer, question: str, step: int, units: int) -> None:
         self._store.book.spend(step, "asks", question, units)
 
-    start, end = TEXT.index("[privacy.window]"), TEXT.index("[fields.home]")
-    alone = survey(TEXT[:start] + TEXT[end:], user="14.4")
+    alone = survey(TEXT.replace("window = {epsilon = 6.0, steps = 3}", ""), user="14.4")
     some = [(0, 0, 0, 0), (0, 1, 2, 0), (0, 1, 0, 1)]
     for bug, looks in ((False, 1), (True, 2)):
         if bug:

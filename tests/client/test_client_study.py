@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import device
-from local_server import KEYS, TEXT, survey
 
 import hubbub as hb
 from hubbub.client import Client, Response
@@ -24,6 +22,8 @@ from hubbub.ledger.promise import Promise, of_question
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, place_on_circle
 from hubbub.protocols.views.basic import Among, View
 from hubbub.wire.upload import decode_upload
+from tests.client.device import device
+from tests.client.local_server import KEYS, TEXT, survey
 
 HOUR, ROUND, DAY = 3600, 1200, 86400
 START = 10 * HOUR

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from device import MEMO, device, live
-from local_server import LocalServer, survey
 
 from hubbub.client import read_status
 from hubbub.collection import ManualClock
+from tests.client.device import MEMO, device, live
+from tests.client.local_server import LocalServer, survey
 
 TEXT = MEMO + (
     '\n[fields.theme]\nkind = "categorical"\nnames = ["light", "dark"]\n'

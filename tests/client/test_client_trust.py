@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device import begin, device
-from local_server import KEYS, TEXT, LocalServer, survey
 
 import hubbub as hb
 from hubbub.client import Client
@@ -21,6 +19,8 @@ from hubbub.collection import Keys, ManualClock, seal
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.protocols.ask import CIRCLE, Arc, Ask, place_on_circle
 from hubbub.protocols.views.basic import Binned, Clipped
+from tests.client.device import begin, device
+from tests.client.local_server import KEYS, TEXT, LocalServer, survey
 
 ASKS = "/v1/collections/survey/asks"
 COLLECTION = "/v1/collections/survey"
@@ -94,9 +94,8 @@ def test_documents_that_are_not_signed_or_not_whole_are_refused(
 
 
 def test_a_document_longer_than_any_is_not_read(folder: Path, clock: ManualClock, server: LocalServer) -> None:
-    from local_server import Listening
-
     from hubbub.client import HttpTransport
+    from tests.client.local_server import Listening
 
     begin(server, clock, 5)
     honest = server.documents[COLLECTION]

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from device import device
-from local_server import KEYS, TEXT, LocalServer, survey
 
 from hubbub import GRR
 from hubbub.client import Client
@@ -20,6 +18,8 @@ from hubbub.core.reports import Reports
 from hubbub.ledger.file import LedgerUnavailable
 from hubbub.mechanisms import MECHANISMS
 from hubbub.random.source import Random
+from tests.client.device import device
+from tests.client.local_server import KEYS, TEXT, LocalServer, survey
 
 TWO = (
     TEXT.replace("event = 1.0", "event = 2.0")

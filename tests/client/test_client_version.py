@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device import MEMO, answers, begin, device, live
-from local_server import TEXT, LocalServer, survey
 
 from hubbub.client import Client
 from hubbub.collection import Collection, ManualClock
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.ledger.promise import Budget
+from tests.client.device import MEMO, answers, begin, device, live
+from tests.client.local_server import TEXT, LocalServer, survey
 
 WINDOW = TEXT.replace("event = 1.0\nuser = 20.0", "window = {epsilon = 4.0, steps = 4}\nuser = 20.0")
 

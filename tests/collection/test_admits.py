@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,9 @@ from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain, Ordinal
 from hubbub.protocols.ask import Arc, Ask
 from hubbub.random.source import Random
+from tests.vectors import make_admits
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-sys.path.insert(0, str(VECTORS))
-
-import make_admits  # noqa: E402
 
 KNOWN = json.loads((VECTORS / "admits.json").read_text())
 

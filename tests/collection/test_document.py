@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.collection.conftest import FIELDS, QUESTIONS, VALUES, make
 
 import hubbub as hb
 from hubbub.collection import Collection
@@ -23,6 +22,7 @@ from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.protocols.views.basic import View
 from hubbub.questions import Question, read_collection
+from tests.collection.conftest import FIELDS, QUESTIONS, VALUES, make
 
 
 def test_every_field_and_question_survives_json(everything: Collection) -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
 from hubbub.collection import Collection, Keys, seal
@@ -17,6 +16,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
+from tests.collection.conftest import QUESTIONS, make
 
 KEYS = Keys(b"k" * 32)
 MEMO = QUESTIONS["kept"]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.collection.conftest import make
 
 from hubbub.authoring import UnsafeCollection, open_collection
 from hubbub.authoring.toml import EXAMPLE, read_collection
@@ -18,6 +17,7 @@ from hubbub.collection import Collection, Keys, open_sealed, seal
 from hubbub.collection.sealing import sign, tag_of, verify
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import DecodeError, InvalidValue
+from tests.collection.conftest import make
 
 KEYS, OTHER = Keys(b"k" * 32), Keys(b"o" * 32)
 SPEC: dict[str, Any] = {"step": 3, "epsilon": 0.5, "names": ["é", "😂"], "large": 10**17, "none": None}

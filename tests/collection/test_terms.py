@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.collection.conftest import QUESTIONS, make
 
 from hubbub.authoring import check
 from hubbub.collection import Collection
@@ -18,6 +17,7 @@ from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation
 from hubbub.questions import Question, read_collection
+from tests.collection.conftest import QUESTIONS, make
 
 ONE = UNITS_PER_EPSILON
 MEMO = Question.make(kind="memo", field="home", epsilon=1.0, permanent=2.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import pytest
 
 from hubbub.collection import Collection
 from hubbub.collection.safety import CLAUSES, weaker_clauses
+from tests.vectors import make_weaker
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-sys.path.insert(0, str(VECTORS))
-
-import make_weaker  # noqa: E402
 
 KNOWN = json.loads((VECTORS / "weaker.json").read_text())
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from test_registry import install, run
+from tests.core.test_registry import install, run
 
 BOOM = """
 from dataclasses import dataclass

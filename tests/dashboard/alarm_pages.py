@@ -6,59 +6,45 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from pages_fleet import PageFleet
 
 from hubbub import Random
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import Keys, ManualClock
 from hubbub.service.collector.collector import Collector
 from hubbub.service.store.sqlite import SqliteStore
+from tests.dashboard.pages_fleet import PageFleet
+from tests.shared.small_collections import collection_text
 
 START = 500_000 * 3600.0
 
-PLANES = """
-name = "planes"
-version = 1
-title = "Planes <in> the snow"
-
-[schedule]
-step = "1h"
-lateness = "5m"
-
-[privacy]
-event = 4.0
-
-[fields.delay]
-kind = "categorical"
-names = ["early", "on time", "late"]
-
-[questions.delays]
-title = "How late are planes?"
-kind = "stream"
-field = "delay"
-epsilon = 2.0
-method = "LPU"
-w = 2
-
-[questions.quiet]
-kind = "histogram"
-field = "delay"
-epsilon = 1.0
-
-[alarms.late]
-question = "delays"
-title = "planes that are <late>"
-weights = { late = 1 }
-above = 0.25
-clears = 0.2
-
-[alarms.any]
-question = "delays"
-title = "any delay"
-each = true
-change = "either"
-baseline = 8
-"""
+PLANES = collection_text(
+    "planes",
+    "Planes <in> the snow",
+    schedule={"step": "1h", "lateness": "5m"},
+    privacy={"event": 4.0},
+    fields={"delay": {"kind": "categorical", "names": ["early", "on time", "late"]}},
+    questions={
+        "delays": {
+            "title": "How late are planes?",
+            "kind": "stream",
+            "field": "delay",
+            "epsilon": 2.0,
+            "method": "LPU",
+            "w": 2,
+        },
+        "quiet": {"kind": "histogram", "field": "delay", "epsilon": 1.0},
+    },
+    alarms={
+        "late": {
+            "question": "delays",
+            "title": "planes that are <late>",
+            "weights": {"late": 1},
+            "above": 0.25,
+            "clears": 0.2,
+        },
+        "any": {"question": "delays", "title": "any delay", "each": True, "change": "either", "baseline": 8},
+    },
+)
 
 
 def planes(hours: int, *, first: int = 12, last: int = 16, n: int = 4000) -> Collector:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from alarm_pages import planes
-from pages_outline import Element, Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
+from tests.dashboard.alarm_pages import planes
+from tests.dashboard.pages_outline import Element, Outline
+from tests.dashboard.pages_visit import ask
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,10 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from alarm_pages import planes
-from pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
-from pages_visit import TOKEN, Site
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -23,7 +19,12 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, Batch
-from served import THEMES, ServedCollector, wait_for
+from tests.dashboard.alarm_pages import planes
+from tests.dashboard.pages_fleet import PageFleet, emoji_fleet, serve, three_weeks
+from tests.dashboard.pages_visit import TOKEN, Site
+from tests.js.chromium import chromium
+from tests.served import THEMES, ServedCollector, wait_for
+from tests.shared.small_collections import collection_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -48,7 +49,7 @@ def browser() -> Iterator[Browser]:
     """A real browser, without a window; for one module, because its event loop is in the way of others."""
     from playwright.sync_api import sync_playwright
 
-    program, environment = run_path(str(ROOT / "tests" / "js" / "chromium.py"))["chromium"]()
+    program, environment = chromium()
     names = "--host-resolver-rules=MAP stats.example 127.0.0.1"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", names], env=environment)
@@ -258,32 +259,17 @@ def test_a_browser_asks_for_the_token_of_a_query_route(browser: Browser, living:
     watched.context.close()
 
 
-TABLE = """
-name = "people"
-version = 1
-title = "People"
-
-[schedule]
-step = "1h"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.os]
-kind = "categorical"
-names = ["a", "b"]
-
-[fields.crashed]
-kind = "categorical"
-names = ["no", "yes"]
-
-[questions.people]
-kind = "table"
-columns = ["os", "crashed"]
-epsilon = 2.0
-"""
+TABLE = collection_text(
+    "people",
+    "People",
+    schedule={"step": "1h", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={
+        "os": {"kind": "categorical", "names": ["a", "b"]},
+        "crashed": {"kind": "categorical", "names": ["no", "yes"]},
+    },
+    questions={"people": {"kind": "table", "columns": ["os", "crashed"], "epsilon": 2.0}},
+)
 
 
 def table_site(folder: Path) -> Site:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from pages_fleet import EXAMPLES
-from pages_outline import Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Random
@@ -18,6 +15,9 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.dashboard.pages_fleet import EXAMPLES
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import ask
 
 
 def day(n: int, steps: int) -> Collector:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from pages_outline import Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub.authoring import load_collection
@@ -16,6 +14,8 @@ from hubbub.service.base.trusted_clock import ClockReading, TrustedClock
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import ask
 
 PAGES = ["/results/themes", "/results/themes/popular", "/ingest/themes", "/privacy/themes", "/collections/themes", "/"]
 

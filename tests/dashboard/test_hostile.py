@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pages_fleet import PageFleet, serve
-from pages_outline import Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Categorical
@@ -21,6 +18,9 @@ from hubbub.dashboard.pages import routes
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 from hubbub.service.http.service import Service
+from tests.dashboard.pages_fleet import PageFleet, serve
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import ask
 
 HOSTILE = (
     "<script>alert(1)</script>",

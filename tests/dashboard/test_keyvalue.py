@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pages_fleet import EXAMPLES, PageFleet, serve
-from pages_outline import Element, Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub.authoring import load_collection
@@ -16,6 +13,9 @@ from hubbub.dashboard.app import ServiceReader
 from hubbub.dashboard.pages import routes
 from hubbub.dashboard.reader import Value
 from hubbub.service.http.service import Service
+from tests.dashboard.pages_fleet import EXAMPLES, PageFleet, serve
+from tests.dashboard.pages_outline import Element, Outline
+from tests.dashboard.pages_visit import ask
 
 Get = Callable[[str], Any]
 DAY = 86400

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from pages_outline import Outline
 from starlette.applications import Starlette
 
 from hubbub.dashboard.app import ServiceReader
@@ -17,6 +16,7 @@ from hubbub.dashboard.layout import NAMES, address
 from hubbub.dashboard.pages import routes
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
+from tests.dashboard.pages_outline import Outline
 
 Get = Callable[[str], Any]
 PAGES = [
@@ -164,7 +164,7 @@ def test_uplot_is_there_with_its_licence(get: Get):
 
 
 def test_one_collection_needs_no_overview(collector: Collector):
-    from pages_visit import ask
+    from tests.dashboard.pages_visit import ask
 
     class One(ServiceReader):
         def collections(self) -> Any:

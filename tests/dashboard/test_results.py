@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pages_outline import Element, Outline
 
 from hubbub.authoring import promise
 from hubbub.authoring.forecast import poisoning
@@ -19,6 +18,8 @@ from hubbub.dashboard.reader import AnswerCard, Value
 from hubbub.service.base.limits import REASONS
 from hubbub.service.collector.collector import Collector
 from hubbub.service.rounds.releases import release_json
+from tests.dashboard.pages_outline import Element, Outline
+from tests.shared.small_collections import collection_text
 
 Get = Callable[[str], Any]
 
@@ -160,14 +161,14 @@ def test_an_interval_that_touches_zero_is_grey(low: float):
 def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
     """Everyone holds the same: half of the estimates lie beyond what can be, by as much as the noise is wide."""
     import numpy as np
-    from pages_fleet import PageFleet, serve
-    from pages_visit import ask
     from starlette.applications import Starlette
 
     from hubbub.authoring import load_collection
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
     from hubbub.service.http.service import Service
+    from tests.dashboard.pages_fleet import PageFleet, serve
+    from tests.dashboard.pages_visit import ask
 
     collection = load_collection(EVERYONE)
     n = 100
@@ -192,49 +193,30 @@ def test_pages_show_what_is_possible_and_the_api_the_unbiased_numbers():
         assert "\u2212" not in page.split("<main", 1)[1], f"{path}: no number is below zero"
 
 
-EVERYONE = """
-name = "possible"
-version = 1
-title = "What is possible"
-
-[schedule]
-step = "1h"
-lateness = "1m"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "sepia"]
-
-[fields.sessions]
-kind = "numeric"
-low = 0.0
-high = 20.0
-cells = 20
-
-[questions.theme]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.sessions]
-kind = "mean"
-field = "sessions"
-epsilon = 1.0
-"""
+EVERYONE = collection_text(
+    "possible",
+    "What is possible",
+    schedule={"step": "1h", "lateness": "1m"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={
+        "theme": {"kind": "categorical", "names": ["light", "dark", "sepia"]},
+        "sessions": {"kind": "numeric", "low": 0.0, "high": 20.0, "cells": 20},
+    },
+    questions={
+        "theme": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "sessions": {"kind": "mean", "field": "sessions", "epsilon": 1.0},
+    },
+)
 
 
 def test_withheld_releases_show_why_and_nothing_else():
-    from pages_fleet import emoji_fleet, serve
-    from pages_visit import ask
     from starlette.applications import Starlette
 
     from hubbub.dashboard.app import ServiceReader
     from hubbub.dashboard.pages import routes
     from hubbub.service.http.service import Service
+    from tests.dashboard.pages_fleet import emoji_fleet, serve
+    from tests.dashboard.pages_visit import ask
 
     fleet = emoji_fleet(60)
     small = serve([fleet], start=fleet.collection.opens(100), seconds=3 * 86400)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 
 import pytest
-from pages_outline import Outline
-from pages_visit import TOKEN, ask
 
 from hubbub.dashboard.app import dashboard
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import TOKEN, ask
 
 PRIVATE = ["/", "/results/emoji", "/results/emoji/popular", "/ingest/emoji", "/live/emoji", "/results/nothing"]
 PUBLIC = ["/privacy/emoji", "/collections/emoji"]

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pages_outline import Outline
-from pages_visit import ask
 from starlette.applications import Starlette
 
 from hubbub import Random
@@ -23,39 +21,22 @@ from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.dashboard.pages_outline import Outline
+from tests.dashboard.pages_visit import ask
+from tests.shared.small_collections import THEME, collection_text
 
-TEXT = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 3.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.same]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.changed]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.gone]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-"""
+TEXT = collection_text(
+    "themes",
+    "Light or dark?",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 3.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={
+        "same": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "changed": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "gone": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+    },
+)
 CHANGED = TEXT.partition("[questions.gone]")[0].replace("[questions.changed]", "[questions.changed]\nmechanism = 'OUE'")
 VERSIONS = (
     TEXT,

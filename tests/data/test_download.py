@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.shared.slow_peers import SLOW, slow_peer
 
 from hubbub.data import CATALOG, DataError, Dataset, fetch
 from hubbub.data.packages import npm
+from tests.shared.slow_peers import SLOW, slow_peer
 
 SMALL = replace(
     CATALOG["names"],

@@ -32,6 +32,7 @@ from hubbub.service.webhooks.sender import NotDelivered, deliver
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.served import wait_for
 
 pytest.importorskip("uvicorn")
 
@@ -300,10 +301,8 @@ def test_a_folder_keeps_what_was_collected_the_token_is_needed_and_a_process_tha
         with pytest.raises(Exception, match="status 401"):
             live.results()
         os.kill(live.processes[1], signal.SIGKILL)
-        while _is_alive(live.processes[1]):
-            time.sleep(0.05)
         with pytest.raises(ProgramStopped, match="the devices ended with -9"):
-            live.check()
+            wait_for(live.check, HANGS)  # a process can be waited for only once all its threads have ended
     assert (folder / "hubbub.db").stat().st_size > 0
 
 

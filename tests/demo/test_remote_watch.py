@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hubbub.cli.app import app
-from served import THEMES, ServedCollector, wait_for
+from tests.served import THEMES, ServedCollector, wait_for
 
 TWO_QUESTIONS = f"""{THEMES}
 [questions.again]

@@ -1,7 +1,7 @@
 """Makes golden files of what devices keep, in the formats of the code that it is run with.
 
-    python tests/golden/make_device.py client FOLDER
-    python tests/golden/make_device.py client-later FOLDER
+    python -m tests.golden.make_device client FOLDER
+    python -m tests.golden.make_device client-later FOLDER
 
 Beside the files it writes `expected.json`: what was spent, and what waits. It uses nothing that other formats lack,
 so that it can be run with older code, too: `PYTHONPATH=older/src`.
@@ -19,10 +19,7 @@ from hubbub.authoring import load_collection
 from hubbub.client import Client, Response, Transport
 from hubbub.collection import ManualClock
 from hubbub.random.source import Random
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "shared"))
-
-from in_process import KEYS, InProcess
+from tests.shared.in_process import KEYS, InProcess
 
 HOUR = 3600
 HORIZON = 8

@@ -1,6 +1,6 @@
 """Makes golden files of what is published and sent: collection files, signed documents, frames, specs of mechanisms.
 
-    python tests/golden/make_documents.py KIND FOLDER
+    python -m tests.golden.make_documents KIND FOLDER
 
 KIND is toml, collection, hashed, shuffled, asks, wire or mechanisms.
 """
@@ -12,9 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from make_store import KEYS, WHOLE, World
-from make_transcripts import HEAD
-
 from hubbub.authoring import load_collection, read_collection
 from hubbub.collection import seal
 from hubbub.collection.names import AnswerName
@@ -24,6 +21,8 @@ from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.random.source import Random
 from hubbub.wire.batches import encode_batch
 from hubbub.wire.upload import Entry, encode_upload, encode_upload_json
+from tests.golden.make_store import KEYS, WHOLE, World
+from tests.golden.make_transcripts import HEAD
 
 HASHED = """
 name = "survey"

@@ -1,6 +1,6 @@
 """Makes the golden files of a release's state, in the format of the code that it is run with.
 
-    python tests/golden/make_release.py release|local|sums FOLDER
+    python -m tests.golden.make_release release|local|sums FOLDER
 
 Beside the state, `expected.json`: the settings, what was published, and what must be published again.
 """

@@ -1,6 +1,6 @@
 """Makes a golden file of a shuffler's store, in the format of the code that it is run with.
 
-    python tests/golden/make_shuffler.py FOLDER
+    python -m tests.golden.make_shuffler FOLDER
 
 One batch still gathers, one is made and was not taken yet, one was dropped.
 """

@@ -1,7 +1,7 @@
 """Makes a golden file of a collector's store, in the format of the code that it is run with.
 
-    python tests/golden/make_store.py streams FOLDER
-    python tests/golden/make_store.py whole FOLDER
+    python -m tests.golden.make_store streams FOLDER
+    python -m tests.golden.make_store whole FOLDER
 
 The collector serves a collection for nine steps, or as many as a third argument says, on a clock that is moved by
 hand. It stops in the second half of the last, with reports that wait for the step to end. "streams" uses nothing that

@@ -1,6 +1,6 @@
 """Makes a golden file of a table of reports, in the format of the code that it is run with.
 
-python tests/golden/make_table.py FOLDER
+python -m tests.golden.make_table FOLDER
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes the transcripts of every protocol: the sketches it heard, what it asked and released, what it remembered.
 
-    python tests/golden/make_transcripts.py
+    python -m tests.golden.make_transcripts
 
 One file a question and number of its arithmetic, in `tests/golden/transcripts`; a file that is there is left as it is.
 """

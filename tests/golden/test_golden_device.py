@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_device import HOUR, SurveyServer, device
 
 from hubbub.client.store import FORMAT as CLIENT
 from hubbub.collection import ManualClock
 from hubbub.ledger.file import LedgerUnavailable
+from tests.golden.make_device import HOUR, SurveyServer, device
 
 HERE = Path(__file__).parent
 CLIENTS = [

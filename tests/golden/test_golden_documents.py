@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_documents import every_mechanism
 
 from hubbub.authoring import read_collection
 from hubbub.authoring.check import open_collection
@@ -29,6 +28,7 @@ from hubbub.service.store.migrations import store_format
 from hubbub.shuffler import store as shuffler_store
 from hubbub.wire.batches import decode_batch, encode_batch
 from hubbub.wire.upload import decode_upload, decode_upload_json, encode_upload, encode_upload_json
+from tests.golden.make_documents import every_mechanism
 
 HERE = Path(__file__).parent
 STORE = store_format(real="REAL", bytes="BLOB", serial="INTEGER PRIMARY KEY")

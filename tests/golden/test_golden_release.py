@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from make_release import VALUES
 
 from hubbub.curator.factorised import FactorisedCounter
 from hubbub.curator.files import ReleaseFile, SumsFile
@@ -18,6 +17,7 @@ from hubbub.ledger.file import LedgerUnavailable
 from hubbub.protocols.topl.server import ToPL
 from hubbub.random.source import Random
 from hubbub.rehearse.release import LocalReleaseFile
+from tests.golden.make_release import VALUES
 
 HERE = Path(__file__).parent
 

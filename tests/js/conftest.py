@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.js.chromium import NODE, NPM, chromium
+from tests.js.local_site import Site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "shared"))  # what tests of several packages share
 CLIENT = ROOT / "clients" / "js"
-_browser = run_path(str(Path(__file__).with_name("chromium.py")))
-NODE: str = _browser["NODE"]
-Site = run_path(str(Path(__file__).with_name("local_site.py")))["Site"]
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +41,7 @@ def tools() -> Path:
     lock, installed = CLIENT / "package-lock.json", CLIENT / "node_modules" / "lock.json"
     with alone():
         if not installed.exists() or installed.read_bytes() != lock.read_bytes():
-            subprocess.run([*_browser["NPM"], "ci", "--loglevel=error"], cwd=CLIENT, check=True)
+            subprocess.run([*NPM, "ci", "--loglevel=error"], cwd=CLIENT, check=True)
             installed.write_bytes(lock.read_bytes())
     return CLIENT
 
@@ -67,7 +64,7 @@ def browser() -> Iterator[Browser]:
     """A real browser, without a window."""
     from playwright.sync_api import sync_playwright
 
-    program, environment = _browser["chromium"]()
+    program, environment = chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], env=environment)
         yield browser

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from recount import judge
-from signed_history import Adversary
 
 from hubbub.authoring.toml import EXAMPLE, load_collection
 from hubbub.collection import Keys
+from tests.shared.recount import judge
+from tests.shared.signed_history import Adversary
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

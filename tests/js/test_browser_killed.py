@@ -10,17 +10,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.js import chromium as browsers
+from tests.js.test_browser import record, status, tick, visit
+from tests.js.test_browser_studies import HOUR, PLAIN, ROUND, UNITS, Study
+
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
-
-_studies = run_path(str(Path(__file__).with_name("test_browser_studies.py")))
-Study, PLAIN, HOUR, ROUND, UNITS = (_studies[name] for name in ("Study", "PLAIN", "HOUR", "ROUND", "UNITS"))
-visit, record, tick, status = (_studies[name] for name in ("visit", "record", "tick", "status"))
 
 
 @contextmanager
@@ -28,7 +27,7 @@ def chromium(folder: Path) -> Iterator[tuple[BrowserContext, subprocess.Popen[by
     """A browser with a folder of its own, and its process, which may be killed."""
     from playwright.sync_api import sync_playwright
 
-    program, environment = run_path(str(Path(__file__).with_name("chromium.py")))["chromium"]()
+    program, environment = browsers.chromium()
     options = ["--headless", "--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={folder}", "--no-first-run"]
     said = folder.with_suffix(".txt")
     with said.open("wb") as output:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +14,7 @@ from hubbub.core.domain import Categorical
 from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 from hubbub.shuffle.onion import OnionKey, peel
+from tests.js.test_browser import record, status, tick, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
@@ -30,8 +29,6 @@ THEMES = Collection(
     step_seconds=HOUR,
     lateness_seconds=600,
 )
-_browser = run_path(str(Path(__file__).with_name("test_browser.py")))
-visit, record, tick, status = (_browser[name] for name in ("visit", "record", "tick", "status"))
 
 
 class Sites:

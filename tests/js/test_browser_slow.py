@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, SlowPeer, slow_peer
+
+from tests.js.test_browser import status, visit
+from tests.js.test_browser_shuffle import THEMES, Sites
+from tests.shared.slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, SlowPeer, slow_peer
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-_shuffle = run_path(str(Path(__file__).with_name("test_browser_shuffle.py")))
-THEMES, Sites = _shuffle["THEMES"], _shuffle["Sites"]
-visit, set_time, status = (_shuffle["_browser"][name] for name in ("visit", "set_time", "status"))
 SOON = "const later = setTimeout; window.setTimeout = (work, wait, ...more) => later(work, wait / 60, ...more);"
 """Deadlines are over after a sixtieth of their time."""
 NEVER = "window.setTimeout = () => 0;"

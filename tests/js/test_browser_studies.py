@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +15,11 @@ from hubbub.core.event import units_of
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
+from tests.js.test_browser import record, status, tick, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
-_browser = run_path(str(Path(__file__).with_name("test_browser.py")))
-visit, record, tick, status = (_browser[name] for name in ("visit", "record", "tick", "status"))
 
 HOUR = 3600
 ROUND = 600

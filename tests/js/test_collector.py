@@ -16,44 +16,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from hubbub.authoring import load_collection
+from tests.shared.small_collections import THEME, collection_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 
-TOML = """
-name = "themes"
-version = 1
-title = "Light or dark?"
-
-[schedule]
-step = "STEP"
-lateness = "1s"
-
-[privacy]
-user = 40.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-
-[questions.lasting]
-kind = "memo"
-field = "theme"
-epsilon = 2.0
-permanent = 4.0
-"""
+TOML = collection_text(
+    "themes",
+    "Light or dark?",
+    schedule={"step": "STEP", "lateness": "1s"},
+    privacy={"user": 40.0, "minimum_batch": 20},
+    fields={"theme": THEME},
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 4.0},
+        "lasting": {"kind": "memo", "field": "theme", "epsilon": 2.0, "permanent": 4.0},
+    },
+)
 SERVE = "import typer; from hubbub.cli.serve import serve; typer.run(serve)"
-TESTS = Path(__file__).parents[1]
 SERVE_DISTINCT = f"""
-import sys
-sys.path.insert(0, {str(TESTS / "questions")!r})
-from distinct import DistinctQuestion
+from tests.questions.distinct import DistinctQuestion
 from hubbub.questions import QUESTIONS
 QUESTIONS["distinct"] = DistinctQuestion
 {SERVE}

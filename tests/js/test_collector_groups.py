@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from in_process import InProcess
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -21,6 +20,7 @@ from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.service.kept.raw_reports import reports_to
 from hubbub.service.store.base import EraRow
+from tests.shared.in_process import InProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

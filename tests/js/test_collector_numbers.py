@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from in_process import InProcess
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -17,41 +16,22 @@ from hubbub.collection import ManualClock
 from hubbub.core.reports import Sketch
 from hubbub.protocols.driver import Conversation, Release
 from hubbub.service.store.base import EraRow
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import collection_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-TOML = """
-name = "rides"
-version = 1
-title = "Taxi rides"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 12.0
-minimum_batch = 20
-
-[fields.fare]
-kind = "numeric"
-low = 0.0
-high = 500.0
-cells = 50
-
-[questions.fares]
-kind = "release"
-field = "fare"
-epsilon = 6.0
-r = 3
-every = 1
-
-[questions.spread]
-kind = "distribution"
-field = "fare"
-epsilon = 6.0
-"""
+TOML = collection_text(
+    "rides",
+    "Taxi rides",
+    privacy={"event": 12.0, "minimum_batch": 20},
+    fields={"fare": {"kind": "numeric", "low": 0.0, "high": 500.0, "cells": 50}},
+    questions={
+        "fares": {"kind": "release", "field": "fare", "epsilon": 6.0, "r": 3, "every": 1},
+        "spread": {"kind": "distribution", "field": "fare", "epsilon": 6.0},
+    },
+)
 EACH, STEPS, FIRST = 10, 2, 7
 """Devices of either sort, and steps."""
 FARE = 12.0

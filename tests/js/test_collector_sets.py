@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from in_process import InProcess
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -16,51 +15,30 @@ from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.reports import Sketch
 from hubbub.service.store.base import EraRow
+from tests.shared.in_process import InProcess
+from tests.shared.small_collections import collection_text
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-TOML = """
-name = "editor"
-version = 1
-title = "Features of an editor"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 60.0
-minimum_batch = 20
-
-[override]
-epsilon_above_8 = "a few devices"
-
-[fields.features]
-kind = "sets"
-most = 3
-
-[fields.features.items]
-kind = "categorical"
-names = ["bold", "table", "link", "image", "undo"]
-
-[questions.used]
-kind = "histogram"
-field = "features"
-epsilon = 12.0
-
-[questions.sampled]
-kind = "histogram"
-field = "features"
-epsilon = 12.0
-mechanism = "PSFO"
-
-[questions.bits]
-kind = "histogram"
-field = "features"
-epsilon = 12.0
-mechanism = "SplitUnary"
-"""
+TOML = collection_text(
+    "editor",
+    "Features of an editor",
+    privacy={"event": 60.0, "minimum_batch": 20},
+    override={"epsilon_above_8": "a few devices"},
+    fields={
+        "features": {
+            "kind": "sets",
+            "most": 3,
+            "items": {"kind": "categorical", "names": ["bold", "table", "link", "image", "undo"]},
+        }
+    },
+    questions={
+        "used": {"kind": "histogram", "field": "features", "epsilon": 12.0},
+        "sampled": {"kind": "histogram", "field": "features", "epsilon": 12.0, "mechanism": "PSFO"},
+        "bits": {"kind": "histogram", "field": "features", "epsilon": 12.0, "mechanism": "SplitUnary"},
+    },
+)
 EACH, STEP = 20, 7
 REACH = {"used": 0.1, "sampled": 1.3, "bits": 0.4}
 """How far a share may be off. Standard errors of 40 reports are at most 0.002, 0.22 and 0.056; a false item of PrivSet

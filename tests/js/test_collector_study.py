@@ -13,7 +13,6 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from runpy import run_path
 from typing import Any
 
 import pytest
@@ -21,10 +20,10 @@ import pytest
 from hubbub.authoring import load_collection
 from hubbub.client import Client
 from hubbub.service.store import open_store
+from tests.js.test_browser_killed import chromium
+from tests.js.test_browser_studies import PLAIN
 
 HERE = Path(__file__).parent
-WORLD = HERE.parent / "service"
-sys.path.append(str(WORLD))  # for a kind that is a study
 ROUND, LATENESS, BROWSERS, PYTHONS = 36, 3, 60, 30
 TOML = """
 name = "study"
@@ -51,7 +50,7 @@ most = 2
 start = START
 round_seconds = ROUND
 """
-KIND = f"import sys; sys.path.append({str(WORLD)!r}); import study_world"  # a kind that is a study: study_world.py
+KIND = "import tests.service.study_world"  # a kind that is a study
 SERVE = f"{KIND}; import typer; from hubbub.cli.serve import serve; typer.run(serve)"
 CROWD = """async ([options, record]) => {
   window.crowd = [];
@@ -102,13 +101,12 @@ class Served:
 @pytest.mark.slow
 def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: Path) -> None:
     # Of 90 devices two thirds hold 5. It is among the two most common of the release but with probability below 1e-4.
-    killed = run_path(str(HERE / "test_browser_killed.py"))
     start = int(time.time()) + 30
     file = tmp_path / "study.toml"
     text = TOML.replace("LATENESS", str(LATENESS)).replace("START", str(start)).replace("ROUND", str(ROUND))
     file.write_text(text, encoding="utf-8")
     served = Served(tmp_path, file)
-    page_of = site(killed["PLAIN"])
+    page_of = site(PLAIN)
     options = {"server": f"http://127.0.0.1:{served.port}", "collection": "study", "keys": [served.key]}
     given = {**options, "devices": BROWSERS}
     pythons = [
@@ -121,7 +119,7 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
         profile = tmp_path / "profile"
         for turn, number in enumerate((0, 0, 1, 2)):  # in the first round the browser is killed, and starts again
             opens = start + number * ROUND
-            with killed["chromium"](profile) as (context, process):
+            with chromium(profile) as (context, process):
                 page = context.new_page()
                 page.goto(f"{page_of.url}/page")
                 page.wait_for_function("() => !!window.open_client")
@@ -154,7 +152,7 @@ def test_a_study_goes_on_whoever_is_killed(site: Callable[..., Any], tmp_path: P
         for client in pythons:
             client.close()
         served.kill()
-    from study_world import retold
+    from tests.service.study_world import retold
 
     store = open_store(f"sqlite:///{tmp_path}/store.db")
     said = retold(load_collection(text), store)

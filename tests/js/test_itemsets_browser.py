@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from in_process import InProcess
 
 from hubbub import Ordinal, Random
 from hubbub.collection import ManualClock
 from hubbub.core.domain import Sets
 from hubbub.core.domain.sets import ItemSets
+from tests.shared.in_process import InProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-sys.path.append(str(Path(__file__).parents[1] / "service"))
 
-from itemsets_world import LATENESS, ROUND, START, Shoppers, itemsets_collection
+from tests.service.itemsets_world import LATENESS, ROUND, START, Shoppers, itemsets_collection
 
 BROWSERS, OTHERS = 24, 60
 CROWD = """async ([options, round]) => {

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from shuffled_processes import ShuffledProcesses
 
 from hubbub.client import Client
+from tests.shared.shuffled_processes import ShuffledProcesses
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from in_process import InProcess
-
 from hubbub import Random
 from hubbub.client import Client
 from hubbub.collection import ManualClock
+from tests.shared.in_process import InProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
 
-sys.path.append(str(Path(__file__).parents[1] / "service"))
 
-from study_world import LATENESS, ROUND, START, retold, study_collection
+from tests.service.study_world import LATENESS, ROUND, START, retold, study_collection
 
 EACH = 24
 """Devices of either sort."""

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from in_process import InProcess
-from tests.questions.top_world import START, top_collection
-
 from hubbub import Random, Strings
 from hubbub.client import Client
 from hubbub.collection import ManualClock
+from tests.questions.top_world import START, top_collection
+from tests.shared.in_process import InProcess
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shared.coverage import refused_coverage
 
 import hubbub as hb
+from tests.shared.coverage import refused_coverage
 
 # The crowds at which the fault was seen, by which the rule was chosen: value to share, and the quantile that is asked.
 SEEN: list[tuple[dict[float, float], float]] = [

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.mechanisms.test_quantiles_at_atoms import EVERY
-from tests.shared.coverage import refused_coverage
 
 import hubbub as hb
 from hubbub.protocols.driver import MAIN
 from hubbub.protocols.statistic import Spread
 from hubbub.statistics.distribution import Distribution
+from tests.mechanisms.test_quantiles_at_atoms import EVERY
+from tests.shared.coverage import refused_coverage
 
 # The crowds of the quantiles, and others: "narrow" is a value in a fiftieth of the range, "rounded" to twentieths.
 CROWDS: list[Any] = list({str(crowd): crowd for crowd, _ in EVERY}.values())

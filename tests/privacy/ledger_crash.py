@@ -19,14 +19,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parent.parent / "shared"))
-
-from budget_ledger import Ledger, StepClock
-from killed_processes import CrashResult, fork, kill_at_points, main, race_two
-
 from hubbub.core.event import Event
 from hubbub.ledger.book import LedgerStore
 from hubbub.ledger.promise import Budget, BudgetExceeded
+from tests.privacy.budget_ledger import Ledger, StepClock
+from tests.shared.killed_processes import CrashResult, fork, kill_at_points, main, race_two
 
 ASKS = 4
 COST = 7

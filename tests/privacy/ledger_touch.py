@@ -24,14 +24,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "shared"))
-
-from killed_processes import CONNECT, CrashResult, fork, main
-from ledger_crash import COST, EVENT, life, opened, wrong_after
-
 from hubbub.ledger.promise import Budget, BudgetExceeded
-from third_parties import TOUCHES
+from tests.privacy.ledger_crash import COST, EVENT, life, opened, wrong_after
+from tests.shared.killed_processes import CONNECT, CrashResult, fork, main
+from tests.third_parties import TOUCHES
 
 THREAD = "thread"
 """Another thread of the same process opens the ledger and closes it."""

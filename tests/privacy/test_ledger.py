@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from budget_ledger import Ledger, StepClock
 
 from hubbub import GRR, Random
 from hubbub.core.errors import InvalidValue, SpecMismatch
@@ -20,6 +19,7 @@ from hubbub.core.event import Event
 from hubbub.ledger.clock import DeviceClock, StepRefused
 from hubbub.ledger.file import LedgerUnavailable
 from hubbub.ledger.promise import Budget, BudgetExceeded, Spending, Window
+from tests.privacy.budget_ledger import Ledger, StepClock
 
 DAY = 86400
 TEN_YEARS = 3650 * DAY
@@ -258,11 +258,10 @@ def test_threads_share_a_ledger(clock: StepClock) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
 def test_a_forked_child_cannot_spend_the_same_budget_again() -> None:
-    code = f"""if True:
+    code = """if True:
         import os, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
         from hubbub.core.event import Event
-        from budget_ledger import Ledger, StepClock
+        from tests.privacy.budget_ledger import Ledger, StepClock
         from hubbub.ledger.promise import Budget
         from hubbub.ledger.file import LedgerUnavailable
         ledger = Ledger(":memory:", Budget(user=1), clock=StepClock())

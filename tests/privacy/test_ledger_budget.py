@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from budget_ledger import Ledger, StepClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON, Event, epsilon_of
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import MOST_UNITS, Budget, BudgetExceeded, Window
+from tests.privacy.budget_ledger import Ledger, StepClock
 
 LIMITS = st.none() | st.integers(1, MOST_UNITS)
 

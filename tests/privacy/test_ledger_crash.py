@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killed_processes import run_script
+
+from tests.shared.killed_processes import run_script
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 

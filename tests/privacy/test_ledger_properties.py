@@ -7,15 +7,15 @@ import tempfile
 from collections import defaultdict
 
 import pytest
-from budget_ledger import Ledger, LedgerEntry, StepClock
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from killed_processes import SHELF
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import Event
 from hubbub.ledger.clock import DeviceClock, LedgerClock, Observation, StepRefused
 from hubbub.ledger.promise import Budget, BudgetExceeded, Window
+from tests.privacy.budget_ledger import Ledger, LedgerEntry, StepClock
+from tests.shared.killed_processes import SHELF
 
 # Nothing here is about the disk: where there is one in memory, syncing costs nothing.
 INTERVAL, WIDTH = 10, 3

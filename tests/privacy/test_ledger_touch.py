@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from budget_ledger import Ledger, StepClock
-from killed_processes import run_script
 
 from hubbub.core.event import Event
 from hubbub.core.migrations import Format
 from hubbub.ledger.file import LedgerFile, LedgerUnavailable
 from hubbub.ledger.promise import Budget
+from tests.privacy.budget_ledger import Ledger, StepClock
+from tests.shared.killed_processes import run_script
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, and killed")
 

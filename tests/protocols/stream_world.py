@@ -3,7 +3,7 @@
 Nobody is simulated one by one. A cohort is a multivariate hypergeometric draw from the population's counts; what its
 reports add up to is binomial (unary encodings) or multinomial (GRR), exactly as of single devices.
 
-    python tests/protocols/stream_world.py [RUNS] [METHOD ...]
+    python -m tests.protocols.stream_world [RUNS] [METHOD ...]
 
 prints the tables of docs/streams.md. Streams are measured in standard errors of what a step of LPU or LBU hears, so
 that a jump is as hard for every method. None of the constants of `hubbub.protocols.window` was chosen on these streams:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
-
-from make_transcripts import (
+from hubbub.protocols.driver import Conversation, Count, CountResult, Release
+from hubbub.protocols.memory import Memory
+from hubbub.protocols.window import METHODS, absorption
+from hubbub.protocols.window.filters import dissimilarity
+from hubbub.questions import QUESTIONS as KINDS
+from hubbub.service.rounds.releases import alike
+from tests.golden.make_transcripts import (
     FIRST,
     SNAPSHOT,
     golden_collection,
@@ -25,13 +28,6 @@ from make_transcripts import (
     replayed,
     sketch_of,
 )
-
-from hubbub.protocols.driver import Conversation, Count, CountResult, Release
-from hubbub.protocols.memory import Memory
-from hubbub.protocols.window import METHODS, absorption
-from hubbub.protocols.window.filters import dissimilarity
-from hubbub.questions import QUESTIONS as KINDS
-from hubbub.service.rounds.releases import alike
 
 COLLECTION = golden_collection()
 QUESTIONS = sorted(COLLECTION.questions)

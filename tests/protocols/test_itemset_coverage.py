@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.shared.coverage import refused_coverage
 
 from hubbub import Ordinal, Random
 from hubbub.core.domain import Sets
 from hubbub.core.domain.sets import ItemSets
 from hubbub.protocols.itemsets.findings import Findings
 from hubbub.rehearse.itemsets import find_itemsets, true_shares
+from tests.shared.coverage import refused_coverage
 
 ITEMS = 24
 DOMAIN = Sets(Ordinal(ITEMS), most=20)

@@ -8,16 +8,19 @@ fixed; the failure probabilities are of drawing others.
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from stream_world import (
+from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Sketch
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Release, converse
+from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
+from hubbub.protocols.window.filters import Kalman, pooled
+from hubbub.random.source import Random
+from tests.protocols.stream_world import (
     LAGS,
     STREAMS,
     Crowd,
@@ -29,14 +32,6 @@ from stream_world import (
     unit,
     watch,
 )
-
-from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
-from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Release, converse
-from hubbub.protocols.window import METHODS, Frequencies, Means, window_stream
-from hubbub.protocols.window.filters import Kalman, pooled
-from hubbub.random.source import Random
 
 N, W = 100_000, 10
 SILENT = ("LSP", "LB-RescueDP", "LP-RescueDP", "LB-FAST", "LP-FAST")

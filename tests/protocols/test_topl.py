@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import erfinv
-from tests.shared.coverage import refused_coverage
 
 from hubbub import Hybrid, Random
 from hubbub.core.errors import InvalidValue
@@ -20,6 +19,7 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.topl.stream import ABOVE, LOST, topl
 from hubbub.protocols.topl.threshold import clipped_away, magnitudes, pruned, range_errors, search_wave, tail_theta
 from hubbub_papers.topl_published import find_theta, publish
+from tests.shared.coverage import refused_coverage
 
 Floats = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import pytest
+
 from tests.query.generated import Generator, world
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shared.coverage import refused_coverage
 
 import hubbub as hb
 from hubbub.query.engine import QueryEngine
 from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+from tests.shared.coverage import refused_coverage
 
 PLANS = ("free", "home", "work", "both")
 WHERE = "visits BETWEEN 3 AND 16 AND plan <> 'work'"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.query.pairs import FIXTURES, SCHEMA, pairs
 
 from hubbub.query.boxes import boxes_of, disjoint
 from hubbub.query.errors import QueryError
 from hubbub.query.explain import box_text
 from hubbub.query.plan import QueryPlan, parse, plan_query, sql
 from hubbub.query.rules import RULES, normalise
+from tests.query.pairs import FIXTURES, SCHEMA, pairs
 
 NORMALISED = ("aliases", "columns", "aggregates", "comparisons", "constants", "negations", "public_first")
 REFUSED = ("refused_statements", "refused_expressions", "refused_columns", "refused_values")

@@ -9,13 +9,13 @@ from functools import cache
 import duckdb
 import numpy as np
 import pytest
-from tests.query.generated import World
 
 import hubbub as hb
 from hubbub.query.engine import QueryEngine
 from hubbub.query.errors import QueryError
 from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+from tests.query.generated import World
 
 N = 200
 

@@ -7,13 +7,13 @@ import random
 
 import numpy as np
 import pytest
-from tests.query.generated import Generator, world
 
 import hubbub as hb
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.query.engine import QueryEngine
 from hubbub.query.memory_table import MemoryTable
 from hubbub.query.schema import PrivateColumn, PublicColumn, TableSchema
+from tests.query.generated import Generator, world
 
 WAYS = [("HIO", None), ("HIO", False), ("HI", None), ("HI", False), ("MG", None), ("SC", None), ("HDG", None)]
 LEVELS = [0.95] * 6 + [0.5, 1e-9, 1 - 1e-12, 1 - 2**-53]

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
-from tests.shared.whole_way import answered
 from typer.testing import CliRunner
 
 from hubbub import Random
@@ -22,6 +20,8 @@ from hubbub.protocols.driver import converse
 from hubbub.protocols.views.records import GridAxis
 from hubbub.questions import Question, read_collection
 from hubbub.statistics.ratios import Ratios
+from tests.questions.settings import setting
+from tests.shared.whole_way import answered
 
 OS, CRASHED, START = Categorical(["13", "14", "15"]), Categorical(["no", "yes"]), Numeric(0.0, 10.0, cells=20)
 TEXT = (Path(__file__).parents[2] / "examples" / "crashes.toml").read_text()

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.questions.distinct import DistinctQuestion
-from tests.questions.test_one_file import TEXT
-from tests.shared.in_process import KEYS, InProcess
-from tests.shared.whole_way import site
 from typer.testing import CliRunner
 
 from hubbub.authoring import load_collection, promise
@@ -21,6 +17,10 @@ from hubbub.collection import ManualClock
 from hubbub.core.plugins import PluginFailed, PluginRefused
 from hubbub.questions import QUESTIONS, Question
 from hubbub.random.source import Random
+from tests.questions.distinct import DistinctQuestion
+from tests.questions.test_one_file import TEXT
+from tests.shared.in_process import KEYS, InProcess
+from tests.shared.whole_way import site
 
 TWO = (
     TEXT.replace("event = 6.0", "event = 8.0")

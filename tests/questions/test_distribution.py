@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
-from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.authoring import check, forecast, load_collection, promise
@@ -15,32 +13,17 @@ from hubbub.authoring.forecast import poisoning
 from hubbub.core.errors import InvalidValue
 from hubbub.protocols.driver import MAIN
 from hubbub.questions import Question
+from tests.questions.settings import setting
+from tests.shared.small_collections import collection_text
+from tests.shared.whole_way import answered
 
-TEXT = """
-name = "survey"
-version = 1
-title = "Taxi rides"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 6.0
-minimum_batch = 20
-
-[fields.fare]
-kind = "numeric"
-low = 0.0
-high = 80.0
-cells = 16
-
-[questions.fares]
-kind = "distribution"
-field = "fare"
-epsilon = 6.0
-quantiles = [0.5, 0.95]
-"""
+TEXT = collection_text(
+    "survey",
+    "Taxi rides",
+    privacy={"event": 6.0, "minimum_batch": 20},
+    fields={"fare": {"kind": "numeric", "low": 0.0, "high": 80.0, "cells": 16}},
+    questions={"fares": {"kind": "distribution", "field": "fare", "epsilon": 6.0, "quantiles": [0.5, 0.95]}},
+)
 STEPS = range(7, 9)
 FARE = Numeric(0.0, 80.0, cells=16)
 

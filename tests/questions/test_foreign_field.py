@@ -8,38 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tests.shared.whole_way import answered
 
 from hubbub.authoring import load_collection
 from hubbub.collection.admits import admits
 from hubbub.core.domain import DOMAINS, Domain
+from tests.shared.small_collections import collection_text
+from tests.shared.whole_way import answered
 
 NAMES = ("monday", "tuesday", "wednesday")
-TEXT = """
-name = "week"
-version = 1
-title = "Days"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 4.0
-minimum_batch = 20
-
-[fields.day]
-kind = "weekday"
-days = 3
-
-[fields.crashed]
-kind = "categorical"
-names = ["yes", "no"]
-
-[questions.which]
-kind = "histogram"
-epsilon = 4.0
-"""
+TEXT = collection_text(
+    "week",
+    "Days",
+    privacy={"event": 4.0, "minimum_batch": 20},
+    fields={"day": {"kind": "weekday", "days": 3}, "crashed": {"kind": "categorical", "names": ["yes", "no"]}},
+    questions={"which": {"kind": "histogram", "epsilon": 4.0}},
+)
 
 
 @dataclass(frozen=True)

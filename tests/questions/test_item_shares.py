@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
 
 from hubbub import Categorical, ItemSets, Ordinal, Random, Sets
 from hubbub.collection import Collection
@@ -16,6 +15,7 @@ from hubbub.ledger.promise import Budget
 from hubbub.questions import Question
 from hubbub.simulate.conversation import run_question
 from hubbub.simulate.devices import SetStream
+from tests.questions.settings import setting
 
 FEATURES = Sets(Categorical(["bold", "table", "link", "undo"]), most=2)
 

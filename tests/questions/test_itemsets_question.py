@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.questions.settings import setting
 
 from hubbub.authoring import UnsafeCollection, load_collection
 from hubbub.collection import Collection
 from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import Question
+from tests.questions.settings import setting
 
 BASKETS = Sets(Ordinal(500), most=30)
 TEXT = """

@@ -8,9 +8,6 @@ from importlib.metadata import EntryPoint
 from typing import Any, ClassVar
 
 import pytest
-from tests.collection.conftest import QUESTIONS as EXAMPLES
-from tests.collection.conftest import make
-from tests.questions.distinct import DistinctQuestion
 
 from hubbub.collection import Collection
 from hubbub.core import plugins as registry
@@ -21,6 +18,9 @@ from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Budget
 from hubbub.questions import QUESTIONS, Question, Setting, read_collection
 from hubbub.questions.histogram import HistogramQuestion
+from tests.collection.conftest import QUESTIONS as EXAMPLES
+from tests.collection.conftest import make
+from tests.questions.distinct import DistinctQuestion
 
 CHANGES = Question.make(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
 

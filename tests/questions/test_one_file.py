@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.questions.distinct import DistinctQuestion
-from tests.shared.in_process import KEYS
-from tests.shared.whole_way import answered
 from typer.testing import CliRunner
 
 from hubbub.authoring import check, forecast, load_collection, open_collection, promise
@@ -18,30 +15,16 @@ from hubbub.collection import seal
 from hubbub.collection.safety import open_collection as open_on_device
 from hubbub.core.errors import InvalidValue
 from hubbub.questions import QUESTIONS
+from tests.questions.distinct import DistinctQuestion
+from tests.shared.in_process import KEYS
+from tests.shared.small_collections import collection_text
+from tests.shared.whole_way import answered
 
-TEXT = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 6.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "sepia", "contrast", "paper"]
-
-[questions.in-use]
-kind = "distinct"
-field = "theme"
-epsilon = 6.0
-steps = 3
-"""
+TEXT = collection_text(
+    privacy={"event": 6.0, "minimum_batch": 20},
+    fields={"theme": {"kind": "categorical", "names": ["light", "dark", "sepia", "contrast", "paper"]}},
+    questions={"in-use": {"kind": "distinct", "field": "theme", "epsilon": 6.0, "steps": 3}},
+)
 STEPS = range(7, 11)
 
 

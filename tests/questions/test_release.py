@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.settings import setting
-from tests.shared.in_process import KEYS
-from tests.shared.whole_way import answered
 
 from hubbub import Categorical, Numeric, Random
 from hubbub.alarms.plan import AlarmPlan
@@ -27,32 +24,18 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.questions.settings import setting
+from tests.shared.in_process import KEYS
+from tests.shared.small_collections import collection_text
+from tests.shared.whole_way import answered
 
-TEXT = """
-name = "survey"
-version = 1
-title = "Taxi rides"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 1.0
-
-[fields.fare]
-kind = "numeric"
-low = 0.0
-high = 500.0
-cells = 50
-
-[questions.fares]
-kind = "release"
-field = "fare"
-epsilon = 1.0
-r = 24
-every = 2
-"""
+TEXT = collection_text(
+    "survey",
+    "Taxi rides",
+    privacy={"event": 1.0},
+    fields={"fare": {"kind": "numeric", "low": 0.0, "high": 500.0, "cells": 50}},
+    questions={"fares": {"kind": "release", "field": "fare", "epsilon": 1.0, "r": 24, "every": 2}},
+)
 
 
 def test_devices_admit_all_that_is_asked() -> None:

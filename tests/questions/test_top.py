@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.questions.top_world import START, top_collection
 
 from hubbub import Categorical, Ordinal, Random, Strings
 from hubbub.authoring.check import check
@@ -21,6 +20,7 @@ from hubbub.protocols.heavy_hitters.pem import ABSENT
 from hubbub.questions import read_collection
 from hubbub.simulate.conversation import run_question
 from hubbub.simulate.devices import ArrayStream
+from tests.questions.top_world import START, top_collection
 
 
 def test_a_study_over_a_fleet_finds_the_words_and_says_who_has_none():

@@ -12,12 +12,9 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
-from keep_and_die import Fuse
-
 import hubbub.service.store.sqlite  # noqa: F401 - before its methods are armed
+from tests.service.alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
+from tests.service.keep_and_die import Fuse
 
 TEXT = HEAD + SHARES + '[alarms.late]\nquestion = "all"\nweights = { late = 1 }\nabove = 0.3\n'
 LATE = (0.1, 0.7, 0.7, 0.1)

@@ -18,17 +18,13 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from exact_world import EXACT, exact_collection
 
 from hubbub import Random
 from hubbub.collection.names import AnswerName
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
+from tests.service.exact_world import EXACT, exact_collection
 
 HOST = "127.0.0.1"
 SOURCE = "127.0.0.2"
@@ -253,9 +249,8 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def main() -> None:
-    from exact_world import Exact
-
     from hubbub.mechanisms import MECHANISMS
+    from tests.service.exact_world import Exact
 
     MECHANISMS["Exact"] = Exact
     name, port, seconds, *more = sys.argv[1:]

@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from exact_world import batch_frame, exact_collection
-
 from hubbub import Random
 from hubbub.collection import Collection, Keys, open_sealed
 from hubbub.service.base.trusted_clock import ClockReading, TrustedClock, hold_for
@@ -16,6 +14,7 @@ from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection
 
 KEYS = Keys(b"k" * 32)
 DAY = 86400.0

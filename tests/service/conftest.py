@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(1, str(Path(__file__).parent.parent))
-sys.path.insert(2, str(Path(__file__).parent.parent / "shared"))
 
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store

@@ -9,8 +9,6 @@ import threading
 import time
 
 import numpy as np
-from exact_world import EXACT, SIZE, exact_collection
-from process import Process
 
 from hubbub import Random, Reports, Sketch
 from hubbub.collection import open_sealed
@@ -18,6 +16,8 @@ from hubbub.collection.names import AnswerName
 from hubbub.service.store import open_store
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
+from tests.service.exact_world import EXACT, SIZE, exact_collection
+from tests.service.process import Process
 
 COLLECTION = exact_collection(step=86400, lateness=3600)
 SENDERS = 4
@@ -44,6 +44,12 @@ class Fleet:
         self.stopped.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for_reports(self, process: Process, count: int = 500, seconds: float = 60.0) -> None:
+        """Wait until `count` more reports are acknowledged, the process ends, or the time is over."""
+        wanted, end = self.acknowledged.sum() + count, time.monotonic() + seconds
+        while self.acknowledged.sum() < wanted and process.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
 
     def _send(self, number: int) -> None:
         draw = random.Random(number)

@@ -13,10 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from exact_world import EXACT, exact_collection
-
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
 from hubbub.service.base.limits import Limits
@@ -24,6 +20,7 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.service.exact_world import EXACT, exact_collection
 
 BATCH = 50_000
 COLLECTION = exact_collection(step=86400, lateness=3600)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from exact_world import exact_collection
 
 from hubbub.collection import Keys, ManualClock
 from hubbub.service.base.limits import Limits
@@ -19,6 +18,7 @@ from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import bind, create_app, loop_factory, server_config
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import exact_collection
 
 TOKEN = "a token for the tests"
 COLLECTION = exact_collection(step=86400, lateness=3600)

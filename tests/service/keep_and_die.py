@@ -17,10 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import pyarrow.parquet as pq
-from exact_world import Exact, batch_frame, exact_collection
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
@@ -30,6 +27,7 @@ from hubbub.service.kept.archive import Archive
 from hubbub.service.kept.raw_reports import kept_reports
 from hubbub.service.store import open_store
 from hubbub.service.store.sql import Store
+from tests.service.exact_world import Exact, batch_frame, exact_collection
 
 DAY = 86400
 STEPS = 3

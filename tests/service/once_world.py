@@ -14,7 +14,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from exact_world import SIZE, batch_frame, exact_collection, upload_frame
 
 from hubbub import Random, Sketch
 from hubbub.collection import Collection, Keys, ManualClock
@@ -30,6 +29,7 @@ from hubbub.service.rounds import deletion
 from hubbub.service.store.base import AskKey, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import SIZE, batch_frame, exact_collection, upload_frame
 
 KEYS = Keys(b"k" * 32)
 COLLECTIONS = {adaptive: exact_collection(adaptive=adaptive, keep=not adaptive) for adaptive in (False, True)}

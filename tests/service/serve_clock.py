@@ -11,10 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from exact_world import Exact, exact_collection
-
 from hubbub.dashboard.app import dashboard
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service.base.logs import set_up
@@ -23,6 +19,7 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
+from tests.service.exact_world import Exact, exact_collection
 
 
 def main() -> int:

@@ -14,10 +14,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from exact_world import Exact, exact_collection
-
 from hubbub.mechanisms import MECHANISMS
 from hubbub.service.base.logs import set_up
 from hubbub.service.base.trusted_clock import TrustedClock
@@ -26,6 +22,7 @@ from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import KeyFolder, bind, run
 from hubbub.service.store import open_store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import Exact, exact_collection
 
 
 def plant_close() -> None:

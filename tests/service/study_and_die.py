@@ -12,17 +12,14 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from keep_and_die import Fuse
-from study_world import KEYS, LATENESS, ROUND, START, Crowd, simulated, stored_as, study_collection
-
 from hubbub import Random
 from hubbub.collection import ManualClock
 from hubbub.service.collector.collector import Collector
 from hubbub.service.kept.archive import Archive
 from hubbub.service.rounds.releases import same_release
 from hubbub.service.store import open_store
+from tests.service.keep_and_die import Fuse
+from tests.service.study_world import KEYS, LATENESS, ROUND, START, Crowd, simulated, stored_as, study_collection
 
 STUDY, CROWD = study_collection(), Crowd(300)
 (RELEASE,) = simulated(STUDY, CROWD)

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
-from narrowing import PARTS, ROUNDS, narrowing
 
 from hubbub import Estimate, Ordinal, Random, Reports, Sketch
 from hubbub.backends import LOCAL
@@ -41,6 +40,7 @@ from hubbub.service.rounds.releases import release_row
 from hubbub.service.store.base import EraRow, ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.wire.batches import Batch
+from tests.service.narrowing import PARTS, ROUNDS, narrowing
 
 KEYS = Keys.new()
 START, ROUND, LATENESS = 1000, 100, 10

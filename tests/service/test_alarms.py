@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
-from loopback import running
 
 from hubbub.alarms.sequential import SequentialTest
 from hubbub.core.errors import InvalidValue
@@ -21,6 +19,8 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreChanges, StoreFailed
+from tests.service.alarm_world import FIRST, HEAD, HOUR, SHARES, AlarmWorld, statuses
+from tests.shared.loopback import running
 
 LATE = """
 [alarms.late]

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks import ATTACKS, honest
-from process import HERE, Process, exact_process
+
+from tests.served import wait_for
+from tests.service.attacks import ATTACKS, honest
+from tests.service.process import HERE, Process, exact_process
 
 SHORT, LONG = 1.5, 40.0  # seconds; in the long one a single stall of the disk is less than a hundredth
 GIB = 1 << 30
@@ -59,10 +61,19 @@ class Attacked:
         self.accepted += told.get("accepted", 0)
         return told
 
+    def ready(self) -> bool:
+        """Whether it is ready: on a busy machine a probe of its store may have had no answer in time."""
+        connection = self.process.connect()
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        finally:
+            connection.close()
+
     def check(self) -> None:
         """It is the process that it was, and what it said that it counted is what it has counted."""
         assert self.process.process.poll() is None, self.process.log[-3:]
-        assert self.process.get("/readyz")["ready"]
+        wait_for(self.ready)
         counted = self.process.get("/v1/collections/exact/counts", Authorization=f"Bearer {self.token}")["outcomes"]
         # A client that was cut off may have been counted without hearing of it; never the other way round.
         assert self.accepted <= counted["accepted"] <= self.accepted + 20_000 * 8

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 from hubbub.collection import ManualClock
 from hubbub.service.backup import backups as make
@@ -23,6 +22,7 @@ from hubbub.service.kept.archive import Archive, ReportsMissing, sha256_of
 from hubbub.service.rounds.releases import release_json
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
+from tests.service.test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 Databases = Callable[[], str]
 

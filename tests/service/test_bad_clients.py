@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from web import Web, problem, website
 
 from hubbub import Random, Reports
 from hubbub.collection.names import AnswerName
@@ -19,6 +18,7 @@ from hubbub.service.collector.collector import Limits
 from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload_json, json_size
+from tests.service.web import Web, problem, website
 
 pack = msgspec.msgpack.encode
 PUBLIC = "?"  # counted, but of no collection

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import batch_frame, exact_collection, upload_frame
-from once_world import KEYS, small_pages
-from web import Web, problem, website
 
 from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
@@ -31,6 +28,9 @@ from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.service.exact_world import batch_frame, exact_collection, upload_frame
+from tests.service.once_world import KEYS, small_pages
+from tests.service.web import Web, problem, website
 
 COLLECTION = exact_collection()
 

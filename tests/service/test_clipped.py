@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from study_world import KEYS
 
 from hubbub import Numeric, Random
 from hubbub.collection import Collection, ManualClock
@@ -26,6 +25,7 @@ from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.study_world import KEYS
 
 STEP, LATENESS, STEPS = 300, 10, 14
 

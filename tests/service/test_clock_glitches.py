@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from clock_world import DAY, World
-from exact_world import exact_collection
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_rounds import at, open_now, released, send, start_collector
 
 from hubbub.collection import ManualClock
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.clock_world import DAY, World
+from tests.service.exact_world import exact_collection
+from tests.service.test_rounds import at, open_now, released, send, start_collector
 
 STEP = 100.0
 JUMPS = [2 * DAY, 40 * DAY, 3 * 365 * DAY]

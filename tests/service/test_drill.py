@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_kept import KEEPING
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -23,6 +22,7 @@ from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
 from hubbub.protocols.ask import Ask
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.service.test_kept import KEEPING
 
 TEXT = KEEPING.replace('step = "1h"', 'step = "2s"').replace('lateness = "10s"', 'lateness = "1s"')
 COLLECTION = load_collection(TEXT)

@@ -8,7 +8,6 @@ import random
 from typing import Any
 
 import pytest
-from exact_world import batch_frame, exact_collection
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -19,31 +18,18 @@ from hubbub.service.rounds import retention, rounds
 from hubbub.service.rounds.question_run import ReplayMismatch
 from hubbub.service.store.base import EraRow
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection
+from tests.shared.small_collections import collection_text
 
 KEYS = Keys(b"k" * 32)
-CHANGES = """
-name = "exact"
-version = 1
-title = "Where people are"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-user = 4.0
-
-[fields.place]
-kind = "categorical"
-names = ["home", "away"]
-
-[questions.all]
-kind = "changes"
-field = "place"
-epsilon = 1.0
-steps = 8
-changes = 3
-"""
+CHANGES = collection_text(
+    "exact",
+    "Where people are",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"user": 4.0},
+    fields={"place": {"kind": "categorical", "names": ["home", "away"]}},
+    questions={"all": {"kind": "changes", "field": "place", "epsilon": 1.0, "steps": 8, "changes": 3}},
+)
 
 
 def start_collector(collection: Collection, clock: ManualClock, store: SqliteStore) -> Collector:

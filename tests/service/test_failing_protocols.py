@@ -7,9 +7,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-import study_world
-from study_world import LATENESS, ROUND, START, CommonQuestion, Crowd, study_collection
-from test_studies import start_collector, stops, told
 
 from hubbub import OLH, Estimate
 from hubbub.collection import ManualClock
@@ -20,6 +17,9 @@ from hubbub.protocols.driver import Count, Protocol, Release
 from hubbub.service.collector.collector import Collector
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service import study_world
+from tests.service.study_world import LATENESS, ROUND, START, CommonQuestion, Crowd, study_collection
+from tests.service.test_studies import start_collector, stops, told
 
 CROWD = Crowd(600)
 STEP = 3600

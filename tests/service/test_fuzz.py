@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-from web import KEYS, THEMES
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -16,6 +15,7 @@ from hubbub.service.ingest.frames import TYPES, Frame, RefusedRequest
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, encode_upload, encode_upload_json
+from tests.service.web import KEYS, THEMES
 
 MORE = """
 [questions.cells]

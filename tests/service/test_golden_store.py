@@ -18,16 +18,13 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
-
-from make_store import HOUR, World
-
 from hubbub.service.kept.archive import Archive
 from hubbub.service.kept.raw_reports import kept_reports
 from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.golden.make_store import HOUR, World
 
 HERE = Path(__file__).parents[1] / "golden"
 STORES = sorted(path.name for path in HERE.glob("store-*"))

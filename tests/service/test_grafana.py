@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from web import KEYS
 
 from hubbub.authoring.toml import load_alarms, load_collection
 from hubbub.collection import ManualClock
@@ -19,6 +18,7 @@ from hubbub.service.http.service import Service
 from hubbub.service.store.base import ReleaseRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.service.webhooks.config import Webhook
+from tests.service.web import KEYS
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "docs" / "grafana" / "hubbub.json").read_text(encoding="utf-8"))

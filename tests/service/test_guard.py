@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from exact_world import EXACT
-from guarded_server import COLLECTION, TOKEN, Guarded, guarded_server, heard
 
 from hubbub import Random
 from hubbub.service.base.limits import ConnectionLimits, Limits, SenderLimits
 from hubbub.service.http.metrics import CLOSED, metrics_text
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
+from tests.service.exact_world import EXACT
+from tests.service.guarded_server import COLLECTION, TOKEN, Guarded, guarded_server, heard
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 QUICK = ConnectionLimits(header_seconds=0.5, idle_seconds=0.5, body_seconds=0.5, write_seconds=0.5, pipelined=1_000_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from every_mechanism import all_mechanisms
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
@@ -14,6 +13,7 @@ from hubbub.service.ingest import report_ids
 from hubbub.service.ingest import report_ids as id_filter
 from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, REPLAY, ReportIds
 from hubbub.service.store.base import StoreFailed
+from tests.service.every_mechanism import all_mechanisms
 
 
 def some_ids(rng: Random, count: int) -> Ids:

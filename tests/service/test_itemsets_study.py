@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from itemsets_world import KEYS, LATENESS, ROUND, START, Shoppers, baskets, itemsets_collection, simulated
-from loopback import running
-from web import AUTHORIZED, TOKEN
 
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock
@@ -31,6 +28,9 @@ from hubbub.service.store.sqlite import SqliteStore
 from hubbub.simulate.conversation import run_question
 from hubbub.simulate.devices import SetStream
 from hubbub.simulate.fleet import Fleet
+from tests.service.itemsets_world import KEYS, LATENESS, ROUND, START, Shoppers, baskets, itemsets_collection, simulated
+from tests.service.web import AUTHORIZED, TOKEN
+from tests.shared.loopback import running
 
 STUDY = itemsets_collection()
 FEW = Shoppers(4_000)

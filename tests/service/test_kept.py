@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_mechanism import all_mechanisms
-from loopback import running
-from process import HERE
-from web import AUTHORIZED, KEYS, TOKEN, problem
 
 from hubbub import Random, Reports
 from hubbub.authoring import check, load_collection, promise
@@ -31,48 +27,24 @@ from hubbub.service.kept.raw_reports import kept_reports, pack, unpack
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.every_mechanism import all_mechanisms
+from tests.service.process import HERE
+from tests.service.web import AUTHORIZED, KEYS, TOKEN, problem
+from tests.shared.loopback import running
+from tests.shared.small_collections import collection_text
 
-KEEPING = """
-name = "words"
-version = 1
-title = "Which words?"
-
-[schedule]
-step = "1h"
-lateness = "10s"
-retention = "1d"
-
-[privacy]
-event = 9.0
-minimum_batch = 20
-
-[fields.word]
-kind = "strings"
-longest = 16
-
-[fields.age]
-kind = "ordinal"
-size = 100
-
-[questions.words]
-kind = "histogram"
-field = "word"
-epsilon = 4.0
-candidates = ["yes"]
-keep_reports = true
-
-[questions.ages]
-kind = "histogram"
-field = "age"
-epsilon = 4.0
-mechanism = "OLH"
-keep_reports = true
-
-[questions.sums]
-kind = "histogram"
-field = "age"
-epsilon = 1.0
-"""
+KEEPING = collection_text(
+    "words",
+    "Which words?",
+    schedule={"step": "1h", "lateness": "10s", "retention": "1d"},
+    privacy={"event": 9.0, "minimum_batch": 20},
+    fields={"word": {"kind": "strings", "longest": 16}, "age": {"kind": "ordinal", "size": 100}},
+    questions={
+        "words": {"kind": "histogram", "field": "word", "epsilon": 4.0, "candidates": ["yes"], "keep_reports": True},
+        "ages": {"kind": "histogram", "field": "age", "epsilon": 4.0, "mechanism": "OLH", "keep_reports": True},
+        "sums": {"kind": "histogram", "field": "age", "epsilon": 1.0},
+    },
+)
 WORDS = load_collection(KEEPING)
 CROWD = 2000
 HOUR = 3600.0

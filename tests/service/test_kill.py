@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from fleet import Fleet, ask_of, stored
-from process import Process, exact_process
 
-from third_parties import TOUCHES
+from tests.service.fleet import Fleet, ask_of, stored
+from tests.service.process import Process, exact_process
+from tests.third_parties import TOUCHES
 
 TAKEOVER = "takeover"
 BACKUP = "hubbub backup"
@@ -39,7 +39,8 @@ def kill_often(
             time.sleep(draw.uniform(0.02, 0.4))
             for place in range(number * at_once, (number + 1) * at_once if parties else 0):
                 process = touched(parties[place % len(parties)], process, fleet, store, folder, plant)
-                time.sleep(draw.uniform(0.1, 0.4))  # what is acknowledged after it is what was lost
+                fleet.wait_for_reports(process)  # what is acknowledged after it is what was lost
+                time.sleep(draw.uniform(0.1, 0.4))
             assert process.process.poll() is None, process.log
             process.kill()
             process = exact_process(store, folder, plant)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import prometheus_client
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from web import AUTHORIZED, KEYS, Web, website
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -18,6 +17,7 @@ from hubbub.service.http.service import Service
 from hubbub.service.store.base import ReleaseRow, StoreChanges
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.service.web import AUTHORIZED, KEYS, Web, website
 
 ALWAYS = {
     *("hubbub_reports_total", "hubbub_deleted_total", "hubbub_commits_total", "hubbub_commit_seconds_total"),

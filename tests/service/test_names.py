@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import EXACT, exact_collection, upload_frame
-from web import THEMES
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -26,6 +24,8 @@ from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.rounds.ask_publisher import asks_bulletin
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
+from tests.service.exact_world import EXACT, exact_collection, upload_frame
+from tests.service.web import THEMES
 
 KEYS = Keys(b"k" * 32)
 ID = b"i" * 16

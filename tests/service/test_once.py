@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exact_world import batch_frame, exact_collection
 from numpy.typing import NDArray
-from once_world import KEYS, World, run_worlds, small_pages
 
 from hubbub.collection import ManualClock
 from hubbub.service.base.ids import Ids
@@ -27,6 +25,8 @@ from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, ReportIds
 from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection
+from tests.service.once_world import KEYS, World, run_worlds, small_pages
 
 QUICK = 40
 ALL = 10_000

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import uvicorn
-from web import AUTHORIZED, KEYS, THEMES, TOKEN
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring import load_collection
@@ -20,6 +19,7 @@ from hubbub.service.http.problems import Tokens
 from hubbub.service.http.server import bind, create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.web import AUTHORIZED, KEYS, THEMES, TOKEN
 
 QUICK, ALL = 4, 300
 ENDLESS = "/v1/collections/{name}/events"

@@ -8,9 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from loopback import running
-from test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
-from web import AUTHORIZED, TOKEN, problem
 
 from hubbub import Random
 from hubbub.collection import ManualClock
@@ -23,6 +20,9 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive, ReportsMissing
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
+from tests.service.web import AUTHORIZED, TOKEN, problem
+from tests.shared.loopback import running
 
 
 def opened(folder: Path, clock: ManualClock, archive: bool = True) -> Collector:

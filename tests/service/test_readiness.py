@@ -11,17 +11,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clock_world import Machine
-from loopback import running
-from test_server import HUBBUB
-from web import KEYS, THEMES, TOKEN, Web, themes
 
 from hubbub.collection import ManualClock
 from hubbub.service.base.trusted_clock import TrustedClock
@@ -36,6 +31,12 @@ from hubbub.service.store.postgres import PostgresStore
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.served import wait_for
+from tests.service.clock_world import Machine
+from tests.service.test_server import HUBBUB
+from tests.service.web import KEYS, THEMES, TOKEN, Web, themes
+from tests.shared.loopback import running
+from tests.shared.small_collections import collection_text
 
 
 def serving(store: Store, clock: Any = None) -> Iterator[Web]:
@@ -66,10 +67,7 @@ def ready(web: Web) -> dict[str, Any]:
 
 def until(web: Web, *problems: str) -> None:
     """Wait until just this is not ready; what was seen stands for a second."""
-    deadline = time.monotonic() + 30
-    while set(ready(web)["not_ready"]) != set(problems):
-        assert time.monotonic() < deadline, ready(web)
-        time.sleep(0.05)
+    wait_for(lambda: set(ready(web)["not_ready"]) == set(problems))
 
 
 # -- the store -------------------------------------------------------------------------------------------------
@@ -180,54 +178,28 @@ def test_kernels_are_compiled_before_it_is_ready(monkeypatch: pytest.MonkeyPatch
         until(web)
 
 
-KINDS = """
-name = "kinds"
-version = 1
-title = "Kinds"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 9.0
-minimum_batch = 20
-
-[fields.word]
-kind = "ordinal"
-size = 1000
-
-[fields.films]
-kind = "keyvalue"
-keys = ["Alien", "Brazil", "Casablanca", "Dune"]
-low = 1
-high = 5
-most = 2
-
-[questions.hashed]
-kind = "histogram"
-field = "word"
-epsilon = 1.0
-mechanism = "OLH"
-
-[questions.unary]
-kind = "histogram"
-field = "word"
-epsilon = 3.0
-mechanism = "OUE"
-
-[questions.transformed]
-kind = "histogram"
-field = "word"
-epsilon = 1.0
-mechanism = "Hadamard"
-
-[questions.rated]
-kind = "keyvalue"
-field = "films"
-epsilon = 1.0
-mechanism = "CoCo"
-"""
+KINDS = collection_text(
+    "kinds",
+    "Kinds",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 9.0, "minimum_batch": 20},
+    fields={
+        "word": {"kind": "ordinal", "size": 1000},
+        "films": {
+            "kind": "keyvalue",
+            "keys": ["Alien", "Brazil", "Casablanca", "Dune"],
+            "low": 1,
+            "high": 5,
+            "most": 2,
+        },
+    },
+    questions={
+        "hashed": {"kind": "histogram", "field": "word", "epsilon": 1.0, "mechanism": "OLH"},
+        "unary": {"kind": "histogram", "field": "word", "epsilon": 3.0, "mechanism": "OUE"},
+        "transformed": {"kind": "histogram", "field": "word", "epsilon": 1.0, "mechanism": "Hadamard"},
+        "rated": {"kind": "keyvalue", "field": "films", "epsilon": 1.0, "mechanism": "CoCo"},
+    },
+)
 
 
 @pytest.mark.parametrize("how", ["warm", "cold"])

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 import pytest
-from exact_world import batch_frame, exact_collection
-from once_world import Crash, Crashing
 
 from hubbub import Random
 from hubbub.collection import Collection, Keys, ManualClock
@@ -24,6 +22,8 @@ from hubbub.service.rounds.releases import release_json
 from hubbub.service.rounds.rounds import MARGIN
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection
+from tests.service.once_world import Crash, Crashing
 
 KEYS = Keys(b"k" * 32)
 DAY, HOUR = 86400, 3600.0

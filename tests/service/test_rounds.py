@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exact_world import SIZE, batch_frame, exact_collection
-from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import check, load_collection
@@ -31,6 +29,9 @@ from hubbub.service.store.base import EraRow, StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.exact_world import SIZE, batch_frame, exact_collection
+from tests.service.stream_methods import STREAM_METHODS
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 
@@ -317,30 +318,14 @@ def test_a_version_that_promises_less_is_not_served():
 
 
 SLOW = pytest.mark.slow
-STREAM = """
-name = "streams"
-version = 1
-title = "Every method"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-minimum_batch = 20
-window = {epsilon = 1.0, steps = 4}
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[questions.trend]
-kind = "stream"
-field = "theme"
-epsilon = 1.0
-method = "METHOD"
-w = 4
-"""
+STREAM = collection_text(
+    "streams",
+    "Every method",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"minimum_batch": 20, "window": {"epsilon": 1.0, "steps": 4}},
+    fields={"theme": THEME},
+    questions={"trend": {"kind": "stream", "field": "theme", "epsilon": 1.0, "method": "METHOD", "w": 4}},
+)
 
 
 def crowd(ask: Ask) -> Sketch:

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 
 from hubbub.collection import open_sealed
 from hubbub.core.errors import InvalidValue
@@ -23,6 +22,7 @@ from hubbub.service.http.queries import Queries
 from hubbub.service.store.base import StoreFailed
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from hubbub.wire.upload import UPLOAD_TYPE
+from tests.service.web import AUTHORIZED, KEYS, TOKEN, Web, problem, website
 
 
 @pytest.fixture

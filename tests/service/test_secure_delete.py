@@ -95,15 +95,18 @@ def test_a_row_that_someone_locks_in_postgresql(postgres: Callable[[], str], mon
     store.close()
 
 
-def test_a_statement_that_does_not_end_in_postgresql(postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch):
-    from hubbub.service.store import postgres as module
+def test_a_statement_that_does_not_end_in_postgresql(postgres: Callable[[], str]):
+    from hubbub.service.store.postgres import PostgresStore
 
-    monkeypatch.setitem(module._SETTINGS, "statement_timeout", "200ms")
-    store = module.PostgresStore(postgres())
+    store = PostgresStore(postgres())
+    for query in (store._read, store._write):
+        assert query("SHOW statement_timeout") == [("1min",)]
+        query("SELECT set_config('statement_timeout', '200ms', false)")  # now: to open a store may take longer
     with pytest.raises(StoreFailed, match="statement timeout"):
         store._read("SELECT pg_sleep(60)")
     with pytest.raises(StoreFailed, match="statement timeout"), store._transaction():
         store._write("SELECT pg_sleep(60)")
+    store._read("SELECT set_config('statement_timeout', '1min', false)")
     assert store.counts() == {}
     store.close()
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import EXACT, exact_collection
-from process import Process, exact_process
-from test_kill import ask_of, stored
-from web import THEMES
 
 from hubbub import Random
 from hubbub.cli import main
 from hubbub.collection.names import AnswerName
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
-from served import ONLY_SERVER, ServedCollector
+from tests.served import ONLY_SERVER, ServedCollector, wait_for
+from tests.service.exact_world import EXACT, exact_collection
+from tests.service.process import Process, exact_process
+from tests.service.test_kill import ask_of, stored
+from tests.service.web import THEMES
 
 HUBBUB = [sys.executable, "-c", "from hubbub.cli import main; main()"]
 COLLECTION = exact_collection(step=86400, lateness=3600)
@@ -168,11 +168,10 @@ def test_told_to_stop_it_answers_what_it_has_begun(tmp_path: Path):
     threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    time.sleep(1.0)
+    wait_for(lambda: sum(acknowledged) > 8)
     assert process.stop() == 0
     for thread in threads:
         thread.join()
-    assert sum(acknowledged) > 8
     # What was acknowledged is there; of what was not, at most the one request of each sender that was under way.
     assert 0 <= stored(store).n - sum(acknowledged) <= 8
     assert any('"event": "stopped"' in line for line in process.log)
@@ -184,8 +183,9 @@ def test_a_request_that_is_under_way_is_finished(tmp_path: Path):
     body = frame(ask_of(process), 7)
     with socket.create_connection(("127.0.0.1", process.port), timeout=30) as connection:
         head = ["POST /v1/reports HTTP/1.1", "Host: x", f"Content-Type: {UPLOAD_TYPE}", f"Content-Length: {len(body)}"]
-        connection.sendall("\r\n".join([*head, "", ""]).encode() + body[:100])
-        time.sleep(0.3)
+        connection.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 100 ")  # it reads the body now
+        connection.sendall(body[:100])
         process.process.terminate()
         time.sleep(0.5)
         connection.sendall(body[100:])

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact_world import EXACT, exact_collection
-from process import HERE, Process
 
 from hubbub import Random
 from hubbub.collection.names import AnswerName
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
+from tests.served import wait_for
+from tests.service.exact_world import EXACT, exact_collection
+from tests.service.process import HERE, Process
 
 COLLECTION = exact_collection(step=2, lateness=1)
 DAY = 86400.0
@@ -42,25 +43,24 @@ class Clocked:
         command = [str(HERE / "serve_clock.py"), store, str(self.folder / "keys"), str(self.offset), str(self.hold)]
         self.process = Process(command, self.folder)
 
-    def ready(self) -> Any:
+    def get(self, path: str) -> str:
         connection = self.process.connect()
         try:
-            connection.request("GET", "/readyz")
-            return json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
-
-    def page(self) -> str:
-        connection = self.process.connect()
-        try:
-            connection.request("GET", "/privacy/exact")
+            connection.request("GET", path)
             return connection.getresponse().read().decode()
         finally:
             connection.close()
 
+    def ready(self) -> Any:
+        return json.loads(self.get("/readyz"))
+
+    def page(self) -> str:
+        return self.get("/privacy/exact")
+
     def hear(self) -> bool:
         """Whether a report to the ask of the true step is counted. A busy collector asks for it again later."""
-        document = json.loads(self.process.get("/v1/collections/exact/asks")["payload"])
+        answer = self.get("/v1/collections/exact/asks")
+        document = json.loads(json.loads(answer)["payload"])
         step = COLLECTION.step_at(time.time())
         asked = next((item["ask"] for item in document["asks"] if item["ask"]["step"] == step), None)
         if asked is None:
@@ -76,14 +76,6 @@ class Clocked:
 
     def events(self) -> list[str]:
         return [json.loads(line)["event"] for line in list(self.process.log)]
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.05)
-    return found
 
 
 @pytest.fixture
@@ -103,23 +95,23 @@ def made(tmp_path: Path) -> Iterator[Callable[[float], Clocked]]:
 @pytest.mark.parametrize("days", [40, -40])
 def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callable[[float], Clocked], days: int):
     clocked = made(300.0)
-    until(clocked.hear)
-    until(lambda: clocked.ready() == SURE)
+    wait_for(clocked.hear)
+    wait_for(lambda: clocked.ready() == SURE)
     clocked.move(days * DAY)
-    clock = until(lambda: (told := clocked.ready()["clock"])["state"] == "in doubt" and told)
+    clock = wait_for(lambda: (told := clocked.ready()["clock"])["state"] == "in doubt" and told)
     assert clock["ahead_seconds"] == pytest.approx(days * DAY, abs=60)
     assert 0 < clock["seconds_left"] <= 300
     for _ in range(2):
-        until(clocked.hear)
+        wait_for(clocked.hear)
     assert "The clock is in doubt" in clocked.page()
     assert clocked.process.kill() != 0
     clocked.start()  # in doubt still: the boot is the same
     assert clocked.ready()["clock"]["state"] == "in doubt"
-    until(clocked.hear)
+    wait_for(clocked.hear)
     clocked.move(0.0)
-    until(lambda: clocked.ready()["clock"]["state"] == "sure")
-    until(clocked.hear)
-    until(lambda: {"clock in doubt", "clock sure"} <= set(clocked.events()))
+    wait_for(lambda: clocked.ready()["clock"]["state"] == "sure")
+    wait_for(clocked.hear)
+    wait_for(lambda: {"clock in doubt", "clock sure"} <= set(clocked.events()))
     assert "The clock is in doubt" not in clocked.page()
 
 
@@ -129,11 +121,11 @@ def test_a_jump_in_doubt_is_said_everywhere_and_collection_goes_on(made: Callabl
 )
 def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], days: int, killed: bool):
     clocked = made(1.5)
-    until(clocked.hear)
+    wait_for(clocked.hear)
     clocked.move(days * DAY)
-    until(lambda: clocked.ready()["clock"]["state"] == "moved")
+    wait_for(lambda: clocked.ready()["clock"]["state"] == "moved")
     assert "The clock has moved" in clocked.page()
-    accepted = until(
+    accepted = wait_for(
         lambda: next((json.loads(line) for line in list(clocked.process.log) if "clock accepted" in line), None)
     )
     assert accepted["going_by"] != accepted["instead_of"]
@@ -143,6 +135,6 @@ def test_a_jump_that_was_accepted_is_undone(made: Callable[[float], Clocked], da
     clocked.move(0.0)
     if killed:
         clocked.start()
-    until(clocked.hear)
-    until(lambda: clocked.ready() == SURE)
-    until(lambda: "clock returned" in clocked.events())
+    wait_for(clocked.hear)
+    wait_for(lambda: clocked.ready() == SURE)
+    wait_for(lambda: "clock returned" in clocked.events())

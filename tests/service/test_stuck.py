@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_world import ROUND, START, CommonQuestion, study_collection
-from test_failing_mechanisms import KEYS, LATENESS, STEP, one_device, released, two_questions
-from test_studies import start_collector, stops, told
 
 from hubbub import GRR
 from hubbub.collection import ManualClock
@@ -31,37 +28,23 @@ from hubbub.service.rounds import watchdog as watching
 from hubbub.service.rounds.watchdog import Watchdog
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
-from served import ServedCollector, wait_for
+from tests.served import ServedCollector, wait_for
+from tests.service.study_world import ROUND, START, CommonQuestion, study_collection
+from tests.service.test_failing_mechanisms import KEYS, LATENESS, STEP, one_device, released, two_questions
+from tests.service.test_studies import start_collector, stops, told
+from tests.shared.small_collections import collection_text
 
-TEXT = """
-name = "two"
-version = 1
-title = "For tests"
-
-[schedule]
-step = "2s"
-lateness = "1s"
-
-[privacy]
-event = 9.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark", "high"]
-
-[questions.theirs]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-mechanism = "HangingGRR"
-
-[questions.ours]
-kind = "histogram"
-field = "theme"
-epsilon = 4.0
-mechanism = "GRR"
-"""
+TEXT = collection_text(
+    "two",
+    "For tests",
+    schedule={"step": "2s", "lateness": "1s"},
+    privacy={"event": 9.0, "minimum_batch": 20},
+    fields={"theme": {"kind": "categorical", "names": ["light", "dark", "high"]}},
+    questions={
+        "theirs": {"kind": "histogram", "field": "theme", "epsilon": 4.0, "mechanism": "HangingGRR"},
+        "ours": {"kind": "histogram", "field": "theme", "epsilon": 4.0, "mechanism": "GRR"},
+    },
+)
 STUCK = [sys.executable, str(Path(__file__).parent / "serve_stuck.py")]
 
 

@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import running
-from process import HERE
-from study_world import KEYS, LATENESS, ROUND, START, CommonQuestion, Crowd, simulated, stored_as, study_collection
-from web import AUTHORIZED, TOKEN
 
 from hubbub import Random
 from hubbub.collection import Collection, ManualClock, open_sealed
@@ -30,6 +26,20 @@ from hubbub.service.rounds.releases import release_json, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.process import HERE
+from tests.service.study_world import (
+    KEYS,
+    LATENESS,
+    ROUND,
+    START,
+    CommonQuestion,
+    Crowd,
+    simulated,
+    stored_as,
+    study_collection,
+)
+from tests.service.web import AUTHORIZED, TOKEN
+from tests.shared.loopback import running
 
 CROWD = Crowd()
 STUDY = study_collection()
@@ -162,7 +172,8 @@ def test_more_rounds_than_signed_are_refused():
         assert CROWD.send_all(collector) > 0
         clock.set(START + ROUND * number + LATENESS)
         collector.tick()
-    reason = "study_world.CommonQuestion.protocol raised OutOfOrder: the protocol asks round 3, and 2 are signed"
+    raised = "OutOfOrder: the protocol asks round 3, and 2 are signed"
+    reason = f"tests.service.study_world.CommonQuestion.protocol raised {raised}"
     assert stops(told(collector, short)) == [(0, reason)]
     assert collector.store.running_studies(short.collection_id) == []
     assert not collector.board.open(short.collection_id, clock.now())

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from in_process import InProcess
-from study_world import KEYS, LATENESS, ROUND, START, retold, study_collection
-
 from hubbub import Random
 from hubbub.client import Client
 from hubbub.collection import ManualClock
 from hubbub.core.event import units_of
+from tests.service.study_world import KEYS, LATENESS, ROUND, START, retold, study_collection
+from tests.shared.in_process import InProcess
 
 DEVICES = 48
 

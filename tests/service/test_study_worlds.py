@@ -12,8 +12,6 @@ from itertools import groupby
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from once_world import Crash, Crashing
-from study_world import KEYS, ROUND, START, Crowd, study_collection
 
 from hubbub import Random, Sketch
 from hubbub.collection import ManualClock
@@ -23,6 +21,8 @@ from hubbub.service.rounds.counts import read_count
 from hubbub.service.rounds.question_run import QuestionRun
 from hubbub.service.rounds.releases import release_row, same_release
 from hubbub.service.store.base import EraRow
+from tests.service.once_world import Crash, Crashing
+from tests.service.study_world import KEYS, ROUND, START, Crowd, study_collection
 
 CROWD = Crowd(160)
 COLLECTION = study_collection(stream=True, step=4 * ROUND, every=4 * ROUND)

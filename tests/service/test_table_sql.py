@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import running
-from web import AUTHORIZED, KEYS, TOKEN, problem
 
 from hubbub import Random
 from hubbub.authoring import check, forecast, load_collection, promise
@@ -45,58 +43,30 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.web import AUTHORIZED, KEYS, TOKEN, problem
+from tests.shared.loopback import running
+from tests.shared.small_collections import collection_text
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
-TEXT = """
-name = "people"
-version = 1
-title = "People"
-
-[schedule]
-step = "1h"
-lateness = "10s"
-retention = "1d"
-
-[privacy]
-event = 4.0
-minimum_batch = 20
-
-[fields.age]
-kind = "ordinal"
-size = 60
-
-[fields.state]
-kind = "categorical"
-names = ["north", "south", "west"]
-
-[fields.load]
-kind = "numeric"
-low = 0.0
-high = 10.0
-cells = 5
-
-[fields.spent]
-kind = "numeric"
-low = 0.0
-high = 50.0
-cells = 5
-
-[questions.people]
-kind = "table"
-columns = ["age", "state", "load"]
-epsilon = 2.0
-
-[questions.shop]
-kind = "table"
-columns = ["age", "state"]
-measures = ["spent"]
-epsilon = 2.0
-
-[override]
-sent_as_it_is = "the shop knows what is paid"
-"""
+TEXT = collection_text(
+    "people",
+    "People",
+    schedule={"step": "1h", "lateness": "10s", "retention": "1d"},
+    privacy={"event": 4.0, "minimum_batch": 20},
+    fields={
+        "age": {"kind": "ordinal", "size": 60},
+        "state": {"kind": "categorical", "names": ["north", "south", "west"]},
+        "load": {"kind": "numeric", "low": 0.0, "high": 10.0, "cells": 5},
+        "spent": {"kind": "numeric", "low": 0.0, "high": 50.0, "cells": 5},
+    },
+    questions={
+        "people": {"kind": "table", "columns": ["age", "state", "load"], "epsilon": 2.0},
+        "shop": {"kind": "table", "columns": ["age", "state"], "measures": ["spent"], "epsilon": 2.0},
+    },
+    override={"sent_as_it_is": "the shop knows what is paid"},
+)
 PEOPLE = load_collection(TEXT)
 N, STEPS = 12_000, (7, 8)
 HOUR = 3600.0
@@ -202,7 +172,7 @@ def test_devices_send_numbers_as_they_are_only_with_a_reason() -> None:
     assert "Several reports of shop can be linked to one device by its values of spent." in words
     assert any("sent as it is: nothing protects it" in finding.text for finding in check(PEOPLE))
     with pytest.raises(UnsafeCollection, match="sent_as_it_is"):
-        load_collection(TEXT[: TEXT.index("[override]")])
+        load_collection(TEXT.replace('sent_as_it_is = "the shop knows what is paid"', ""))
     assert PEOPLE.terms["shop"].fields == ("age", "state", "spent")
     document = seal(replace(PEOPLE, overrides={}).spec(), KEYS.private)
     with pytest.raises(UnsafeCollection, match="sends numbers as they are"):
@@ -552,7 +522,7 @@ def test_a_collector_without_sql_says_so(api: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
     """As `pip install hubbub[server]` gives it: everything else is as ever."""
-    from served import ServedCollector
+    from tests.served import ServedCollector
 
     served = ServedCollector(tmp_path, TEXT.replace('step = "1h"', 'step = "1d"'))
     try:

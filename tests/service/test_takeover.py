@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stream_methods import STREAM_METHODS
 
 from hubbub import Random, Sketch
 from hubbub.authoring import load_collection
@@ -29,61 +28,27 @@ from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
+from tests.service.stream_methods import STREAM_METHODS
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 W = 4
-STREAM = """
-name = "streams"
-version = 1
-title = "Streams"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.colour]
-kind = "categorical"
-names = ["red", "green"]
-
-[questions.trend]
-kind = "stream"
-field = "theme"
-epsilon = 1.0
-method = "METHOD"
-w = 4
-"""
-CHANGES = """
-name = "streams"
-version = 1
-title = "Where people are"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-user = 4.0
-minimum_batch = 20
-
-[fields.place]
-kind = "categorical"
-names = ["home", "away"]
-
-[questions.trend]
-kind = "changes"
-field = "place"
-epsilon = 1.0
-steps = 8
-changes = 3
-"""
+STREAM = collection_text(
+    "streams",
+    "Streams",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={"theme": THEME, "colour": {"kind": "categorical", "names": ["red", "green"]}},
+    questions={"trend": {"kind": "stream", "field": "theme", "epsilon": 1.0, "method": "METHOD", "w": 4}},
+)
+CHANGES = collection_text(
+    "streams",
+    "Where people are",
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"user": 4.0, "minimum_batch": 20},
+    fields={"place": {"kind": "categorical", "names": ["home", "away"]}},
+    questions={"trend": {"kind": "changes", "field": "place", "epsilon": 1.0, "steps": 8, "changes": 3}},
+)
 
 
 @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from every_mechanism import all_mechanisms
 
 from hubbub import Random, Reports
 from hubbub.core.errors import HubbubError
 from hubbub.mechanisms.base import Mechanism
 from hubbub.service.ingest.frames import ReportOpener
 from hubbub.wire.upload import Entry
+from tests.service.every_mechanism import all_mechanisms
 
 
 def slow(mechanism: Mechanism, data: bytes) -> Reports | None:

@@ -10,11 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_process import InProcess
-from loopback import running
-from study_world import KEYS, Crowd
-from tests.questions.top_world import START, top_collection
-from web import AUTHORIZED, TOKEN
 
 from hubbub import Ordinal, Random, Strings
 from hubbub.client import Client
@@ -36,6 +31,11 @@ from hubbub.service.rounds.counts import LOOK
 from hubbub.service.rounds.releases import release_json, release_row, same_release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.service.store.sqlite import SqliteStore
+from tests.questions.top_world import START, top_collection
+from tests.service.study_world import KEYS, Crowd
+from tests.service.web import AUTHORIZED, TOKEN
+from tests.shared.in_process import InProcess
+from tests.shared.loopback import running
 
 ROUND, LATENESS, DEVICES = 3600, 10, 24
 HANGS = 90.0  # seconds after which a test gives up, not a measure of anything

@@ -28,8 +28,8 @@ from hubbub.service.webhooks import sender as sender_module
 from hubbub.service.webhooks.config import Webhook, load_webhooks
 from hubbub.service.webhooks.sender import NotDelivered, WebhookSender, deliver
 from hubbub.shuffle.local_parties import write_certificate
-from receiver import Receiver
-from served import THEMES, ServedCollector, wait_for
+from tests.receiver import Receiver
+from tests.served import THEMES, ServedCollector, wait_for
 
 SECRET = b"a secret of thirty-two bytes: 32"
 WRITTEN = "whsec_" + base64.b64encode(SECRET).decode()

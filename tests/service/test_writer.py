@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from exact_world import batch_frame, exact_collection, upload_frame
 
 from hubbub import Random
 from hubbub.collection import Keys, ManualClock
@@ -20,6 +19,7 @@ from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.store.base import StoreChanges, StoreFailed
 from hubbub.service.store.sqlite import SqliteStore
+from tests.service.exact_world import batch_frame, exact_collection, upload_frame
 
 COLLECTION = exact_collection()
 
@@ -35,7 +35,7 @@ class Slow(SqliteStore):
         self.made: list[StoreChanges] = []
 
     def commit(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
-        self.gate.wait(30)
+        self.gate.wait(300)
         if self.broken:
             raise StoreFailed("the disk is full")
         deleted = super().commit(changes)
@@ -61,6 +61,15 @@ class Working:
     def submit(self, number: int, *, size: int = 1) -> Awaitable[Any]:
         return asyncio.ensure_future(self.service.writer.submit(self.frame(number, size=size)))
 
+    async def begin(self, number: int) -> Awaitable[Any]:
+        """Submit a report, and wait until the writer has taken it, so that its commit waits at the gate."""
+        self.store.gate.clear()
+        begun = self.submit(number)
+        await asyncio.sleep(0)  # `submit` runs
+        while self.service.writer.waiting:
+            await asyncio.sleep(0.01)
+        return begun
+
 
 def scenario(act: Callable[[Working], Awaitable[None]]) -> Working:
     async def run() -> Working:
@@ -78,11 +87,9 @@ def scenario(act: Callable[[Working], Awaitable[None]]) -> Working:
 
 def test_what_waits_is_committed_together():
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        first = working.submit(0)
-        await asyncio.sleep(0.1)
+        first = await working.begin(0)
         others = [working.submit(number) for number in range(1, 40)]
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)
         working.store.gate.set()
         receipts = await asyncio.gather(first, *others)
         assert [receipt.accepted for receipt in receipts] == [1] * 40
@@ -96,9 +103,8 @@ def test_what_waits_is_committed_together():
 
 def test_nobody_is_answered_before_the_commit():
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        waiting = working.submit(1)
-        await asyncio.sleep(0.2)
+        waiting = await working.begin(1)
+        await asyncio.sleep(0.1)  # an answer before the commit would be here by then
         assert not waiting.done()  # type: ignore[attr-defined]
         working.store.gate.set()
         assert (await waiting).accepted == 1
@@ -108,9 +114,7 @@ def test_nobody_is_answered_before_the_commit():
 
 def test_those_who_gave_up_are_counted_all_the_same():
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        waiting = working.submit(1)
-        await asyncio.sleep(0.1)
+        waiting = await working.begin(1)
         waiting.cancel()  # type: ignore[attr-defined]
         working.store.gate.set()
         assert (await working.submit(1)).duplicates == 1
@@ -122,11 +126,9 @@ def test_too_many_are_sent_away(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(writer, "MOST_WAITING", 100)
 
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        first = working.submit(0)
-        await asyncio.sleep(0.1)
+        first = await working.begin(0)
         others = [working.submit(number, size=60) for number in range(1, 3)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         with pytest.raises(Busy, match="120 reports are waiting"):
             await working.submit(9)
         working.store.gate.set()
@@ -142,7 +144,7 @@ def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch):
     async def act(working: Working) -> None:
         working.store.gate.clear()
         waiting = [working.submit(number, size=60) for number in range(9)]
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)
         working.store.gate.set()
         await asyncio.gather(*waiting)
         assert all(changes.counts[COLLECTION.collection_id, "accepted"] <= 120 for changes in working.store.made)
@@ -156,13 +158,14 @@ def test_a_store_that_fails_ends_everything_and_acknowledges_nothing():
         working.store.gate.clear()
         working.store.broken = True
         waiting = [working.submit(number) for number in range(2, 5)]
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0)
         working.store.gate.set()
         for receipt in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(receipt, Stopped)
         with pytest.raises(Stopped):
             await working.submit(9)
-        await asyncio.sleep(0.05)
+        while not working.failures:
+            await asyncio.sleep(0.01)
         assert [type(error) for error in working.failures] == [StoreFailed]
         assert not working.service.ready
         (ask,) = working.collector.board.asks.values()
@@ -175,9 +178,10 @@ def test_stopping_counts_what_waits_and_takes_no_more():
     async def act(working: Working) -> None:
         working.store.gate.clear()
         waiting = [working.submit(number) for number in range(20)]
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         stopping = asyncio.ensure_future(asyncio.to_thread(working.service.writer.stop))
-        await asyncio.sleep(0.05)
+        while not working.service.writer._stopping:
+            await asyncio.sleep(0.01)
         with pytest.raises(Stopped):
             await working.submit(99)
         working.store.gate.set()
@@ -192,11 +196,11 @@ def test_listeners_hear_of_asks_and_counts():
         listening = working.service.hub.listen("exact")
         events = [await anext(listening)]
         await working.submit(1)
-        events.append(await asyncio.wait_for(anext(listening), 10))
+        events.append(await asyncio.wait_for(anext(listening), 60))
         assert events[1] == b'event: counts\ndata: {"accepted":1}\n\n'
         assert isinstance(working.collector.clock, ManualClock)
         working.collector.clock.set(1110.0)
-        messages = {await asyncio.wait_for(anext(listening), 10) for _ in range(2)}
+        messages = {await asyncio.wait_for(anext(listening), 60) for _ in range(2)}
         assert messages == {
             b'event: ask\ndata: {"question":"all","step":11}\n\n',
             b'event: release\ndata: {"question":"all","step":10}\n\n',
@@ -223,16 +227,14 @@ def test_a_listener_that_does_not_keep_up_is_let_go():
 
 def test_who_waits_too_long_is_sent_away_and_not_counted(monkeypatch: pytest.MonkeyPatch):
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        begun = working.submit(0)
-        await asyncio.sleep(0.1)
+        begun = await working.begin(0)
         waiting = working.submit(1)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.01)
         monkeypatch.setattr(writer, "LONGEST_WAIT", 0.0)
         # The first may be counted already; nobody knows. The second is not, and will not be.
         for each in (begun, waiting):
             with pytest.raises(Busy, match="not counted within 0 seconds, as far as is known"):
-                await asyncio.wait_for(each, 10)
+                await asyncio.wait_for(each, 60)
         assert working.service.writer.waiting == 0
         assert working.service.writer.shed == 2
         monkeypatch.setattr(writer, "LONGEST_WAIT", 60.0)
@@ -249,11 +251,9 @@ def test_nobody_is_let_in_behind_those_who_wait_too_long(monkeypatch: pytest.Mon
     monkeypatch.setattr(writer, "DOOR", 0.0)
 
     async def act(working: Working) -> None:
-        working.store.gate.clear()
-        begun = working.submit(0)
-        await asyncio.sleep(0.1)
+        begun = await working.begin(0)
         waiting = working.submit(1)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.01)
         with pytest.raises(Busy, match="reports have been waiting for"):
             await working.submit(2)
         working.store.gate.set()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-
-from loopback import Loopback, running
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -21,44 +18,26 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry, encode_upload
+from tests.served import wait_for
+from tests.shared.loopback import Loopback, running
+from tests.shared.small_collections import THEME, collection_text
 
 KEYS = Keys(b"k" * 32)
 TOKEN = "a token for the tests"
 AUTHORIZED = {"Authorization": f"Bearer {TOKEN}"}
 
-THEMES = """
-name = "themes"
-version = 2
-title = "Light or dark?"
-
-[schedule]
-step = "100s"
-lateness = "10s"
-
-[privacy]
-event = 2.0
-minimum_batch = 20
-
-[fields.theme]
-kind = "categorical"
-names = ["light", "dark"]
-
-[fields.age]
-kind = "numeric"
-low = 0
-high = 100
-cells = 10
-
-[questions.popular]
-kind = "histogram"
-field = "theme"
-epsilon = 1.0
-
-[questions.old]
-kind = "mean"
-field = "age"
-epsilon = 1.0
-"""
+THEMES = collection_text(
+    "themes",
+    "Light or dark?",
+    version=2,
+    schedule={"step": "100s", "lateness": "10s"},
+    privacy={"event": 2.0, "minimum_batch": 20},
+    fields={"theme": THEME, "age": {"kind": "numeric", "low": 0, "high": 100, "cells": 10}},
+    questions={
+        "popular": {"kind": "histogram", "field": "theme", "epsilon": 1.0},
+        "old": {"kind": "mean", "field": "age", "epsilon": 1.0},
+    },
+)
 
 
 class Web:
@@ -97,10 +76,7 @@ class Web:
     def wait_until(self, now: float) -> None:
         """Move the clock, and wait for the writer to have noticed."""
         self.clock.set(now)
-        deadline = time.monotonic() + 30
-        while (self.collector.asks["themes"].until or 0) <= now:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: (self.collector.asks["themes"].until or 0) > now)
 
     def counts(self) -> dict[str, int]:
         """By outcome; those of no collection begin with a question mark."""

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from signed_history import BY_ID, BY_SIZE, HORIZON, WHOLE_VIEW, Adversary
-
 from hubbub.protocols.ask import CIRCLE
+from tests.shared.signed_history import BY_ID, BY_SIZE, HORIZON, WHOLE_VIEW, Adversary
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.shared.in_process import KEYS, InProcess
 
 from hubbub.client import Client, Response
 from hubbub.collection import Collection, ManualClock
 from hubbub.questions import read_collection
 from hubbub.random.source import Random
+from tests.shared.in_process import KEYS, InProcess
 
 DEVICES = 24
 _TOKEN = "a token for the tests"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shuffle_folder import prepare
 
 from hubbub import Random
 from hubbub.core.errors import InvalidValue
 from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.local_parties import write_certificate
 from hubbub.shuffle.program import ShuffleConfig, release_reports
+from tests.shuffle.shuffle_folder import prepare
 
 START = [sys.executable, "-c", "from hubbub.cli import main; main()", "shuffler", "--config"]
 

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from whole_run import whole_run
 
 from hubbub import Random
 from hubbub.core.errors import DecodeError
@@ -12,6 +11,7 @@ from hubbub.shuffle.channel import ShuffleAborted
 from hubbub.shuffle.dgk import DGKPrivate
 from hubbub.shuffle.oblivious import SecretShares, divide
 from hubbub.shuffle.stored_result import DONE, MIXED, SENT, StoredResult
+from tests.shuffle.whole_run import whole_run
 
 ACTIONS = {
     "drop a message": (lambda body: [], "an answer to|within"),

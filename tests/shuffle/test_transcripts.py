@@ -7,11 +7,11 @@ from itertools import combinations
 import gmpy2
 import numpy as np
 import pytest
-from whole_run import whole_run
 
 from hubbub import Random
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
 from hubbub.shuffle.oblivious import hider_sets
+from tests.shuffle.whole_run import whole_run
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shuffle_world import HOUR, ShuffleWorld
 
 from hubbub import GRR
 from hubbub.collection import ManualClock
@@ -17,6 +16,7 @@ from hubbub.service.collector.collector import Collector
 from hubbub.shuffle.onion import OnionKey
 from hubbub.shuffler.hop import take_entries
 from hubbub.shuffler.store import ShufflerStore
+from tests.shuffler.shuffle_world import HOUR, ShuffleWorld
 
 PEOPLE = 40
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.client import Unreachable
 from hubbub.service.base.limits import Receipt
+from tests.shuffler.shuffle_world import KEYS, ShuffleWorld
 
 PEOPLE = 22
 

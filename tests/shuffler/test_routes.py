@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pytest
-from loopback import Loopback, running
-from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.client import Response
 from hubbub.service.base.limits import SenderLimits
@@ -18,6 +16,8 @@ from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.spot_check import send_spot_checks
 from hubbub.wire.batches import SHUFFLED_TYPE, encode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
+from tests.shared.loopback import Loopback, running
+from tests.shuffler.shuffle_world import KEYS, ShuffleWorld
 
 TOKEN = "t" * 40
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from shuffle_world import HOUR, KEYS, TEXT, Calling, ShuffleWorld
-from slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, slow_peer
 
 from hubbub.client import HttpTransport, Response, Transport
 from hubbub.shuffler import hop as hop_module
 from hubbub.shuffler.hop import ShufflerHop
 from hubbub.wire.batches import decode_shuffled
+from tests.shared.slow_peers import ENDLESS, HANG, SLOW, SlowAnswer, outcomes, slow_peer
+from tests.shuffler.shuffle_world import HOUR, KEYS, TEXT, Calling, ShuffleWorld
 
 NEVER = 10 * HANG
 """A deadline that ends no request within a test."""

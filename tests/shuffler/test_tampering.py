@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from shuffle_world import KEYS, ShuffleWorld
 
 from hubbub.authoring import load_collection
 from hubbub.collection.shuffle_route import LAYER_BYTES, layer_name
@@ -21,6 +20,7 @@ from hubbub.shuffle.onion import peel, wrap
 from hubbub.shuffler.config import ShufflerKeys
 from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.wire.upload import encode_upload
+from tests.shuffler.shuffle_world import KEYS, ShuffleWorld
 
 PEOPLE = 40
 

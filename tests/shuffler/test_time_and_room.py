@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from shuffle_world import HOUR, KEYS, ShuffleWorld
 
 from hubbub.service.base.limits import Ceilings, Limits
 from hubbub.service.collector.collector import Collector
@@ -11,6 +10,7 @@ from hubbub.service.store import open_store
 from hubbub.shuffler import hop as intake
 from hubbub.wire.batches import ShuffledBatch, decode_shuffled, encode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
+from tests.shuffler.shuffle_world import HOUR, KEYS, ShuffleWorld
 
 PEOPLE = ["dark", "light"] * 20
 

@@ -6,7 +6,6 @@ import json
 import time
 
 import numpy as np
-from shuffle_world import HOUR, TEXT, ShuffleWorld
 
 from hubbub.authoring import load_collection
 from hubbub.client.upload import OnionReports
@@ -17,6 +16,7 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.rounds.releases import alike
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import Entry
+from tests.shuffler.shuffle_world import HOUR, TEXT, ShuffleWorld
 
 START, PEOPLE = 1_800_000_000, 240
 HANGS = 90.0  # seconds after which a test gives up, not a measure of anything

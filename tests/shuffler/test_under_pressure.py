@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from loopback import running
-from shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
 
 from hubbub.client import Response
 from hubbub.collection.names import AnswerName
@@ -26,6 +24,8 @@ from hubbub.shuffler.app import ShufflerApp
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.wire.batches import decode_shuffled
 from hubbub.wire.upload import UPLOAD_TYPE, encode_upload
+from tests.shared.loopback import running
+from tests.shuffler.shuffle_world import HOUR, KEYS, TEXT, ShuffleWorld
 
 NAME = "survey:1:popular:0:7:1:0"
 

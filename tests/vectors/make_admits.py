@@ -1,6 +1,6 @@
 """Makes `admits.json`: terms, asks, and what every client must say of them.
 
-    python tests/vectors/make_admits.py
+    python -m tests.vectors.make_admits
 
 The cases of `admits` are {"name", "terms", "fields", "minimum_arc", "run", "round", "part", "ask", "says"}, where
 "says" is null or the reason; those of `admits_parts` are {"name", "terms", "minimum_arc", "arcs", "says"}, of asks that

@@ -1,6 +1,6 @@
 """Makes `prefix.json`: values, the codes of their prefixes, and the reports that every client must make of them.
 
-    python tests/vectors/make_prefix.py
+    python -m tests.vectors.make_prefix
 
 A case of "seen" is {"view", "values", "codes"}: texts as texts, numbers as numbers, codes as decimal strings. A case of
 "reports" is {"view", "value", "random", "bytes"}, for the mechanism "spec".

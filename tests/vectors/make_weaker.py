@@ -1,6 +1,6 @@
 """Makes `weaker.json`: versions of collections, and where every client finds that the later one promises less.
 
-    python tests/vectors/make_weaker.py
+    python -m tests.vectors.make_weaker
 
 "documents" has signed documents. A case is {"name", "of", "was", "now", "clauses"}: `was` and `now` are the fields in
 which the older and the newer version differ from the document `of`, and `clauses` has the keys that promise less.

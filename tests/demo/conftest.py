@@ -1,8 +1,0 @@
-"""What these tests share with others."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent))

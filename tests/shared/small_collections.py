@@ -1,0 +1,38 @@
+"""Small collections for tests, as the text of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+HOURLY = {"step": "1h", "lateness": "10m"}
+THEME = {"kind": "categorical", "names": ["light", "dark"]}
+"""A field of two values."""
+
+
+def collection_text(
+    name: str = "survey",
+    title: str = "A survey",
+    *,
+    fields: Mapping[str, Mapping[str, Any]],
+    questions: Mapping[str, Mapping[str, Any]],
+    privacy: Mapping[str, Any],
+    schedule: Mapping[str, Any] = HOURLY,
+    version: int = 1,
+    **tables: Mapping[str, Any],
+) -> str:
+    """A collection file: one key per line, the tables in the order in which people write them."""
+    lines = [f"name = {_value(name)}", f"version = {version}", f"title = {_value(title)}"]
+    named = {f"fields.{field}": keys for field, keys in fields.items()}
+    named |= {f"questions.{question}": keys for question, keys in questions.items()}
+    named |= {f"alarms.{alarm}": keys for alarm, keys in tables.pop("alarms", {}).items()}
+    for table, keys in {"schedule": schedule, "privacy": privacy, **tables, **named}.items():
+        lines += ["", f"[{table}]", *(f"{key} = {_value(value)}" for key, value in keys.items())]
+    return "\n".join(["", *lines, ""])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
