@@ -19,7 +19,18 @@ import hubbub as hb
 Hubbub = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
 
-COMMANDS = ["demo", "plan", "audit", "estimate", "reproduce", "watch", "data list", "data get"]
+COMMANDS = [
+    "demo",
+    "plan file",
+    "plan shares",
+    "plan shuffled",
+    "audit",
+    "estimate",
+    "reproduce",
+    "watch",
+    "data list",
+    "data get",
+]
 
 
 def test_version(hubbub: Hubbub) -> None:
@@ -27,7 +38,7 @@ def test_version(hubbub: Hubbub) -> None:
     assert (result.exit_code, result.stdout) == (0, f"hubbub {hb.__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["", "data"])
+@pytest.mark.parametrize("command", ["", "data", "plan"])
 def test_no_command_shows_help(hubbub: Hubbub, command: str) -> None:
     result = hubbub(*command.split())
     assert result.exit_code == 0
@@ -72,12 +83,15 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
     [
         (["dmeo"], "No such command 'dmeo'. Did you mean 'demo'?"),
         (["--nope"], "--nope"),
-        (["plan"], "--domain"),
-        (["plan", "--domain", "many"], "--domain"),
-        (["plan", "--domain", "16", "--n", "100", "--epsilon", "-1"], "epsilon: got -1.0"),
-        (["plan", "--domain", "16", "--n", "100"], "n, epsilon, stderr"),
-        (["plan", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
-        (["plan", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "no/x.png"], "plot: got 'no/x.png'"),
+        (["plan", "shares"], "--domain"),
+        (["plan", "shares", "--domain", "many"], "--domain"),
+        (["plan", "shares", "--domain", "16", "--n", "100", "--epsilon", "-1"], "epsilon: got -1.0"),
+        (["plan", "shares", "--domain", "16", "--n", "100"], "n, epsilon, stderr"),
+        (["plan", "shares", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "x.doc"], "plot: got 'x.doc'"),
+        (
+            ["plan", "shares", "--domain", "16", "--n", "9", "--epsilon", "1", "--plot", "no/x.png"],
+            "plot: got 'no/x.png'",
+        ),
         (["demo", "--once", "--epsilon", "nan"], "epsilon: got nan"),
         (["demo", "--once", "--n", "3"], "n: got 3"),
         (["audit"], "mechanism: "),
@@ -96,7 +110,9 @@ def test_an_error_is_one_line(refused: Callable[..., str], args: list[str], mess
 
 
 def test_json_is_all_there_is_on_stdout(process: Process) -> None:
-    done = process("plan", "--domain", 8, "--n", 1000, "--epsilon", 1, "--json", FORCE_COLOR="1", COLUMNS="40")
+    done = process(
+        "plan", "shares", "--domain", 8, "--n", 1000, "--epsilon", 1, "--json", FORCE_COLOR="1", COLUMNS="40"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)[0]["picked"] in (True, False)
 

@@ -128,11 +128,6 @@ def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
-def test_plan_of_a_file_takes_no_other_option(refused: Callable[..., str], file: Callable[[str], Path]) -> None:
-    assert "with file go only --forged and --json" in refused("plan", file(EXAMPLE), "--domain", 4)
-    assert "--domain" in refused("plan")
-
-
 def test_a_file_of_an_older_format_is_answered_with_its_rewritten_text(
     hubbub: Callable[..., Result], file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

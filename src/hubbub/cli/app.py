@@ -113,7 +113,7 @@ def hubbub(
 
 
 app.command()(demo.demo)
-app.command()(plan.plan)
+app.add_typer(plan.app, name="plan")
 app.command()(check.check)
 app.command()(serve.serve)
 app.command()(backup.backup)

@@ -17,7 +17,19 @@ from hubbub.core.errors import InvalidValue
 if TYPE_CHECKING:
     from hubbub.mechanisms.base import Mechanism
 
-__all__ = ["AsJson", "Epsilon", "FreshSeed", "MechanismFields", "Plot", "ReportsFolder", "Seed", "StoreUrl", "Truth"]
+__all__ = [
+    "AsJson",
+    "Epsilon",
+    "Forged",
+    "FreshSeed",
+    "MechanismFields",
+    "N",
+    "Plot",
+    "ReportsFolder",
+    "Seed",
+    "StoreUrl",
+    "Truth",
+]
 
 ADAPTIVE = "adaptive"
 
@@ -111,6 +123,10 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")]
+Forged = Annotated[
+    float | None, typer.Option("--forged", help="The part of reports that may be forged.", show_default="0.01")
+]
+N = Annotated[int, typer.Option("--n", "-n", help="How many people report.", show_default=False)]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a plot to this file (PNG, SVG or PDF).")]
 MechanismFields = Annotated[
     list[str] | None,
