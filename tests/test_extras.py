@@ -135,7 +135,7 @@ LACKS = [
     ("server", ASKED, "sql"),
     ("server", TABLE, "sql"),
     ("demo", ASKED, "sql"),
-    ("server", "shuffler keys private public", "shuffle"),
+    ("server", "oblivious keys private public", "shuffle"),
 ]
 
 

@@ -38,7 +38,7 @@ def test_version(hubbub: Hubbub) -> None:
     assert (result.exit_code, result.stdout) == (0, f"hubbub {hb.__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["", "data", "plan"])
+@pytest.mark.parametrize("command", ["", "data", "plan", "shuffler", "oblivious"])
 def test_no_command_shows_help(hubbub: Hubbub, command: str) -> None:
     result = hubbub(*command.split())
     assert result.exit_code == 0

@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 _EXTRAS = {
     **dict.fromkeys(("check", "client"), "cli"),
-    **dict.fromkeys(("serve", "backup", "restore", "shuffler"), "server"),
+    **dict.fromkeys(("serve", "backup", "restore", "shuffler", "oblivious"), "server"),
     **dict.fromkeys(("sql", "table"), "sql"),
     "demo": "demo",
 }

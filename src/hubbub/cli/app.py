@@ -20,6 +20,7 @@ from hubbub.cli import (
     demo,
     estimate,
     itemsets,
+    oblivious,
     plan,
     release,
     serve,
@@ -130,6 +131,7 @@ app.command()(watch.watch)
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
 app.add_typer(shuffler.app, name="shuffler")
+app.add_typer(oblivious.app, name="oblivious")
 
 
 class BrokenCommand(HubbubError):
