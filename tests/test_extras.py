@@ -110,7 +110,7 @@ ASKED = "sql store.duckdb|SELECT COUNT(*) FROM people WHERE os = 'ios'"
 WORKS = {
     "cli": ["--version", f"check {EMOJI}", "audit GRR", "plan shares --domain 9 --epsilon 1 -n 1000"],
     "analytics": ["check shuffled.toml", "amplify --mechanism GRR --epsilon 1 -n 1000 --domain 9"],
-    "demo": ["demo --once --n 2000 --seed 1 --out once"],
+    "demo": ["demo --headless --devices 200 --workers 1 --step 2s --seconds 1"],
     "server": ["check shuffled.toml"],
     "sql": [TABLE, ASKED],
 }

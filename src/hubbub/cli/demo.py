@@ -47,20 +47,6 @@ def demo(
         Path | None, typer.Option("--folder", help="Keep the store here.", show_default="a temporary one")
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="No server: one collection by each mechanism, beside the truth, and a plot.")
-    ] = False,
-    n: Annotated[
-        int | None, typer.Option("--n", "-n", help="With --once: how many people.", show_default="everyone, 156,941")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", "-e", help="With --once: what one report may spend.", show_default="1.0"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="With --once: the folder for the plot and the numbers.", show_default="build/demo"),
-    ] = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -68,13 +54,6 @@ def demo(
 
     Where there is no terminal, it is headless: it prints the result and ends by itself.
     """
-    if once:
-        from hubbub.cli.demo_once import demo_once
-
-        return demo_once(n, 1.0 if epsilon is None else epsilon, seed, out or Path("build/demo"), as_json)
-    for name, given in (("--n", n), ("--epsilon", epsilon), ("--out", out)):
-        if given is not None:
-            raise InvalidValue(name, str(given), "nothing, unless --once is given too")
     with needs("demo"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
