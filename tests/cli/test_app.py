@@ -60,6 +60,27 @@ def test_the_paragraphs_of_help_fill_the_width(hubbub: Hubbub, command: str) -> 
         assert all(len(line) > 50 for line in lines[:-1]), lines
 
 
+def test_every_option_can_come_from_the_environment(process: Process) -> None:
+    """By its name on the command line, which wins; nothing but options of commands is read."""
+    variables = {"HUBBUB_PLAN_SHARES_N": "1000", "HUBBUB_PLAN_SHARES_EPSILON": "2", "HUBBUB_PLAN_SHARES_JSON": "1"}
+    done = process("plan", "shares", "--domain", 4, "--epsilon", 1, HUBBUB_VERSION="0", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {(row["n"], row["epsilon"]) for row in json.loads(done.stdout)} == {(1000, 1.0)}
+    several = {"HUBBUB_PLAN_TABLE_COLUMN": "age:9 state:4", "HUBBUB_PLAN_TABLE_QUERY": "age=3"}
+    done = process("plan", "table", "-n", 1000, "-e", 1, "--json", **several)
+    assert json.loads(done.stdout)[0]["columns"] == ["age:9", "state:4"]
+    done = process("reproduce", "list", HUBBUB_REPRODUCE_JSON="1")
+    assert json.loads(done.stdout), done.stderr
+    done = process("serve", "absent.toml", HUBBUB_SERVE_METRICS_PORT="70000")
+    assert "'--metrics-port'" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "place"), [("hubbub plan sh", 2), ("hubbub shuffler serve --c", 3)])
+def test_a_shell_completes_commands_and_options(process: Process, words: str, place: int) -> None:
+    done = process(_HUBBUB_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(place))
+    assert done.stdout.split() == {2: ["shares", "shuffled"], 3: ["--config"]}[place]
+
+
 def test_help_loads_nothing_heavy(process: Process) -> None:
     heavy = "{'numpy', 'numba', 'scipy', 'matplotlib', 'pyarrow', 'duckdb', 'cryptography'}"
     before = f"import atexit, sys; atexit.register(lambda: print(sorted({heavy} & set(sys.modules)), file=sys.stderr));"
@@ -99,6 +120,7 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
         (["audit", "--spec", "absent.json"], "absent.json: No such file or directory"),
         (["data", "get", "emojis"], "did you mean emoji?"),
         (["reproduce", "disertation-table-3.2"], "did you mean dissertation-table-3.2?"),
+        (["reproduce", "--nope"], "No such option: --nope"),
         (["reproduce", "nothing-like-*"], "name: got 'nothing-like-*'"),
         (["estimate", "absent.csv", "--column", "c", "--epsilon", "1"], "absent.csv"),
     ],

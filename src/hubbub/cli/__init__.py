@@ -29,4 +29,4 @@ def main() -> None:
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    app()
+    app(prog_name="hubbub")
