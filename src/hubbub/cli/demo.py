@@ -59,19 +59,15 @@ def demo(
         import uvicorn  # noqa: F401
     if trust not in ("local", "shuffle"):
         raise InvalidValue("--trust", trust, "local or shuffle")
-    if trust == "shuffle":
-        from hubbub.cli.demo_shuffled import run_shuffled
-        from hubbub.cli.output import say
-        from hubbub.collection.time import seconds_of
-        from hubbub.demo.shuffled import ShuffledDemo
-
-        sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
-        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
-    from hubbub.cli.demo_live import run
+    from hubbub.cli.demo_run import run_live, run_shuffled
     from hubbub.cli.output import say
     from hubbub.collection.time import seconds_of
     from hubbub.demo.live import Live
+    from hubbub.demo.shuffled import ShuffledDemo
 
+    if trust == "shuffle":
+        sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
+        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
     quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     live = Live(
         devices=8000 if devices is None else devices,
@@ -82,7 +78,7 @@ def demo(
         port=port,
         say=None if as_json else say,
     )
-    return run(
+    return run_live(
         live,
         seconds=HEADLESS_SECONDS if quiet and seconds is None else seconds,
         quiet=quiet,

@@ -1,7 +1,8 @@
-"""The live demonstration as it is shown, and as JSON."""
+"""The demonstrations as they are shown, and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -12,8 +13,13 @@ from rich.text import Text
 from hubbub.cli.output import painted, percent, plain_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hubbub.core.estimate import Estimate
     from hubbub.demo.alarm_receiver import DeliveredAlarm
     from hubbub.demo.live import Live, LiveResults, SceneResult
+    from hubbub.demo.shuffled import ShuffledDemo, ShuffledResult
 
 _TOP, _FEW = 8, 3
 _BAR = 20
@@ -114,21 +120,19 @@ def _rows(result: SceneResult, most: int | None, *, possible: bool = False) -> l
     """
     if result.estimate is None:
         return []
-    value, (low, high) = result.estimate.value, result.estimate.interval(0.95)
+    size = len(result.truth)
+    shown = result.estimate.top(size if most is None else most) if result.scene.pooled else range(size)
+    return _estimates(result.estimate, result.truth, shown, possible=possible)
+
+
+def _estimates(
+    estimate: Estimate, truth: NDArray[np.float64], shown: Iterable[int], *, possible: bool = False
+) -> list[dict[str, Any]]:
+    names, value, (low, high) = estimate.names(), estimate.value, estimate.interval(0.95)
     if possible:
-        value, low, high = result.estimate.possible()
-    names = result.estimate.names()
-    shown = result.estimate.top(len(names) if most is None else most) if result.scene.pooled else range(len(names))
-    return [
-        {
-            "value": names[i],
-            "estimate": float(value[i]),
-            "low": float(low[i]),
-            "high": float(high[i]),
-            "truth": float(result.truth[i]),
-        }
-        for i in shown
-    ]
+        value, low, high = estimate.possible()
+    numbers = {"estimate": value, "low": low, "high": high, "truth": truth}
+    return [{"value": names[i], **{name: float(number[i]) for name, number in numbers.items()}} for i in shown]
 
 
 def _covered(result: SceneResult) -> Text:
@@ -151,3 +155,50 @@ def _promise(result: SceneResult) -> str:
 
 def _promised(result: SceneResult) -> Text:
     return Text(f"What each device is promised. {_promise(result)}", style="green")
+
+
+def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any]:
+    """The result of shuffled reports as JSON."""
+    from hubbub.demo.live import covered
+
+    return {
+        "devices": demo.devices,
+        "processes": len(demo.processes),
+        "outcomes": result.outcomes,
+        "batch": result.batch,
+        "coalitions": [coalition.to_dict() for coalition in result.coalitions],
+        "shufflers": [shuffler["counts"] for shuffler in result.shufflers],
+        "covered": covered(result.estimate, result.truth),
+        "estimates": _estimates(result.estimate, result.truth, result.estimate.top(len(result.truth))),
+    }
+
+
+def shuffled(answer: dict[str, Any]) -> RenderableType:
+    """The result of shuffled reports: estimates, and what each coalition can learn of one report."""
+    from hubbub.questions.words import rounded_up
+
+    batch = answer["batch"]
+    numbers = plain_table("", "estimate", "95% interval", "truth")
+    for row in answer["estimates"][:_TOP]:
+        ends = f"{percent(max(row['low'], 0.0))} to {percent(min(max(row['high'], 0.0), 1.0))}"
+        share = percent(min(max(row["estimate"], 0.0), 1.0))
+        numbers.add_row(row["value"], share, ends, percent(row["truth"]))
+    parties = plain_table("who works together", "epsilon", "delta")
+    for coalition in answer["coalitions"]:
+        delta = f"{coalition['delta']:g}" if coalition["delta"] else "0"
+        parties.add_row(coalition["who"], rounded_up(coalition["epsilon"]), delta)
+    local, central = answer["coalitions"][-1], answer["coalitions"][0]
+    return Group(
+        Text(f"One batch: {batch['people']:,} people's reports and {batch['fakes']:,} fakes, shuffled together."),
+        Text("Which emoji is used most?", style="bold"),
+        numbers,
+        Text(f"{answer['covered']} of {len(answer['estimates'])} intervals hold the truth.\n"),
+        Text("What can be learned of one report of the batch", style="bold"),
+        parties,
+        Text(
+            f"The local epsilon, {rounded_up(local['epsilon'])}, is what a device spends; it holds even if everyone "
+            f"works together. The central epsilon, {rounded_up(central['epsilon'])} with delta "
+            f"{central['delta']:g}, holds against the collector alone, for this batch.",
+            style="green",
+        ),
+    )
