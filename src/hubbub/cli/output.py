@@ -41,12 +41,12 @@ def page() -> Console:
 
 
 def say(line: str) -> None:
-    """A message beside the answer."""
+    """Print a message on stderr, where no answer is."""
     typer.echo(line, err=True)
 
 
 def emit(answer: Any) -> None:
-    """The answer as JSON: ASCII, so that no terminal or pipe can spoil it; a number that is none is null."""
+    """The answer as JSON: ASCII, so that no terminal or pipe can spoil it; NaN and infinity are null."""
     typer.echo(json.dumps(_finite(answer), indent=2, allow_nan=False))
 
 
@@ -61,7 +61,7 @@ def percent(share: float) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """A name in at most so many characters, all of them printable."""
+    """A name in at most `most` characters, all of them printable."""
     plain = "".join(letter if letter.isprintable() else " " for letter in name)
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 
