@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -79,6 +80,22 @@ def test_every_option_can_come_from_the_environment(process: Process) -> None:
 def test_a_shell_completes_commands_and_options(process: Process, words: str, place: int) -> None:
     done = process(_HUBBUB_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(place))
     assert done.stdout.split() == {2: ["shares", "shuffled"], 3: ["--config"]}[place]
+
+
+def test_commands_of_other_packages(process: Process, tmp_path: Path) -> None:
+    """They are listed without being imported, a broken one stops no other, and none takes a name of ours."""
+    (tmp_path / "twice.py").write_text("def twice(number: int) -> None:\n    print(2 * number)\n")
+    package = tmp_path / "twice-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: twice\nVersion: 1\n")
+    points = "twice = twice:twice\nbroken = absent:run\nplan = absent:run\naudit = absent:run\n"
+    (package / "entry_points.txt").write_text(f"[hubbub.commands]\n{points}")
+    path = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    assert process("twice", 21, **path).stdout == "42\n"
+    assert process("--help", **path).stdout.count("Of twice.") == 2
+    done = process("broken", **path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "hubbub: broken, of absent:run: ModuleNotFoundError: No module named 'absent'\n"
 
 
 def test_help_loads_nothing_heavy(process: Process) -> None:

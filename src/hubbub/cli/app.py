@@ -175,7 +175,6 @@ def _add_foreign(plugin: EntryPoint) -> None:
 
 
 _OURS = {info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands}
-_OURS |= {info.name or "" for info in app.registered_groups}
 for plugin in sorted(entry_points(group="hubbub.commands")):
     if plugin.name not in _OURS:
         _add_foreign(plugin)
