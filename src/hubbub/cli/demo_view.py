@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -10,13 +9,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from hubbub.cli.output import painted, percent, plain_table
+from hubbub.cli.output import found_rows, painted, percent, plain_table
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from hubbub.core.estimate import Estimate
     from hubbub.demo.alarm_receiver import DeliveredAlarm
     from hubbub.demo.live import Live, LiveResults, SceneResult
     from hubbub.demo.shuffled import ShuffledDemo, ShuffledResult
@@ -122,17 +117,8 @@ def _rows(result: SceneResult, most: int | None, *, possible: bool = False) -> l
         return []
     size = len(result.truth)
     shown = result.estimate.top(size if most is None else most) if result.scene.pooled else range(size)
-    return _estimates(result.estimate, result.truth, shown, possible=possible)
-
-
-def _estimates(
-    estimate: Estimate, truth: NDArray[np.float64], shown: Iterable[int], *, possible: bool = False
-) -> list[dict[str, Any]]:
-    names, value, (low, high) = estimate.names(), estimate.value, estimate.interval(0.95)
-    if possible:
-        value, low, high = estimate.possible()
-    numbers = {"estimate": value, "low": low, "high": high, "truth": truth}
-    return [{"value": names[i], **{name: float(number[i]) for name, number in numbers.items()}} for i in shown]
+    rows = found_rows(result.estimate.names(), result.estimate, result.truth, possible=possible)
+    return [rows[i] for i in shown]
 
 
 def _covered(result: SceneResult) -> Text:
@@ -161,6 +147,7 @@ def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any
     """The result of shuffled reports as JSON."""
     from hubbub.demo.live import covered
 
+    rows = found_rows(result.estimate.names(), result.estimate, result.truth, possible=False)
     return {
         "devices": demo.devices,
         "processes": len(demo.processes),
@@ -169,7 +156,7 @@ def shuffled_answer(demo: ShuffledDemo, result: ShuffledResult) -> dict[str, Any
         "coalitions": [coalition.to_dict() for coalition in result.coalitions],
         "shufflers": [shuffler["counts"] for shuffler in result.shufflers],
         "covered": covered(result.estimate, result.truth),
-        "estimates": _estimates(result.estimate, result.truth, result.estimate.top(len(result.truth))),
+        "estimates": [rows[i] for i in result.estimate.top(len(rows))],
     }
 
 
