@@ -101,9 +101,9 @@ def prepare(folder: Path) -> Path:
 TABLE = "table people.csv store.duckdb --private os --public age --epsilon 2 --seed 1"
 ASKED = "sql store.duckdb|SELECT COUNT(*) FROM people WHERE os = 'ios'"
 WORKS = {
-    "cli": ["--version", f"check {EMOJI}", "audit GRR", "plan --domain 9 --epsilon 1 -n 1000"],
+    "cli": ["--version", f"check {EMOJI}", "audit GRR", "plan shares --domain 9 --epsilon 1 -n 1000"],
     "analytics": ["check shuffled.toml", "amplify --mechanism GRR --epsilon 1 -n 1000 --domain 9"],
-    "demo": ["demo --once --n 2000 --seed 1 --out once"],
+    "demo": ["demo --headless --devices 200 --workers 1 --step 2s --seconds 1"],
     "server": ["check shuffled.toml"],
     "sql": [TABLE, ASKED],
 }
@@ -116,7 +116,7 @@ LACKS = [
     (BASE, ASKED, "sql"),
     (BASE, TABLE, "sql"),
     (BASE, "demo", "demo"),
-    (BASE, "plan --domain 9 --epsilon 1", "analytics"),
+    (BASE, "plan shares --domain 9 --epsilon 1", "analytics"),
     ("cli", "check shuffled.toml", "analytics"),
     ("cli", "amplify --mechanism GRR --epsilon 1 -n 1000 --domain 9", "analytics"),
     ("cli", "audit GRR --montecarlo 1000", "analytics"),
@@ -128,7 +128,7 @@ LACKS = [
     ("server", ASKED, "sql"),
     ("server", TABLE, "sql"),
     ("demo", ASKED, "sql"),
-    ("server", "shuffler keys private public", "shuffle"),
+    ("server", "oblivious keys private public", "shuffle"),
 ]
 
 

@@ -76,7 +76,7 @@ COMMANDS = f"""
 import sys
 from hubbub.cli import main
 for command in (
-    "plan --domain 4 --n 1000 --epsilon 1",
+    "plan shares --domain 4 --n 1000 --epsilon 1",
     "audit ForcedResponse --epsilon 1 --domain 4",
     "estimate lamps.csv --column lamp --epsilon 1 --mechanism ForcedResponse",
     "check lamps.toml --json",

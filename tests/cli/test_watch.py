@@ -217,7 +217,7 @@ def test_a_frame_fits(run: Watch, width: int, height: int, over: bool) -> None:
     if width >= 80:
         assert "11.00%" in text
         assert "· truth (these devices are simulated)" in text
-        assert ("bits a device and step" in text) is not over
+        assert ("bits per device and step" in text) is not over
         assert (" ALARM  on at step " in text) is not over
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loopback import running
-from web import AUTHORIZED, KEYS, TOKEN
 
 from hubbub import Random
 from hubbub.authoring import load_collection
@@ -24,12 +22,10 @@ from hubbub.service.ingest.frames import Frame
 from hubbub.service.kept.archive import Archive
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import Batch
-
-pytest.importorskip("duckdb")
-pytest.importorskip("sqlglot")
-
 from tests.query.generated import STATES, Generator
 from tests.query.test_tiny_tables import LEVELS, MORE
+from tests.service.web import AUTHORIZED, KEYS, TOKEN
+from tests.shared.loopback import running
 
 COLLECTION = load_collection(f"""
 name = "tiny"

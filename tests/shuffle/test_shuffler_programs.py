@@ -15,7 +15,7 @@ from hubbub.shuffle.local_parties import write_certificate
 from hubbub.shuffle.program import ShuffleConfig, release_reports
 from tests.shuffle.shuffle_folder import prepare
 
-START = [sys.executable, "-c", "from hubbub.cli import main; main()", "shuffler", "--config"]
+START = [sys.executable, "-c", "from hubbub.cli import main; main()", "oblivious", "run"]
 
 
 @pytest.fixture

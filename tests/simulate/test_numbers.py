@@ -1,4 +1,4 @@
-"""What `plan --of` says of numbers: square waves are the best way to ask for a distribution."""
+"""What `plan numbers` says: square waves are the best way to ask for a distribution."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 _EXTRAS = {
     **dict.fromkeys(("check", "client"), "cli"),
-    **dict.fromkeys(("serve", "backup", "restore", "shuffler"), "server"),
+    **dict.fromkeys(("serve", "backup", "restore", "shuffler", "oblivious"), "server"),
     **dict.fromkeys(("sql", "table"), "sql"),
     "demo": "demo",
 }
@@ -29,4 +29,4 @@ def main() -> None:
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    app()
+    app(prog_name="hubbub")

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 
 from hubbub.cli import (
     amplify,
@@ -20,6 +20,7 @@ from hubbub.cli import (
     demo,
     estimate,
     itemsets,
+    oblivious,
     plan,
     release,
     serve,
@@ -42,14 +43,17 @@ _WrongUsage: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 class Commands(TyperGroup):
-    """The group of all commands: lists them in the order in which they were added, and handles all errors."""
+    """The group of all commands: lists them, lets options come from the environment, and handles errors."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         _reflow_help(self)
+        for name, command in self.commands.items():
+            _take_from_environment(command, f"HUBBUB_{name}")
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(self.commands)
+        first = ("demo", "plan")  # then as they were added: typer adds groups after all single commands
+        return [*first, *(name for name in self.commands if name not in first)]
 
     def main(self, *args: Any, **options: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
@@ -77,6 +81,18 @@ def _reflow_help(command: Any) -> None:
         _reflow_help(subcommand)
 
 
+def _take_from_environment(command: Any, prefix: str) -> None:
+    """Let each option of a command, and of its subcommands, be given as a variable, such as HUBBUB_SERVE_PORT."""
+    for parameter in command.params:
+        if isinstance(parameter, TyperOption):
+            before = [parameter.envvar] if isinstance(parameter.envvar, str) else list(parameter.envvar or ())
+            option = max(parameter.opts, key=len).lstrip("-")
+            parameter.envvar = [f"{prefix}_{option}".replace("-", "_").upper(), *before]
+            parameter.show_envvar = bool(before)
+    for name, subcommand in getattr(command, "commands", {}).items():
+        _take_from_environment(subcommand, f"{prefix}_{name}")
+
+
 def _refuse(message: str) -> int:
     """Print an error as one line. What follows a blank line, such as a file's rewritten text, stays as it is."""
     line, blank, rest = message.partition("\n\n")
@@ -84,11 +100,13 @@ def _refuse(message: str) -> int:
     return WRONG
 
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Every option of a command can come from the environment: HUBBUB_SERVE_PORT=80 is `hubbub serve --port 80`.",
+    context_settings=_HELP,
 )
 
 
@@ -113,7 +131,7 @@ def hubbub(
 
 
 app.command()(demo.demo)
-app.command()(plan.plan)
+app.add_typer(plan.app, name="plan")
 app.command()(check.check)
 app.command()(serve.serve)
 app.command()(backup.backup)
@@ -130,6 +148,7 @@ app.command()(watch.watch)
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
 app.add_typer(shuffler.app, name="shuffler")
+app.add_typer(oblivious.app, name="oblivious")
 
 
 class BrokenCommand(HubbubError):
@@ -144,9 +163,11 @@ def _add_foreign(plugin: EntryPoint) -> None:
             command = plugin.load()
         except Exception as error:
             raise BrokenCommand(f"{plugin.name}, of {plugin.value}: {type(error).__name__}: {error}") from error
-        program = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
+        program = typer.Typer(add_completion=False, context_settings=_HELP)
         program.command(plugin.name)(command)
-        return typer.main.get_command(program)(context.args, prog_name=f"hubbub {plugin.name}")
+        called = typer.main.get_command(program)
+        _take_from_environment(called, f"HUBBUB_{plugin.name}")
+        return called(context.args, prog_name=f"hubbub {plugin.name}", standalone_mode=False)
 
     package = "another package" if plugin.dist is None else plugin.dist.name
     settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}

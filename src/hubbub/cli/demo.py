@@ -47,20 +47,6 @@ def demo(
         Path | None, typer.Option("--folder", help="Keep the store here.", show_default="a temporary one")
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="No server: one collection by each mechanism, beside the truth, and a plot.")
-    ] = False,
-    n: Annotated[
-        int | None, typer.Option("--n", "-n", help="With --once: how many people.", show_default="everyone, 156,941")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option("--epsilon", "-e", help="With --once: what one report may spend.", show_default="1.0"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="With --once: the folder for the plot and the numbers.", show_default="build/demo"),
-    ] = None,
     seed: Seed = 1,
     as_json: AsJson = False,
 ) -> None:
@@ -68,31 +54,20 @@ def demo(
 
     Where there is no terminal, it is headless: it prints the result and ends by itself.
     """
-    if once:
-        from hubbub.cli.demo_once import demo_once
-
-        return demo_once(n, 1.0 if epsilon is None else epsilon, seed, out or Path("build/demo"), as_json)
-    for name, given in (("--n", n), ("--epsilon", epsilon), ("--out", out)):
-        if given is not None:
-            raise InvalidValue(name, str(given), "nothing, unless --once is given too")
     with needs("demo"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     if trust not in ("local", "shuffle"):
         raise InvalidValue("--trust", trust, "local or shuffle")
-    if trust == "shuffle":
-        from hubbub.cli.demo_shuffled import run_shuffled
-        from hubbub.cli.output import say
-        from hubbub.collection.time import seconds_of
-        from hubbub.demo.shuffled import ShuffledDemo
-
-        sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
-        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
-    from hubbub.cli.demo_live import run
+    from hubbub.cli.demo_run import run_live, run_shuffled
     from hubbub.cli.output import say
     from hubbub.collection.time import seconds_of
     from hubbub.demo.live import Live
+    from hubbub.demo.shuffled import ShuffledDemo
 
+    if trust == "shuffle":
+        sizes = {"devices": 600 if devices is None else devices, "step_seconds": seconds_of("step", step or "8s")}
+        return run_shuffled(ShuffledDemo(**sizes, seed=seed, say=None if as_json else say), as_json=as_json)
     quiet = headless or as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
     live = Live(
         devices=8000 if devices is None else devices,
@@ -103,7 +78,7 @@ def demo(
         port=port,
         say=None if as_json else say,
     )
-    return run(
+    return run_live(
         live,
         seconds=HEADLESS_SECONDS if quiet and seconds is None else seconds,
         quiet=quiet,

@@ -50,7 +50,7 @@ def itemsets(
     Each set belongs to one person, who answers once, as in a study on their device. People are in five groups, each of
     which is asked another question. Rules tell how many of those who hold some items also hold others.
     """
-    from hubbub.cli.output import emit, page, progress
+    from hubbub.cli.output import emit, found_table, page, progress
     from hubbub.random.source import Random
     from hubbub.rehearse.itemsets import find_itemsets, read_sets, true_shares
 
@@ -63,7 +63,7 @@ def itemsets(
     if as_json:
         return emit({"epsilon": epsilon, **_answer(findings, labels, shares)})
     page().print(
-        _table(findings, labels, shares, f"{len(people):,} people, epsilon {epsilon:g}"),
+        found_table(_rows(findings, labels, shares)[:_MOST], "held", f"{len(people):,} people, epsilon {epsilon:g}"),
         *([_rules_table(findings.rules, labels)] if findings.rules else []),
         _remarks(findings),
         sep="\n",
@@ -72,16 +72,10 @@ def itemsets(
 
 
 def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> dict[str, Any]:
-    value, low, high = findings.estimate.possible()
+    rows = _rows(findings, labels, truth)
     sets = [
-        {
-            "items": [labels[item] for item in items],
-            "estimate": float(value[place]),
-            "low": float(low[place]),
-            "high": float(high[place]),
-            **({} if truth is None else {"truth": float(truth[place])}),
-        }
-        for place, items in enumerate(findings.sets)
+        {"items": [labels[item] for item in items], **{key: row[key] for key in row if key != "value"}}
+        for items, row in zip(findings.sets, rows, strict=True)
     ]
     rules = [
         {
@@ -107,19 +101,11 @@ def _name(items: tuple[int, ...], labels: tuple[str, ...]) -> str:
     return " + ".join(labels[item] for item in items)
 
 
-def _table(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None, title: str) -> Table:
-    from rich.markup import escape
+def _rows(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> list[dict[str, Any]]:
+    from hubbub.cli.output import found_rows
 
-    from hubbub.cli.output import percent, plain_table, shorten
-
-    headings = ["held"] if truth is None else ["held", "truth"]
-    table = plain_table(*headings, "estimate", "95% interval", title=f"{title}\n")
-    value, low, high = findings.estimate.possible()
-    for place, items in list(enumerate(findings.sets))[:_MOST]:
-        cells = [escape(shorten(_name(items, labels), _NAME))] + ([] if truth is None else [percent(truth[place])])
-        cells += [percent(value[place]), f"{percent(low[place])} to {percent(high[place])}"]
-        table.add_row(*cells, style=None if low[place] > 0 else "dim")
-    return table
+    names = (_name(items, labels) for items in findings.sets)
+    return found_rows(names, findings.estimate, None if truth is None else truth.tolist())
 
 
 def _rules_table(rules: list[Rule], labels: tuple[str, ...]) -> Table:

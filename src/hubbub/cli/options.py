@@ -110,13 +110,17 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")]
+Forged = Annotated[
+    float | None, typer.Option("--forged", help="The part of reports that may be forged.", show_default="0.01")
+]
+N = Annotated[int, typer.Option("--n", "-n", help="How many people report.", show_default=False)]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a plot to this file (PNG, SVG or PDF).")]
 MechanismFields = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A field of the mechanism, such as dimension=128; repeatable."),
 ]
 FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
-Truth = Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")]
+Truth = Annotated[bool, typer.Option("--truth", help="Show the truth, too: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
 StoreUrl = Annotated[
     str,
@@ -125,6 +129,6 @@ StoreUrl = Annotated[
 ReportsFolder = Annotated[
     Path | None,
     typer.Option(
-        "--reports", help="Where single reports are, if a question keeps them.", show_default="beside the store"
+        "--reports", help="Where single reports are, if a question keeps them.", show_default="next to the store"
     ),
 ]

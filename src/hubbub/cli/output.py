@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -41,12 +42,12 @@ def page() -> Console:
 
 
 def say(line: str) -> None:
-    """A message beside the answer."""
+    """Print a message on stderr, where no answer is."""
     typer.echo(line, err=True)
 
 
 def emit(answer: Any) -> None:
-    """The answer as JSON: ASCII, so that no terminal or pipe can spoil it; a number that is none is null."""
+    """The answer as JSON: ASCII, so that no terminal or pipe can spoil it; NaN and infinity are null."""
     typer.echo(json.dumps(_finite(answer), indent=2, allow_nan=False))
 
 
@@ -61,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """A name in at most so many characters, all of them printable."""
+    """A name in at most `most` characters, all of them printable."""
     plain = "".join(letter if letter.isprintable() else " " for letter in name)
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 
@@ -163,6 +164,38 @@ def plain_table(*headings: str, left: Collection[str] = (), title: str = "") -> 
     for place, heading in enumerate(headings):
         words = place == 0 or heading in left
         table.add_column(heading, justify="left" if words else "right", no_wrap=True)
+    return table
+
+
+def found_rows(
+    names: Iterable[str],
+    estimate: Estimate,
+    truth: Sequence[float] | NDArray[np.float64] | None,
+    *,
+    possible: bool = True,
+) -> list[dict[str, Any]]:
+    """One row per value: its estimate and interval, and its true share where that is known.
+
+    The numbers are cut to what is possible, or else the unbiased ones.
+    """
+    value, low, high = estimate.possible() if possible else (estimate.value, *estimate.interval(0.95))
+    numbers: dict[str, Any] = {"estimate": value, "low": low, "high": high}
+    if truth is not None:
+        numbers["truth"] = truth
+    return [
+        {"value": name, **{key: float(column[place]) for key, column in numbers.items()}}
+        for place, name in enumerate(names)
+    ]
+
+
+def found_table(rows: Sequence[Mapping[str, Any]], heading: str, title: str) -> PlainTable:
+    """Values that were found: those whose share may be 0 are dim."""
+    known = ["truth"] if rows and "truth" in rows[0] else []
+    table = plain_table(heading, *known, "estimate", "95% interval", title=f"{escape(title)}\n")
+    for row in rows:
+        shares = [percent(row[key]) for key in (*known, "estimate")]
+        interval = f"{percent(row['low'])} to {percent(row['high'])}"
+        table.add_row(escape(shorten(row["value"], 40)), *shares, interval, style=None if row["low"] > 0 else "dim")
     return table
 
 

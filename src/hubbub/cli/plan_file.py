@@ -1,12 +1,13 @@
-"""`hubbub plan FILE`: what the questions of a collection will tell, at so many devices."""
+"""`hubbub plan FILE`: what the questions of a collection will tell, by the number of devices."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from hubbub.core.errors import InvalidValue
+import typer
+
+from hubbub.cli.options import AsJson, Forged
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,20 +15,23 @@ if TYPE_CHECKING:
     from hubbub.authoring.alarms import AlarmForecast
     from hubbub.authoring.forecast import Forecast, Poisoning
     from hubbub.collection.document import Collection
-    from hubbub.core.spec import Json
-    from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-    from hubbub.planning.shuffled import FakesChoice
 
 
-def plan_file(path: Path, *, forged: float, as_json: bool) -> None:
-    """Print the expected errors of a collection's questions."""
+def plan_file(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A collection (TOML).", show_default=False)],
+    forged: Forged = None,
+    as_json: AsJson = False,
+) -> None:
+    """A collection's file: what error its questions will have, what they cost, and how far forged devices move them."""
     from hubbub.authoring.alarms import alarm_forecasts
     from hubbub.authoring.forecast import forecast, poisoning
     from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.cli.output import emit, page
     from hubbub.collection.spending import steps_a_year, total_of
     from hubbub.core.event import UNITS_PER_EPSILON
+    from hubbub.planning.predict import FORGED
 
+    forged = FORGED if forged is None else forged
     collection = read_collection(path)
     watched = alarm_forecasts(collection, load_alarms(path))
     rows = forecast(collection)
@@ -105,7 +109,7 @@ def _alarms(watched: list[AlarmForecast]) -> Table:
     from hubbub.authoring.forecast import DEVICES
     from hubbub.cli.output import plain_table
 
-    title = "The jump that an alarm finds, half of the time within so many steps, by the number of devices\n"
+    title = "The jump that an alarm finds, half of the time within that number of steps, by the number of devices\n"
     table = plain_table("alarm", "steps", *(f"{n:,}" for n in DEVICES), title=title)
     for row in watched:
         for place, (jump, steps) in enumerate(row.steps.items()):
@@ -134,87 +138,3 @@ def _summary(collection: Collection, year: float, user: float | None) -> str:
     memos = [name for name in collection.questions if cost_of(collection, name).memo]
     stay = f" The year is one in which the values of {listed(memos)} do not change." if memos else ""
     return f"Every upload has {collection.frame_bytes:,} bytes. A device spends up to {spent}.{stay}"
-
-
-_SHOWN = 6
-_MOST_LOCAL = 20.0
-
-
-def plan_shuffled(
-    *,
-    domain: int,
-    n: int,
-    epsilon: float,
-    delta: float,
-    colluding: float | None,
-    fakes: int | None,
-    most_local: float | None,
-    as_json: bool,
-) -> None:
-    """Print the mechanisms that keep to the targets, the best first, and the three epsilons of the best."""
-    from hubbub.cli.output import emit, page, plain_table
-    from hubbub.planning.shuffled import adversaries
-
-    if fakes is not None and fakes < 0:
-        raise InvalidValue("--fakes", fakes, "at least 0")
-    choices = _choices(domain, n, epsilon, delta, colluding, fakes, _MOST_LOCAL if most_local is None else most_local)
-    best = choices[0]
-    left = adversaries(best.mechanism, n=n, delta=delta, fakes=best.fakes)
-    if as_json:
-        rows: list[dict[str, Json]] = [_row(choice, choice is best) for choice in choices]
-        return emit({"domain": domain, "n": n, "mechanisms": rows, "against": left.to_dict()})
-    fewest = f", and epsilon {colluding:g} if all other people collude" if colluding is not None else ""
-    title = f"{domain:,} values, {n:,} reports, epsilon {epsilon:g} and delta {delta:g} once shuffled{fewest}\n"
-    table = plain_table("mechanism", "local epsilon", "fakes", "stderr", "bytes", "", left=[""], title=title)
-    for choice in choices[:_SHOWN]:
-        row = _row(choice, choice is best)
-        table.add_row(
-            _named(choice.mechanism),
-            f"{choice.mechanism.effective_epsilon:.4g}",
-            f"{choice.fakes:,}",
-            f"{100 * math.sqrt(choice.variance):.3g}%",
-            str(row["bytes"]),
-            "picked" if choice is best else "",
-            style="bold green" if choice is best else None,
-        )
-    page().print(table)
-    page().print(f"\nWith {_named(best.mechanism)}, a person's report is protected\n", markup=False)
-    for sentence in left.sentences():
-        page().print(f"- {sentence}", markup=False)
-    return None
-
-
-def _choices(
-    domain: int,
-    n: int,
-    epsilon: float,
-    delta: float,
-    colluding: float | None,
-    fakes: int | None,
-    most_local: float,
-) -> list[FakesChoice]:
-    from hubbub.planning.shuffled import FakesChoice, choose_shuffled, choose_with_fakes
-
-    if colluding is None and not fakes:
-        plain = choose_shuffled(domain=domain, n=n, epsilon=epsilon, delta=delta, most_local=most_local)
-        return [FakesChoice(choice.mechanism, 0, choice.variance) for choice in plain]
-    return choose_with_fakes(
-        domain=domain, n=n, epsilon=epsilon, delta=delta, colluding=colluding, most_local=most_local, fakes=fakes
-    )
-
-
-def _row(choice: FakesChoice, picked: bool) -> dict[str, Json]:
-    return {
-        "mechanism": type(choice.mechanism).__name__,
-        "buckets": getattr(choice.mechanism, "buckets", None),
-        "local_epsilon": choice.mechanism.effective_epsilon,
-        "fakes": choice.fakes,
-        "stderr": math.sqrt(choice.variance),
-        "bytes": -(-choice.mechanism.report_bits // 8),
-        "picked": picked,
-    }
-
-
-def _named(mechanism: FrequencyOracle) -> str:
-    buckets = getattr(mechanism, "buckets", None)
-    return type(mechanism).__name__ if buckets is None else f"{type(mechanism).__name__}, {buckets:,} buckets"

@@ -27,7 +27,8 @@ _PIECE = 1 << 16  # bytes of a pipe that are answered at once
 
 def release(
     file: Annotated[
-        str, typer.Argument(help="A CSV, TSV, JSON lines or Parquet file; - reads a number a line.", show_default=False)
+        str,
+        typer.Argument(help="A CSV, TSV, JSON lines or Parquet file; - reads one number per line.", show_default=False),
     ],
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What may be spent on a value.", show_default=False)
@@ -39,7 +40,7 @@ def release(
         str | None, typer.Option("--column", "-c", help="The column of a file.", show_default=False)
     ] = None,
     every: Annotated[
-        int, typer.Option("--every", help="Values a step: their mean is shown.", show_default="about 1,024")
+        int, typer.Option("--every", help="Values per step: their mean is shown.", show_default="about 1,024")
     ] = 0,
     holdout: Annotated[
         int, typer.Option("--holdout", help="How many of the first values find the threshold, and are not released.")
@@ -61,7 +62,7 @@ def release(
         typer.Option("--state", help="Go on from this file, and keep it: as secret as the values, unless --local."),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Show the truth beside: for trying out, not for publishing.")
+        bool, typer.Option("--simulate", help="Show the truth, too: for trying out, not for publishing.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option("--seed", help="For a repeatable simulation.", show_default="drawn anew")
@@ -226,5 +227,5 @@ def _numbers(lines: list[str], name: Callable[[int], str]) -> NDArray[np.float64
         try:
             numbers[place] = float(line)
         except ValueError:
-            raise InvalidValue(name(place), line.strip(), "a number a line, without gaps") from None
+            raise InvalidValue(name(place), line.strip(), "one number per line, without gaps") from None
     return numbers

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
+from hubbub.core.errors import needs
+
+if TYPE_CHECKING:
+    from hubbub.collection import Collection
+    from hubbub.service.collector.collector import Collector
+    from hubbub.service.http.key_folder import KeyFolder
+    from hubbub.service.rounds.watchdog import Watchdog
+    from hubbub.service.webhooks.config import Webhook
 
 
 def serve(
@@ -23,9 +31,9 @@ def serve(
         "hubbub-keys"
     ),
     reports: ReportsFolder = None,
-    quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
+    quota: Annotated[float, typer.Option("--quota", help="Reports per second that each collection takes.")] = 500_000.0,
     sender_quota: Annotated[
-        float, typer.Option("--sender-quota", help="Reports a second that are taken from one sender.")
+        float, typer.Option("--sender-quota", help="Reports per second that are taken from one sender.")
     ] = 5_000.0,
     proxy_secret: Annotated[
         Path | None,
@@ -58,25 +66,18 @@ def serve(
     The first run makes a signing key and a token. Devices need the public half of the key, which is printed as
     `public_key`; the token opens the results.
     """
-    from hubbub.authoring.toml import load_alarms, load_collection
-    from hubbub.core.errors import needs
-
     with needs("server"):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
+    from hubbub.authoring.toml import load_alarms, load_collection
     from hubbub.dashboard.app import dashboard
     from hubbub.service.base.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.base.logs import log, set_up
-    from hubbub.service.base.trusted_clock import TrustedClock, hold_for
-    from hubbub.service.collector.collector import Collector
     from hubbub.service.http.guard import read_secret
-    from hubbub.service.http.key_folder import public_address, warn_of_open_secrets
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import KeyFolder, bind, run
-    from hubbub.service.kept.archive import Archive, beside
-    from hubbub.service.rounds.question_run import ReplayMismatch
+    from hubbub.service.kept.archive import beside
     from hubbub.service.rounds.watchdog import Watchdog
-    from hubbub.service.store import open_store
     from hubbub.service.webhooks.config import load_webhooks
 
     set_up()
@@ -96,46 +97,69 @@ def serve(
     folder = KeyFolder(keys)
     signing, token = folder.keys(), folder.token()
     # The port first: a second collector on one store would end the first.
-    sockets = [bind(host, port)]
-    if metrics_port is not None:
-        sockets.append(bind(host, metrics_port))
-    files = reports or beside(store)
-    questions = [question for collection in loaded for question in collection.questions.values()]
+    sockets = [bind(host, wanted) for wanted in (port, metrics_port) if wanted is not None]
+    options = {"keys": signing, "limits": limits, "alarms": alarms}
+    collector = _collector(loaded, store, reports or beside(store), folder, clock_hold, Watchdog(stuck_after), options)
+    _warn(host, folder, proxy_secret, hooks)
+    at, *metrics = (f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}" for bound in sockets)
+
+    def ready() -> None:
+        log(
+            "serving",
+            collections=list(collector.collections),
+            at=at,
+            metrics=f"{metrics[0]}/metrics" if metrics else None,
+            public_key=signing.public.hex(),
+            token_file=str(folder.token_path),
+        )
+
+    tokens = Tokens([token])
+    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=hooks))
+
+
+def _collector(
+    collections: list[Collection],
+    store: str,
+    reports: Path,
+    folder: KeyFolder,
+    clock_hold: float | None,
+    watchdog: Watchdog,
+    options: dict[str, Any],
+) -> Collector:
+    """The collector of these collections on a store. Exits with 1 if a replay does not reproduce what is stored."""
+    from hubbub.service.base.logs import log
+    from hubbub.service.base.trusted_clock import TrustedClock, hold_for
+    from hubbub.service.collector.collector import Collector
+    from hubbub.service.kept.archive import Archive
+    from hubbub.service.rounds.question_run import ReplayMismatch
+    from hubbub.service.store import open_store
+
+    questions = [question for collection in collections for question in collection.questions.values()]
     keeps = any(question.keeps or question.searches for question in questions)
-    archive = Archive(files) if keeps or files.exists() else None
+    archive = Archive(reports) if keeps or reports.exists() else None
     opened = open_store(store)
-    clock = TrustedClock(opened.clock(), hold=hold_for(loaded) if clock_hold is None else clock_hold)
-    watchdog = Watchdog(stuck_after)
+    clock = TrustedClock(opened.clock(), hold=hold_for(collections) if clock_hold is None else clock_hold)
     try:
-        onion_key = folder.onion_key() if any(collection.shuffle for collection in loaded) else None
-        options: dict[str, Any] = {"limits": limits, "archive": archive, "alarms": alarms, "onion_key": onion_key}
+        onion_key = folder.onion_key() if any(collection.shuffle for collection in collections) else None
+        options = {**options, "clock": clock, "archive": archive, "onion_key": onion_key, "watchdog": watchdog}
         with watchdog:  # the start of a collector runs the questions' code
-            collector = Collector(loaded, opened, clock=clock, keys=signing, watchdog=watchdog, **options)
+            return Collector(collections, opened, **options)
     except ReplayMismatch as error:
         log("stopped", level=logging.ERROR, error=type(error).__name__, detail=str(error))
         raise typer.Exit(1) from None
+
+
+def _warn(host: str, folder: KeyFolder, proxy_secret: Path | None, hooks: list[Webhook]) -> None:
+    """Log a warning for each secret that other users may read, and for plain HTTP to or from other machines."""
+    from hubbub.service.base.logs import log
+    from hubbub.service.http.key_folder import public_address, warn_of_open_secrets
+
     secrets = [folder.key_path, folder.token_path, folder.onion_path, proxy_secret]
     warn_of_open_secrets(*secrets, *(webhook.secret_file for webhook in hooks))
     if public_address(host):
         detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"
         log("not encrypted", level=logging.WARNING, detail=detail)
-
     for webhook in hooks:
         if webhook.address.scheme == "http" and public_address(webhook.address.hostname or ""):
             detail = f"the webhook {webhook.name} is on another machine, and plain HTTP: use https"
             log("not encrypted", level=logging.WARNING, detail=detail)
-
-    def ready() -> None:
-        shown = f"[{host}]" if ":" in host else host
-        log(
-            "serving",
-            collections=list(collector.collections),
-            at=f"http://{shown}:{port_of[0]}",
-            metrics=f"http://{shown}:{port_of[1]}/metrics" if len(port_of) > 1 else None,
-            public_key=signing.public.hex(),
-            token_file=str(folder.token_path),
-        )
-
-    port_of = [listening.getsockname()[1] for listening in sockets]
-    tokens = Tokens([token])
-    raise typer.Exit(run(collector, tokens, sockets, routes=dashboard(tokens), on_ready=ready, webhooks=hooks))

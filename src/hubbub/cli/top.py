@@ -12,13 +12,10 @@ from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.table import Table
-
     from hubbub.core.estimate import Estimate
     from hubbub.rehearse.top import TopValues
 
 _MOST = 32
-_NAME = 40
 
 
 def top(
@@ -43,7 +40,7 @@ def top(
     Each row is a person, who answers once, as in a study on their device: with the first bits of their value, whose
     number depends on the person's group. Group by group, the server extends the most common beginnings.
     """
-    from hubbub.cli.output import emit, page, progress
+    from hubbub.cli.output import emit, found_table, page, progress
     from hubbub.random.source import Random
     from hubbub.rehearse.top import find_top_in_column
 
@@ -65,23 +62,16 @@ def top(
     groups = len(result.found.plan.lengths)
     people = f"{result.n:,} people, {groups} groups" if groups > 1 else f"{result.n:,} people"
     title = f"{column}: {people}, epsilon {epsilon:g}"
-    tables = [] if result.found.stopped else [_table(result.found, shares, title)]
+    tables = [] if result.found.stopped else [found_table(_rows(result.found.estimate, shares)[:_MOST], "value", title)]
     page().print(*tables, _remarks(result.found), sep="\n")
     return None
 
 
 def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
-    value, low, high = estimate.possible()
-    return [
-        {
-            "value": name,
-            "estimate": float(value[place]),
-            "low": float(low[place]),
-            "high": float(high[place]),
-            **({} if truth is None else {"truth": truth.get(name, 0.0)}),
-        }
-        for place, name in enumerate(estimate.labels or ())
-    ]
+    from hubbub.cli.output import found_rows
+
+    names = estimate.labels or ()
+    return found_rows(names, estimate, None if truth is None else [truth.get(name, 0.0) for name in names])
 
 
 def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, Any]:
@@ -100,20 +90,6 @@ def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str,
         "items": [] if findings.stopped else _rows(findings.estimate, truth),
         "absent": [] if absent is None else _rows(absent),
     }
-
-
-def _table(findings: TopValues, truth: Mapping[str, float] | None, title: str) -> Table:
-    from rich.markup import escape
-
-    from hubbub.cli.output import percent, plain_table, shorten
-
-    headings = ["value"] if truth is None else ["value", "truth"]
-    table = plain_table(*headings, "estimate", "95% interval", title=f"{escape(title)}\n")
-    for row in _rows(findings.estimate, truth)[:_MOST]:
-        cells = [escape(shorten(row["value"], _NAME))] + ([] if truth is None else [percent(row["truth"])])
-        cells += [percent(row["estimate"]), f"{percent(row['low'])} to {percent(row['high'])}"]
-        table.add_row(*cells, style=None if row["low"] > 0 else "dim")
-    return table
 
 
 def _remarks(findings: TopValues) -> str:

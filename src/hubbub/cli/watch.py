@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hubbub.watch.moment import Moment
     from hubbub.watch.watch import Watch, WatchScene
 
-_SPEED = 10.0  # steps a second in the live view
+_SPEED = 10.0  # steps per second in the live view
 _STEPS = 200  # of the demo
 
 
@@ -44,7 +44,7 @@ def watch(
         int | None, typer.Option("--steps", help="How many steps to watch.", show_default=f"all; the demo {_STEPS}")
     ] = None,
     speed: Annotated[
-        float | None, typer.Option("--speed", help="Steps a second.", show_default=f"live {_SPEED:g}, else no limit")
+        float | None, typer.Option("--speed", help="Steps per second.", show_default=f"live {_SPEED:g}, else no limit")
     ] = None,
     above: Annotated[
         float | None,
@@ -96,9 +96,9 @@ def watch(
 
     On a terminal it is a live chart; elsewhere, or with --json, one line of JSON for each release.
 
-    With a file, a device without a row in a step counts as "none", and the truth is shown beside the estimates, because
-    these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached, it is
-    asked again.
+    With a file, a device without a row in a step counts as "none", and the truth is shown next to the estimates,
+    because these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached,
+    it is asked again.
     """
     from hubbub.cli.options import named
     from hubbub.cli.output import check_plot, say
@@ -120,7 +120,7 @@ def watch(
 
     method = named("method", method, METHODS)
     if speed is not None and not (math.isfinite(speed) and speed > 0):
-        raise InvalidValue("speed", speed, "a finite number of steps a second, above 0")
+        raise InvalidValue("speed", speed, "a finite number of steps per second, above 0")
     rng = Random(seed=seed)
     columns = _Columns(step, device, value, every)
     scene = _scene(source, demo, steps, columns, watched, mean, rng.child("stream"))
@@ -190,7 +190,7 @@ def _range(mean: str) -> tuple[float, float]:
 
 
 def _paced(run: Watch, speed: float | None) -> Iterator[Moment]:
-    """The moments, no faster than so many a second."""
+    """The moments, at most `speed` of them per second."""
     due = time.monotonic()
     for moment in run:
         yield moment

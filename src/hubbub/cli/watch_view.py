@@ -31,7 +31,7 @@ _LINE, _THRESHOLD, _TRUTH = "▁━▔", "▁╌▔", ".·˙"
 
 
 def chart(run: Watched, rows: int, columns: int) -> list[Text]:
-    """The band, a column a step, with its scale to the right; then which were published, and when."""
+    """The band, one column per step, with its scale to the right; then which were published, and when."""
     shown, show = run.moments[-columns:], written(run.share)
     least, most = run.span
     numbers = [number for moment in shown for number in (moment.truth, moment.value)] + [*run.thresholds]
@@ -162,7 +162,7 @@ def summary(run: Watch) -> list[str]:
         f"Alarm: {turns(run, run.changes) or 'never on'}.",
         f"The truth was above {show(run.alarm.above)} {truth}.",
         f"{run.covered} of {run.known} intervals (95%) held the truth.",
-        f"Sent, both ways: {last.bits / total:.3g} bits a device and step.",
+        f"Sent, both ways: {last.bits / total:.3g} bits per device and step.",
         f"Each of the {run.scene.stream.n:,} devices kept a ledger, and none had to refuse:",
         f"the most that one spent in any {run.w} steps is {run.most_spent:.6g} of epsilon {run.epsilon:g}.",
     ]
@@ -229,7 +229,7 @@ def _facts(run: Watch) -> list[Text]:
             (f"truth {show(now.truth)}", FAINT),
         ),
         fact("spent", (spent, BAND[0, 1]), f" {average}"),
-        fact("sent", f"{now.bits / now.step:.3g} bits a device and step; {run.published} of {now.step} published"),
+        fact("sent", f"{now.bits / now.step:.3g} bits per device and step; {run.published} of {now.step} published"),
         fact("population", f"about {now.n:,.0f} devices, estimated; {where}"),
         legend().append("╌ alarm  ", YELLOW).append("· truth (these devices are simulated)", FAINT),
     ]

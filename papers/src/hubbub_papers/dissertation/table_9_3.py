@@ -34,7 +34,7 @@ PRINTED = {
     ("PEOS", 7): (1.6, 432, 0.7, 3293.3, 65, 408),
 }
 SIZES = {("SS", 3): 10_000, ("SS", 7): 10_000, ("PEOS", 3): 100_000, ("PEOS", 7): 1_000}
-_PROGRAM = [sys.executable, "-c", "from hubbub.cli import main; main()", "shuffler", "--json", "--config"]
+_PROGRAM = [sys.executable, "-c", "from hubbub.cli import main; main()", "oblivious", "run", "--json"]
 _SAMPLE = 200
 FRESH = "with fresh noise at every handing over, without which the server can follow ciphertexts; the paper has none"
 

@@ -1,4 +1,4 @@
-"""The live demonstration in a terminal, or as a result."""
+"""Runs the live demonstration, and that of shuffled reports, in a terminal or for a result."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cli import demo_live_view as view
+from hubbub.cli import demo_view as view
 from hubbub.cli.output import emit, page, say
 from hubbub.collection.time import duration_text
 from hubbub.core.errors import HubbubError
 
 if TYPE_CHECKING:
     from hubbub.demo.live import Live, LiveResults
+    from hubbub.demo.shuffled import ShuffledDemo
 
-__all__ = ["run"]
+__all__ = ["run_live", "run_shuffled"]
 
 _GRACE = 60.0
 """Seconds that a run goes on beyond its end, if it has nothing to show yet: a machine may be busy."""
@@ -28,10 +29,10 @@ class NothingYet(HubbubError):
     """There is no result to print."""
 
 
-def run(
+def run_live(
     live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool, until_alarm: bool = False
 ) -> None:
-    """Start everything, follow it for so many seconds or until Ctrl-C, stop everything, and print the result.
+    """Start everything, follow it for some seconds or until Ctrl-C, stop everything, and print the result.
 
     With `until_alarm` it goes on until the webhook was told of an alarm, if that is soon.
     """
@@ -46,6 +47,25 @@ def run(
         if as_json:
             return emit(view.answer(live, results))
         page().print(view.summary(live, results))
+    return None
+
+
+def run_shuffled(demo: ShuffledDemo, *, as_json: bool) -> None:
+    """Start everything, wait for the first release, stop everything, and print the result."""
+    with demo:
+        collection = demo.collection
+        if not as_json:
+            say(f"the page: {demo.address}/; the shufflers: {', '.join(demo.urls)}")
+            say(f"{demo.devices:,} devices, each of which seals its report to both; {demo.scene.source}")
+        end = collection.opens(1) + collection.lateness_seconds + _GRACE
+        while (result := demo.result()) is None:
+            if time.time() > end:
+                raise NothingYet("nothing was released; this machine may be busy")
+            time.sleep(0.5)
+    answer = view.shuffled_answer(demo, result)
+    if as_json:
+        return emit(answer)
+    page().print(view.shuffled(answer))
     return None
 
 
