@@ -51,7 +51,7 @@ class Succinct(MeanOnly):
     clamp, decay
         How many steps of two the noise may reach past the clip; of 2^32, how much less likely each is. 0 chooses them.
     hash
-        The name of the function that gives signs: "product32", or "mix32", which a spec without one means.
+        The name of the function that gives signs: "product32".
 
     Example:
         >>> succinct = Succinct(epsilon=2.0, dimension=16, sparsity=2)
