@@ -53,7 +53,7 @@ def _hashes_alone(plan: PrefixPlan, values: np.ndarray) -> float:
         candidates = prefixes << (length - known)
         codes = np.arange(candidates, dtype=np.uint64)
         start = time.process_time()
-        hash_support(seeds, buckets, plan.oracle.buckets, codes, name=plan.oracle.hash)
+        hash_support(seeds, buckets, plan.oracle.buckets, codes)
         spent += time.process_time() - start
         known, prefixes = length, min(plan.k, candidates)
     return spent

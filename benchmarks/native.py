@@ -13,6 +13,8 @@ import numpy as np
 from measure import BUILD, HERE, Failure
 from numpy.typing import NDArray
 
+from hubbub.core.hashing import value_words
+
 Support = Callable[[NDArray[np.uint64], NDArray[np.uint8], int, int], NDArray[np.int64]]
 
 
@@ -59,13 +61,16 @@ def _support(library: Any) -> Support:
         ctypes.c_int64,
         pointer(np.uint64),
         ctypes.c_int64,
+        pointer(np.uint32),
+        pointer(np.uint32),
         pointer(np.int64),
     ]
 
     def support(seeds: NDArray[np.uint64], buckets: NDArray[np.uint8], g: int, d: int) -> NDArray[np.int64]:
         edges = np.array([-(-(y << 32) // g) for y in range(g + 1)], dtype=np.uint64)
         counts = np.zeros(d, dtype=np.int64)
-        library.olh_support(seeds, buckets, len(seeds), edges, d, counts)
+        words = value_words(np.arange(d, dtype=np.uint64))
+        library.olh_support(seeds, buckets, len(seeds), edges, d, *words, counts)
         return counts
 
     return support

@@ -39,7 +39,7 @@ def range_sums(quick: bool) -> Iterator[Result]:
         for oracle, given, cells in counts:
             if isinstance(oracle, LocalHashing):
                 seeds, buckets = given.public["seed"], given.private["bucket"]
-                hash_support(seeds, buckets, oracle.buckets, cells, name=oracle.hash)
+                hash_support(seeds, buckets, oracle.buckets, cells)
 
     answer = table.answer(QUERY)
     inside = [(records[:, column] >= a) & (records[:, column] <= b) for column, (a, b) in enumerate(QUERY.box)]

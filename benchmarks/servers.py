@@ -11,7 +11,6 @@ from peer_environment import best_peer, population
 
 import hubbub as hb
 from hubbub.kernels.support import hash_support
-from hubbub.mechanisms.first_hash import with_first_hash
 
 N, D, EPSILON = 100_000, 1024, 1.0
 SIGMAS = 6  # a right answer is further off once in half a billion runs
@@ -20,7 +19,7 @@ SIGMAS = 6  # a right answer is further off once in half a billion runs
 def olh(quick: bool) -> Iterator[Result]:
     """Counting supports: n d hashes."""
     kind, by_hand = native.load()
-    oracle = with_first_hash(hb.OLH(epsilon=EPSILON, domain=D))  # the hash that was written in C
+    oracle = hb.OLH(epsilon=EPSILON, domain=D)
     reports = oracle.randomize(population(N, D), hb.Random())
     seeds, buckets = (np.ascontiguousarray(part) for part in (reports.public["seed"], reports.private["bucket"]))
     every = np.arange(D, dtype=np.uint64)
@@ -31,15 +30,13 @@ def olh(quick: bool) -> Iterator[Result]:
     best = cpu_seconds(
         {
             "C": lambda: by_hand(seeds, buckets, oracle.buckets, D),
-            "kernel": lambda: hash_support(seeds, buckets, oracle.buckets, every, name=oracle.hash),
-            "product32": lambda: hash_support(seeds, buckets, oracle.buckets, every, name="product32"),
+            "kernel": lambda: hash_support(seeds, buckets, oracle.buckets, every),
             "accumulate": lambda: oracle.accumulate(reports),
         },
         repeats=15 if quick else 40,
     )
     yield Result.faster("OLH accumulate, n=1e5, d=1024", best["accumulate"], kind, best["C"], least=0.8)
     yield Result.faster("OLH kernel alone", best["kernel"], kind, best["C"])
-    yield Result.faster("OLH kernel, product32", best["product32"], "mix32", best["kernel"], least=1)
 
     few = N // 10 if quick else N  # the others go report by report: their time is n times that of one
     name, seconds, held = best_peer("olh_server", few, D)

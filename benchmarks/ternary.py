@@ -25,7 +25,7 @@ def ternary(quick: bool) -> Iterator[Result]:
         reports = mechanism.randomize(values, rng)
         sketches[kind.__name__] = lambda mechanism=mechanism, reports=reports: mechanism.accumulate(reports)
     seeds, buckets = rng.uint64(N), rng.below(4, N).astype(np.uint8)
-    best = cpu_seconds({"OLH": lambda: hash_support(seeds, buckets, 4, every, name="product32"), **sketches}, repeats)
+    best = cpu_seconds({"OLH": lambda: hash_support(seeds, buckets, 4, every), **sketches}, repeats)
     rate = 2 * N * D / best["OLH"] / 1e9
     for name, hashes in (("Collision", 2 * N * D), ("CoCo", N * D)):  # one hash of CoCo's answers for both signs
         ours = hashes / best[name] / 1e9

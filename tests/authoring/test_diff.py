@@ -127,7 +127,6 @@ CHANGES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"planned_devices": 200_000}, "privacy.planned_devices", "note", "from nothing to 200000"),
     ({"cover": True}, "privacy.cover", "note", "as much as a device that answers"),
     ({"trust": "shuffle", "shuffle": ROUTE}, "trust", "note", "devices send to the first"),
-    ({"hash": "mix32"}, "hash", "note", "by mix32, no longer by product32"),
     (
         {"questions": questions(k=replace(ASKED["k"], permanent=3.0))},
         "questions.k",

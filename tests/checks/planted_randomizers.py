@@ -82,7 +82,7 @@ class HashesTooRarely(OLH):
 
     def _randomize(self, codes, rng):
         draws = rng.uint64(codes.size, 2)
-        truth = bucket(hash32(draws[:, 0], codes, self.hash), self.buckets)
+        truth = bucket(hash32(draws[:, 0], codes), self.buckets)
         keep = 7 * (TWO_64 - (self.buckets - 1) * self.other) // 10
         other = (TWO_64 - keep) // (self.buckets - 1)
         return {"seed": draws[:, 0], "bucket": choose(truth, draws[:, 1], other, self.buckets)}
@@ -109,7 +109,7 @@ class ReusedSeed(OLH):
     def _randomize(self, codes, rng):
         draws = rng.uint64(codes.size, 2)
         draws[:, 0] = draws[:1, 0]
-        truth = bucket(hash32(draws[:, 0], codes, self.hash), self.buckets)
+        truth = bucket(hash32(draws[:, 0], codes), self.buckets)
         return {"seed": draws[:, 0], "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
 
@@ -128,7 +128,7 @@ class LeakyPublicPart(OLH):
     def _randomize(self, codes, rng):
         draws = rng.uint64(codes.size, 2)
         seeds = (draws[:, 0] & ~np.uint64(1)) | (codes.astype(np.uint64) & np.uint64(1))
-        truth = bucket(hash32(seeds, codes, self.hash), self.buckets)
+        truth = bucket(hash32(seeds, codes), self.buckets)
         return {"seed": seeds, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
 

@@ -165,7 +165,7 @@ class FirstEntryWins(CoCo):
 
     def _hash(self, seed, symbols):
         filled = np.where(symbols >= 0, symbols, 2 * (self.dimension + np.arange(self.sparsity)))
-        own = bucket(hash32(seed[:, None], filled >> 1, self.hash), self.buckets) ^ filled & 1
+        own = bucket(hash32(seed[:, None], filled >> 1), self.buckets) ^ filled & 1
         for later in range(1, self.sparsity):
             for earlier in range(later - 1, -1, -1):
                 same = own[:, later] >> 1 == own[:, earlier] >> 1

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from hubbub.authoring import check, forecast, load_collection, promise, rewrite
-from hubbub.authoring.rewrite import TomlFormat
+from hubbub.authoring import check, forecast, load_collection, promise
 from hubbub.authoring.toml import EXAMPLE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -126,24 +125,6 @@ def test_plan_of_a_file(answer: Callable[..., Any], hubbub: Callable[..., Result
         assert row["question"] in shown.stdout
     assert "epsilon 400, its limit for life" in " ".join(shown.stdout.split())
     assert max(map(len, shown.stdout.splitlines())) <= 80
-
-
-def test_a_file_of_an_older_format_is_answered_with_its_rewritten_text(
-    hubbub: Callable[..., Result], file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As it is to be kept: line by line, comments and all."""
-
-    def stepped(text: str) -> str:
-        return text.replace("every =", "step =")
-
-    monkeypatch.setattr(rewrite, "TOML", TomlFormat("format", 2, {1: stepped}))
-    path = file("# ours\n" + EXAMPLE.replace("step =", "every ="))
-    result = hubbub("check", path)
-    assert result.exit_code == 2
-    line, _, text = result.stderr.partition("\n\n")
-    assert line.startswith(f"hubbub: {path}: got 'format 1'; allowed: format 2.")
-    assert text.startswith("format = 2\n# ours\n")
-    assert load_collection(text) == load_collection("format = 2\n" + EXAMPLE)
 
 
 ALARMS = """

@@ -69,7 +69,7 @@ def refused(client: Client) -> dict[str, int]:
         (lambda spec: b"", "signature"),
         (lambda spec: b"[" * 100_000, "signature"),
         (lambda spec: b"\xff\xfe", "signature"),
-        (lambda spec: seal({"format": 2, "step": 5}, KEYS.private), "document"),
+        (lambda spec: seal({"format": 1, "step": 5}, KEYS.private), "document"),
         (lambda spec: seal([], KEYS.private), "document"),
         (lambda spec: seal("asks", KEYS.private), "document"),
     ],

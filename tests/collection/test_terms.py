@@ -117,20 +117,6 @@ def test_other_terms_than_the_questions_compile_to_are_refused() -> None:
             Collection.from_spec({key: value for key, value in spec.items() if key != name})
 
 
-def test_the_format_before_is_read_and_compiled() -> None:
-    collection = survey(Budget.of(user=12.0), page=MEMO, popular=SHARES)
-    compiled = ("terms", "promises", "frame_bytes")
-    older = {key: value for key, value in collection.spec().items() if key not in compiled}
-    assert Collection.from_spec({**older, "format": 1}) == collection
-    second = {**older, "promises": collection.spec()["promises"], "terms": {}}  # whose form was another
-    assert Collection.from_spec({**second, "format": 2}) == collection
-    with pytest.raises(InvalidValue, match="compile to"):
-        Collection.from_spec({**second, "format": 2, "promises": []})
-    for wrong in (0, 4, True, "2", None):
-        with pytest.raises(InvalidValue):
-            Collection.from_spec({**collection.spec(), "format": wrong})
-
-
 def test_a_question_that_could_never_be_answered_is_an_error() -> None:
     costly = replace(SHARES, epsilon=5.0)
     memos = {

@@ -181,9 +181,9 @@ HOSTILE_ENTRIES: list[Any] = [
 
 @pytest.mark.parametrize("entry", HOSTILE_ENTRIES, ids=repr)
 def test_entries_that_are_refused(entry: Any) -> None:
-    assert decode_upload(pack((3, COLLECTION, VERSION, [ENTRY], b""))).entries[0].name == NAME
+    assert decode_upload(pack((1, COLLECTION, VERSION, [ENTRY], b""))).entries[0].name == NAME
     with pytest.raises(DecodeError):
-        decode_upload(pack((3, COLLECTION, VERSION, [ENTRY, entry], b"")))
+        decode_upload(pack((1, COLLECTION, VERSION, [ENTRY, entry], b"")))
 
 
 @pytest.mark.parametrize(
@@ -197,26 +197,25 @@ def test_entries_that_are_refused(entry: Any) -> None:
         FRAME[:-1] + b"\1",
         BATCH_FRAME,
         JSON_FRAME,
-        pack((1, "0" * 32, [("1" * 32, b"i" * 16, REPORT)], b"")),  # as it was
         pack((2, COLLECTION, VERSION, [ENTRY], b"")),
-        pack((4, COLLECTION, VERSION, [ENTRY], b"")),
-        pack((3.0, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((3, COLLECTION, VERSION, [ENTRY], b"")),
+        pack((1.0, COLLECTION, VERSION, [ENTRY], b"")),
         pack((True, COLLECTION, VERSION, [ENTRY], b"")),
-        pack((3, COLLECTION, VERSION, [ENTRY])),
-        pack((3, COLLECTION, VERSION, [ENTRY], b"", b"")),
-        pack((3, COLLECTION.upper(), VERSION, [ENTRY], b"")),
-        pack((3, "c" * 65, VERSION, [ENTRY], b"")),
-        pack((3, "", VERSION, [ENTRY], b"")),
-        pack((3, COLLECTION.encode(), VERSION, [ENTRY], b"")),
-        pack((3, COLLECTION, 0, [ENTRY], b"")),
-        pack((3, COLLECTION, (1 << 31) + 1, [ENTRY], b"")),
-        pack((3, COLLECTION, True, [ENTRY], b"")),
-        pack((3, COLLECTION, "3", [ENTRY], b"")),
-        pack((3, COLLECTION, VERSION, [ENTRY] * 5000, b"")),
-        pack((3, COLLECTION, VERSION, {"0": ENTRY}, b"")),
+        pack((1, COLLECTION, VERSION, [ENTRY])),
+        pack((1, COLLECTION, VERSION, [ENTRY], b"", b"")),
+        pack((1, COLLECTION.upper(), VERSION, [ENTRY], b"")),
+        pack((1, "c" * 65, VERSION, [ENTRY], b"")),
+        pack((1, "", VERSION, [ENTRY], b"")),
+        pack((1, COLLECTION.encode(), VERSION, [ENTRY], b"")),
+        pack((1, COLLECTION, 0, [ENTRY], b"")),
+        pack((1, COLLECTION, (1 << 31) + 1, [ENTRY], b"")),
+        pack((1, COLLECTION, True, [ENTRY], b"")),
+        pack((1, COLLECTION, "3", [ENTRY], b"")),
+        pack((1, COLLECTION, VERSION, [ENTRY] * 5000, b"")),
+        pack((1, COLLECTION, VERSION, {"0": ENTRY}, b"")),
         # An array that claims 2^32 entries: refused before memory is asked for.
-        b"\x95\x03\xa6themes\x01\xdd\xff\xff\xff\xff" + b"\x97" * 500,
-        b"\x95\x03\xa6" + b"\xff" * 6 + b"\x01\x90\xc4\x00",
+        b"\x95\x01\xa6themes\x01\xdd\xff\xff\xff\xff" + b"\x97" * 500,
+        b"\x95\x01\xa6" + b"\xff" * 6 + b"\x01\x90\xc4\x00",
         b"\x91" * 100_000,
     ],
 )
@@ -288,19 +287,18 @@ def test_readable_uploads_that_are_refused(data: Any) -> None:
         BATCH_FRAME[:-1],
         BATCH_FRAME + b"\0",
         FRAME,
-        pack((2, "0" * 32, "1" * 32, bytes(64), BATCH.to_bytes())),  # as it was
-        pack((3, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, *NAME, bytes(63), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, *NAME, bytes(80), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, *NAME, b"", b"")),
-        pack((4, COLLECTION, VERSION, *NAME, bytes(64), b"")),
-        pack((4, COLLECTION, VERSION, *NAME[:4], bytes(64), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, "Popular", *NAME[1:], bytes(64), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, *NAME._replace(round=0), bytes(64), BATCH.to_bare())),
-        pack((4, COLLECTION, 0, *NAME, bytes(64), BATCH.to_bare())),
-        pack((4, "C", VERSION, *NAME, bytes(64), BATCH.to_bare())),
-        pack((4, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare()[:-1])),
-        pack((4, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare(), b"")),
+        pack((1, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, *NAME, bytes(63), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, *NAME, bytes(80), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, *NAME, b"", b"")),
+        pack((2, COLLECTION, VERSION, *NAME, bytes(64), b"")),
+        pack((2, COLLECTION, VERSION, *NAME[:4], bytes(64), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, "Popular", *NAME[1:], bytes(64), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, *NAME._replace(round=0), bytes(64), BATCH.to_bare())),
+        pack((2, COLLECTION, 0, *NAME, bytes(64), BATCH.to_bare())),
+        pack((2, "C", VERSION, *NAME, bytes(64), BATCH.to_bare())),
+        pack((2, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare()[:-1])),
+        pack((2, COLLECTION, VERSION, *NAME, bytes(64), BATCH.to_bare(), b"")),
     ],
 )
 def test_batches_that_are_refused(data: Any) -> None:

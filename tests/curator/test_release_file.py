@@ -264,7 +264,7 @@ def test_a_state_of_another_format_is_refused(path: Path) -> None:
     opened(path).close()
     with sqlite3.connect(path) as database:
         ((terms,),) = database.execute("SELECT terms FROM terms").fetchall()
-        database.execute("UPDATE terms SET terms = ?", [terms.replace('"release_format":2', '"release_format":0')])
+        database.execute("UPDATE terms SET terms = ?", [terms.replace('"release_format":1', '"release_format":0')])
     database.close()
     with pytest.raises(LedgerUnavailable, match="format 1 or newer") as caught:
         opened(path)

@@ -3,8 +3,7 @@
     python -m tests.golden.make_device client FOLDER
     python -m tests.golden.make_device client-later FOLDER
 
-Beside the files it writes `expected.json`: what was spent, and what waits. It uses nothing that other formats lack,
-so that it can be run with older code, too: `PYTHONPATH=older/src`.
+Next to the files it writes `expected.json`: what was spent, and what waits.
 """
 
 from __future__ import annotations

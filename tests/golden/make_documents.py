@@ -2,7 +2,7 @@
 
     python -m tests.golden.make_documents KIND FOLDER
 
-KIND is toml, collection, hashed, shuffled, asks, wire or mechanisms.
+KIND is toml, collection, shuffled, asks, wire or mechanisms.
 """
 
 from __future__ import annotations
@@ -24,38 +24,6 @@ from hubbub.wire.upload import Entry, encode_upload, encode_upload_json
 from tests.golden.make_store import KEYS, WHOLE, World
 from tests.golden.make_transcripts import HEAD
 
-HASHED = """
-name = "survey"
-version = 1
-title = "A survey"
-
-[schedule]
-step = "1h"
-lateness = "10m"
-
-[privacy]
-event = 4.0
-user = 40.0
-
-[fields.place]
-kind = "ordinal"
-size = 100000
-
-[fields.word]
-kind = "strings"
-longest = 16
-
-[questions.many]
-kind = "histogram"
-field = "place"
-epsilon = 2.0
-
-[questions.words]
-kind = "histogram"
-field = "word"
-epsilon = 2.0
-candidates = ["yes", "no"]
-"""
 SHUFFLED = f"""
 name = "survey"
 version = 1
@@ -119,15 +87,6 @@ def make_collection(folder: Path) -> None:
     )
     world.store.close()
     tidy(folder)
-
-
-def make_hashed(folder: Path) -> None:
-    """A collection whose questions hash, and which says by what function."""
-    collection = load_collection(HASHED)
-    (folder / "signed.json").write_text(json.dumps(seal(collection.spec(), KEYS.private)))
-    write(
-        folder / "expected.json", {"key": KEYS.public.hex(), "id": collection.collection_id, "spec": collection.spec()}
-    )
 
 
 def make_shuffled(folder: Path) -> None:
@@ -204,5 +163,5 @@ def tidy(folder: Path) -> None:
 if __name__ == "__main__":
     made = Path(sys.argv[2])
     made.mkdir(parents=True)
-    kinds = (make_toml, make_collection, make_hashed, make_shuffled, make_asks, make_wire, make_mechanisms)
+    kinds = (make_toml, make_collection, make_shuffled, make_asks, make_wire, make_mechanisms)
     {maker.__name__.removeprefix("make_"): maker for maker in kinds}[sys.argv[1]](made)

@@ -29,11 +29,13 @@ def make(folder: Path) -> None:
             store.count("accepted", 3)
         if state == "made":
             store.close_batch(name)
-            store.make(name, b"what goes on", "3 came, 0 unreadable, 0 repeated, 5 fakes")
+            store.keep_outgoing(name, b"what goes on", "3 came, 0 unreadable, 0 repeated, 5 fakes")
         elif state == "dropped":
             store.end(name, "dropped", "too few")
     expected = {
-        "batches": [[row.name, row.state, row.note, (store.made(row.name) or b"").hex()] for row in store.batches()],
+        "batches": [
+            [row.name, row.state, row.note, (store.outgoing(row.name) or b"").hex()] for row in store.batches()
+        ],
         "onions": [onion.hex() for onion in store.onions("survey:1:popular:0:7:1:0")],
         "counts": store.counts(),
     }

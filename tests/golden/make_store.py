@@ -1,11 +1,9 @@
 """Makes a golden file of a collector's store, in the format of the code that it is run with.
 
-    python -m tests.golden.make_store streams FOLDER
-    python -m tests.golden.make_store whole FOLDER
+    python -m tests.golden.make_store FOLDER
 
-The collector serves a collection for nine steps, or as many as a third argument says, on a clock that is moved by
-hand. It stops in the second half of the last, with reports that wait for the step to end. "streams" uses nothing that
-the oldest stores lack, so that it can be run with older code, too: `PYTHONPATH=older/src`.
+The collector serves a collection for nine steps on a clock that is moved by hand. It stops in the second half of the
+last, with reports that wait for the step to end.
 """
 
 from __future__ import annotations
@@ -25,13 +23,14 @@ from hubbub.core.reports import Reports
 from hubbub.random.source import Random
 from hubbub.service.collector.collector import Collector
 from hubbub.service.store import open_store
+from hubbub.service.store.base import StoreChanges
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 
 KEYS = Keys(b"k" * 32)
 HOUR = 3600
 FIRST, STEPS, HALF = 24, 9, 4
 PEOPLE = 80
-STREAMS = """
+WHOLE = """
 name = "survey"
 version = 1
 title = "A survey"
@@ -73,10 +72,7 @@ kind = "memo"
 field = "theme"
 epsilon = 1.0
 permanent = 2.0
-"""
-WHOLE = (
-    STREAMS
-    + """
+
 [questions.kept]
 kind = "histogram"
 field = "theme"
@@ -103,8 +99,6 @@ each = true
 change = "either"
 baseline = 24
 """
-)
-TEXTS = {"streams": STREAMS, "whole": WHOLE}
 
 
 class World:
@@ -126,7 +120,6 @@ class World:
         self.collector = Collector(
             [self.collection], self.store, clock=self.clock, keys=KEYS, rng=Random(seed=1), **given
         )
-        self.collection = self.collector.collections[self.collection.name]  # as it was signed, in an older format too
         self.states: dict[int, Any] = {}
         self.answered: set[Any] = set()
 
@@ -183,24 +176,20 @@ class World:
             releases[question] = [[row.step, row.withheld, json.loads(row.payload)] for row in rows]
         counts = {outcome: count for (_, outcome), count in sorted(self.collector.counts().items()) if count}
         told: dict[str, Any] = {"now": self.clock.now(), "releases": releases, "counts": counts}
-        if hasattr(self.collector, "alarms"):
-            alarms = self.collector.alarms
-            told["alarm_events"] = [event.to_json() for event in alarms.events(name)]
-            told["alarms"] = [asdict(status) for status in alarms.status(name)]
+        alarms = self.collector.alarms
+        told["alarm_events"] = [event.to_json() for event in alarms.events(name)]
+        told["alarms"] = [asdict(status) for status in alarms.status(name)]
         return told
 
 
-def make(kind: str, folder: Path, steps: int = STEPS) -> None:
+def make(folder: Path) -> None:
     """All steps but the end of the last."""
     folder.mkdir(parents=True)
-    world = World(TEXTS[kind], folder / "store.sqlite", (FIRST + 0.05) * HOUR)
-    for step in range(FIRST, FIRST + steps):
+    world = World(WHOLE, folder / "store.sqlite", (FIRST + 0.05) * HOUR)
+    for step in range(FIRST, FIRST + STEPS):
         world.step(step)
-    if "[alarms" in TEXTS[kind]:
-        from hubbub.service.store.base import StoreChanges
-
-        world.store.commit(StoreChanges(delivered={("pager", world.collection.name): 1}))
-    (folder / "collection.toml").write_text(TEXTS[kind])
+    world.store.commit(StoreChanges(delivered={("pager", world.collection.name): 1}))
+    (folder / "collection.toml").write_text(WHOLE)
     (folder / "expected.json").write_text(json.dumps(world.stored(), separators=(",", ":"), sort_keys=True) + "\n")
     world.store.close()
     database = sqlite3.connect(folder / "store.sqlite")
@@ -211,4 +200,4 @@ def make(kind: str, folder: Path, steps: int = STEPS) -> None:
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    make(Path(sys.argv[1]))

@@ -98,7 +98,7 @@ class Site:
         if asks is None:
             asks = [self.as_published(name, ask) for name, ask in self.current()]
         return {
-            "format": 3,
+            "format": 1,
             "collection": self.collection.name,
             "version": self.collection.version,
             "step": self.step,

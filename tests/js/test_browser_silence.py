@@ -62,7 +62,7 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
             named = {"question": name, "run": 0, "round": 1, "part": 0, "step": step}
             asks.append({**named, "closes": collection.opens(step + 1), "ask": spec})
         closes = collection.opens(step + 1)
-        named = {"format": 3, "collection": "c", "version": collection.version}
+        named = {"format": 1, "collection": "c", "version": collection.version}
         published = {**named, "step": step, "asks": asks, "closes": closes}
         documents = seal(collection.spec(), keys.private), seal(published, keys.private)
         found.append([["time", 1000 * now, 1000 * now], ["serve", *documents]])

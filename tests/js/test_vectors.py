@@ -39,7 +39,6 @@ from hubbub.ledger.clock import Observation, StepRefused
 from hubbub.ledger.file import LedgerFile
 from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.first_hash import with_first_hash
 from hubbub.mechanisms.frequency.measured import Measured
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.mechanisms.numeric.mean import Ranged
@@ -72,8 +71,6 @@ MECHANISMS: list[Mechanism] = [
     OLH(epsilon=0.25, domain=EMOJI),
     OLH(epsilon=5.9, domain=1 << 20),
     OLH(epsilon=40.0, domain=1 << 32),
-    with_first_hash(BLH(epsilon=1.0, domain=12)),
-    with_first_hash(OLH(epsilon=5.9, domain=1 << 20)),
     OUE(epsilon=1.0, domain=5),
     OUE(epsilon=2.0, domain=8),
     OUE(epsilon=0.001, domain=13),
@@ -82,7 +79,6 @@ MECHANISMS: list[Mechanism] = [
     SUE(epsilon=6.0, domain=2100),
     Rappor(epsilon=4.0),
     Rappor(epsilon=2.0, bits=13, hashes=5, cohorts=300),
-    with_first_hash(Rappor(epsilon=2.0, bits=13, hashes=5, cohorts=300)),
     StochasticRounding(epsilon=1.0, low=-3.0, high=10.0),
     Piecewise(epsilon=2.0, cells=6, band=4),
     Piecewise(epsilon=0.3, low=0.1, high=0.7),

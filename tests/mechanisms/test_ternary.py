@@ -137,12 +137,10 @@ def _weighted_support(mechanism: TernaryMechanism, reports: hb.Reports, weights:
 
     seeds, reported = reports.public["seed"][:, None], reports.private["bucket"][:, None].astype(np.int64)
     if isinstance(mechanism, hb.CoCo):
-        own = bucket(hash32(seeds, np.arange(3), mechanism.hash), mechanism.buckets)
+        own = bucket(hash32(seeds, np.arange(3)), mechanism.buckets)
         held = np.stack([own == reported, own == reported ^ 1])
     else:
-        held = np.stack(
-            [bucket(hash32(seeds, 2 * np.arange(3) + k, mechanism.hash), mechanism.buckets) == reported for k in (0, 1)]
-        )
+        held = np.stack([bucket(hash32(seeds, 2 * np.arange(3) + k), mechanism.buckets) == reported for k in (0, 1)])
     return (held * weights[None, :, None]).sum(axis=1)
 
 

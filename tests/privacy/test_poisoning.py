@@ -23,7 +23,7 @@ def _forged_reports(oracle, rng):
     if isinstance(oracle, OUE):
         return Reports(oracle.spec_id, private={"bits": np.full((FORGED, 16), 255, dtype=np.uint8)})
     seed = rng.uint64(FORGED)
-    own = bucket(hash32(seed, np.uint64(TARGET), oracle.hash), oracle.buckets).astype(np.uint8)
+    own = bucket(hash32(seed, np.uint64(TARGET)), oracle.buckets).astype(np.uint8)
     return Reports(oracle.spec_id, public={"seed": seed}, private={"bucket": own})
 
 

@@ -22,6 +22,7 @@ from hubbub.service.kept.archive import Archive, ReportsMissing, sha256_of
 from hubbub.service.rounds.releases import release_json
 from hubbub.service.store import open_store
 from hubbub.service.store.base import StoreFailed
+from hubbub.service.store.schema import CHECKED, row_checksum
 from tests.service.test_kept import CROWD, DAY, HOUR, WORDS, candidate_shares, fill, start_collector
 
 Databases = Callable[[], str]
@@ -173,7 +174,9 @@ def newer(backup: Path) -> None:
 
 def other_database(backup: Path) -> None:
     with sqlite3.connect(backup / "store.db") as database:
-        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9), checksum = NULL")
+        database.create_function("row_checksum", -1, row_checksum)
+        database.execute("UPDATE archives SET name = 'ages-99-' || substr(name, 9)")
+        database.execute(f"UPDATE archives SET checksum = row_checksum({', '.join(CHECKED['archives'])})")
     database.close()
     again_manifest(backup)
 

@@ -15,7 +15,6 @@ import pytest
 from hubbub.collection import ManualClock
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import InvalidValue
-from hubbub.service.base.ids import Ids
 from hubbub.service.base.limits import Ceilings
 from hubbub.service.collector.collector import Collector, Limits
 from hubbub.service.http.metrics import metrics_text
@@ -23,7 +22,6 @@ from hubbub.service.http.service import Service
 from hubbub.service.ingest.frames import Frame
 from hubbub.service.ingest.open_asks import OpenAsk
 from hubbub.service.rounds import rounds
-from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
@@ -177,25 +175,6 @@ def test_what_an_earlier_version_left_open_is_deleted_some_at_a_time_too():
         assert left == [5, 3, 1, 0]
         newer.tick()  # retention waits until they are gone
         assert not store.knows(key.collection, AnswerName("all", 0, 10, 1, 0))
-
-
-def test_ids_of_an_earlier_format_are_known(reopen: Callable[[], Store]):
-    """Stores once had a segment of ids for each commit."""
-    store = reopen()
-    collector = opened(store)
-    frame, key = numbered(collector, range(2000)), only(collector).key
-    collector.ingest([frame])
-    ids = b"".join(store.id_pages(key))
-    store.commit(StoreChanges(trimmed=[(key, 0)]))
-    everything = Ids.concat(Ids.from_bytes(ids[at : at + 24 * 512]) for at in range(0, len(ids), 24 * 512))
-    for start, end in ((0, 1), (1, 700), (700, 2000)):
-        data = everything.take(slice(start, end)).to_bytes()
-        store._write("INSERT INTO segments (collection, ask, ids) VALUES (?, ?, ?)", *key, data)  # type: ignore[attr-defined]
-    for _ in range(2):
-        again = opened(reopen())
-        assert again.ingest([frame])[0].duplicates == 2000
-        assert list(again.store.segments(key)) == []
-        assert again.store.count_id_pages(key) == 4
 
 
 # -- a flood, with the ceilings as they are unless someone changes them ----------------------------------------

@@ -16,7 +16,6 @@ from hubbub.protocols import window
 from hubbub.service.collector.collector import Collector
 from hubbub.service.rounds import retention, rounds
 from hubbub.service.rounds.question_run import ReplayMismatch
-from hubbub.service.store.base import EraRow
 from hubbub.service.store.sqlite import SqliteStore
 from tests.service.exact_world import batch_frame, exact_collection
 from tests.shared.small_collections import collection_text
@@ -188,37 +187,6 @@ def test_with_the_same_arithmetic_a_mismatch_is_a_stop_that_says_what_to_do(
     assert lines() == []
     assert len(eras(store)) == 1
     start_collector(exact_collection(adaptive=True, version=2), clock, store)  # as it says
-
-
-@pytest.mark.parametrize("what", SPOILT)
-def test_an_era_of_unknown_arithmetic_is_left_where_it_is_not_reproduced(
-    monkeypatch: pytest.MonkeyPatch, lines: Any, what: str
-) -> None:
-    monkeypatch.setattr(retention, "_SNAPSHOT_STEPS", 2)
-    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    collection = exact_collection(adaptive=True)
-    run(store, clock, collection)
-    store._write("UPDATE eras SET arithmetic = 0")  # as a migration leaves it
-    for statement in SPOILT[what]:
-        store._write(statement)
-    start_collector(collection, clock, store)
-    (line,) = lines()
-    assert line["why"].startswith(f"arithmetic {LPA}, and it was begun with an older one: ")
-    assert eras(store) == [(10, 0), (20, LPA)]
-
-
-def test_an_era_of_unknown_arithmetic_goes_on_where_it_is_reproduced(lines: Any) -> None:
-    store, clock = SqliteStore(":memory:"), ManualClock(1000.0)
-    collection = exact_collection(adaptive=True)
-    run(store, clock, collection)
-    store._write("UPDATE eras SET arithmetic = 0")
-    start_collector(collection, clock, store)
-    assert lines() == []
-    assert eras(store) == [(10, LPA)]
-    assert store.era(collection.collection_id, "all") == EraRow(collection.collection_id, "all", 10, LPA)
-    store._write("UPDATE releases SET payload = replace(payload, '\"n\": 0', '\"n\": 3')")
-    with pytest.raises(ReplayMismatch):  # from now on it is known
-        start_collector(collection, clock, store)
 
 
 def test_the_stop_can_be_told_to_another_process() -> None:

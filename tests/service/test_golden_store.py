@@ -1,4 +1,4 @@
-"""Stores of older formats, and of older arithmetic, are opened, lose nothing that was released, and go on."""
+"""Golden stores are opened, lose nothing that was released, and go on; so do those of another arithmetic."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import logging
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,31 +16,21 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
+from hubbub.core.migrations import Format, UnknownFormat
 from hubbub.service.kept.archive import Archive
 from hubbub.service.kept.raw_reports import kept_reports
-from hubbub.service.store.migrations import VERSION
+from hubbub.service.store import sql
+from hubbub.service.store.base import StoreFailed
 from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.schema import VERSION
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from tests.golden.make_store import HOUR, World
 
 HERE = Path(__file__).parents[1] / "golden"
 STORES = sorted(path.name for path in HERE.glob("store-*"))
-STREAMS = {"flow", "trend"}  # whose arithmetic was 1 and 2 until a release had the interval of its own step
 HORIZON = 8
 """Steps of the stream of changes."""
-ENDED = {  # the questions that must begin anew: what they once said is not what they would say
-    "store-1": {"places", *STREAMS},
-    "store-1-changes": {"places", *STREAMS},
-    "store-1-filter": STREAMS,
-    "store-1-first": STREAMS,
-    "store-1-snapshots": STREAMS,
-    "store-2": {"places", *STREAMS},
-    "store-3": {"places", *STREAMS},
-    "store-4": set(),
-    "store-5": set(),
-    "store-6": set(),
-}
 
 
 class Copied(World):
@@ -77,13 +65,16 @@ def new_eras(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 def check(
-    folder: Path, expected: dict[str, Any], name: str, caplog: pytest.LogCaptureFixture, store: Store | None = None
+    folder: Path,
+    expected: dict[str, Any],
+    ended: set[str],
+    caplog: pytest.LogCaptureFixture,
+    store: Store | None = None,
 ) -> float:
-    """See what an older store goes on with, and let it; the time then."""
+    """See what a store goes on with, and which questions begin anew (`ended`), and let it; the time then."""
     world = Copied(folder, expected["now"], store)
     old = eras(world)
     assert world.stored()["releases"] == expected["releases"]
-    ended = ENDED.get(name, set())
     assert {line["question"] for line in new_eras(caplog)} == ended
     assert len(new_eras(caplog)) == len(ended)
     now = int(expected["now"] // HOUR)
@@ -112,36 +103,31 @@ def check(
     return world.clock.now()
 
 
+@pytest.mark.parametrize("ended", [set(), {"flow", "places"}], ids=["same arithmetic", "other arithmetic"])
 @pytest.mark.parametrize("name", STORES)
-def test_an_older_store_goes_on(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_goes_on(tmp_path: Path, name: str, ended: set[str], caplog: pytest.LogCaptureFixture) -> None:
+    """A question whose era was begun with another arithmetic begins a new one, at a step that was never asked."""
     caplog.set_level(logging.WARNING, "hubbub.service")
     folder, expected = golden(name, tmp_path)
-    now = check(folder, expected, name, caplog)
+    with sqlite3.connect(folder / "store.sqlite") as database:
+        database.executemany("UPDATE eras SET arithmetic = 99 WHERE question = ?", [(question,) for question in ended])
+    database.close()
+    now = check(folder, expected, ended, caplog)
     caplog.clear()
     again = Copied(folder, now + HOUR)  # and is then like any other
     assert new_eras(caplog) == []
     again.store.close()
 
 
-@pytest.mark.parametrize("name", ["store-1-first", "store-1-changes", "store-1"])
-def test_an_older_store_in_postgresql_goes_on(
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_in_postgresql_goes_on(
     tmp_path: Path, name: str, postgres: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "hubbub.service")
     folder, expected = golden(name, tmp_path)
     url = postgres()
     copy_to_postgres(folder / "store.sqlite", url)
-    check(folder, expected, name, caplog, PostgresStore(url))
-
-
-def test_two_collectors_that_begin_at_once_migrate_a_store_once(postgres: Callable[[], str]) -> None:
-    url = postgres()
-    copy_to_postgres(HERE / "store-1" / "store.sqlite", url)
-    with ThreadPoolExecutor(4) as pool:
-        opened = list(pool.map(lambda _: PostgresStore(url), range(4)))
-    assert opened[0]._read("SELECT value FROM meta WHERE key = 'version'") == [(str(VERSION),)]
-    for store in opened:
-        store.close()
+    check(folder, expected, set(), caplog, PostgresStore(url))
 
 
 def copy_to_postgres(path: Path, url: str) -> None:
@@ -197,7 +183,7 @@ def columns(path: Path) -> dict[str, Any]:
 
 
 def test_alarms_go_on_from_a_golden_store(tmp_path: Path) -> None:
-    folder, expected = golden("store-4", tmp_path)
+    folder, expected = golden("store-1", tmp_path)
     world = Copied(folder, expected["now"])
     alarms = world.collector.alarms
     assert [event.to_json() for event in alarms.events("survey")] == expected["alarm_events"]
@@ -208,44 +194,45 @@ def test_alarms_go_on_from_a_golden_store(tmp_path: Path) -> None:
     world.store.close()
 
 
-def named(found: dict[str, Any]) -> dict[str, Any]:
-    """Without the order of columns, which a migration cannot choose."""
-    return {name: sorted(rows, key=str) for name, rows in found.items()}
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_a_migrated_store_has_the_tables_of_a_new_one(tmp_path: Path, name: str) -> None:
-    folder, _ = golden(name, tmp_path)
-    SqliteStore(folder / "store.sqlite").close()
-    SqliteStore(tmp_path / "new.sqlite").close()
-    assert named(columns(folder / "store.sqlite")) == named(columns(tmp_path / "new.sqlite"))
-
-
 def test_the_tables_are_those_of_the_golden_store_of_this_version(tmp_path: Path) -> None:
-    """If this fails, the tables have changed: increase the number in `store/migrations.py`, and write a migration."""
+    """If this fails, the tables have changed: increase the number in `store/schema.py`, and write a migration."""
     SqliteStore(tmp_path / "new.sqlite").close()
     assert columns(tmp_path / "new.sqlite") == columns(HERE / f"store-{VERSION}" / "store.sqlite")
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.service.store import migrations
-    from hubbub.service.store.base import StoreFailed
+MADE_UP = Format("store", VERSION + 1, {VERSION: ("ALTER TABLE rates ADD COLUMN made_up {real}",)})
 
-    folder, expected = golden("store-1", tmp_path)
+
+def test_a_store_is_migrated_once_by_collectors_that_begin_together(
+    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres()
+    PostgresStore(url).close()
+    monkeypatch.setattr(sql, "FORMAT", MADE_UP)
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: PostgresStore(url), range(4)))
+    assert opened[0]._read("SELECT value FROM meta WHERE key = 'version'") == [(str(MADE_UP.version),)]
+    assert opened[0]._read("SELECT made_up FROM rates") == []
+    for store in opened:
+        store.close()
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, _ = golden("store-1", tmp_path)
     path = folder / "store.sqlite"
     before = dump(path)
-    with monkeypatch.context() as patch:
-        broken = {**migrations._MIGRATIONS, 2: (*migrations._TO_3, "INSERT INTO nowhere VALUES (1)")}
-        patch.setattr(migrations, "_MIGRATIONS", broken)
-        with pytest.raises(StoreFailed, match="nowhere"):
-            SqliteStore(path)
+    broken = (*MADE_UP.migrations[VERSION], "INSERT INTO nowhere VALUES (1)")
+    monkeypatch.setattr(sql, "FORMAT", Format("store", VERSION + 1, {VERSION: broken}))
+    with pytest.raises(StoreFailed, match="nowhere"):
+        SqliteStore(path)
     assert dump(path) == before
-    Copied(folder, expected["now"]).store.close()
+    monkeypatch.setattr(sql, "FORMAT", MADE_UP)
+    store = SqliteStore(path)
+    assert store._read("SELECT DISTINCT made_up FROM rates") == [(None,)]
+    store.close()
 
 
 def test_a_newer_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    from hubbub.core.migrations import UnknownFormat
-
     folder, _ = golden("store-1", tmp_path)
     path = folder / "store.sqlite"
     with sqlite3.connect(path) as database:
@@ -262,27 +249,3 @@ def dump(path: Path) -> list[str]:
     lines = list(database.iterdump())
     database.close()
     return lines
-
-
-def test_hubbub_serve_opens_a_store_of_the_first_commit_and_says_what_began_anew(tmp_path: Path) -> None:
-    folder, _ = golden("store-1-first", tmp_path)
-    command = [sys.executable, "-c", "from hubbub.cli import main; main()", "serve", "collection.toml", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--store", "sqlite:///store.sqlite"], cwd=folder, stderr=subprocess.PIPE, text=True
-    )
-    said: list[str] = []
-    try:
-        assert process.stderr is not None
-        while not said or '"event": "serving"' not in said[-1]:
-            said.append(process.stderr.readline())
-            assert said[-1], said
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-    lines = [json.loads(line) for line in said]
-    whys = {
-        line["question"]: line["why"] for line in lines if line["event"] == "new era" and "older one" in line["why"]
-    }
-    assert set(whys) == {"flow", "trend"}
-    assert "arithmetic 2, and it was begun with an older one" in whys["flow"]
-    assert process.returncode == 0

@@ -28,6 +28,7 @@ from hubbub.service.http.server import create_app
 from hubbub.service.http.service import Service
 from hubbub.service.store import open_store
 from hubbub.service.store.postgres import PostgresStore
+from hubbub.service.store.schema import CHECKED, row_checksum
 from hubbub.service.store.sql import Store
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import UPLOAD_TYPE
@@ -298,7 +299,9 @@ def test_the_last_line_of_the_log_says_what_is_not_reproduced(tmp_path: Path):
     first.lines(SERVING)
     assert first.end() == 0
     with closing(sqlite3.connect(tmp_path / "hubbub.db")) as store, store:
-        store.execute("UPDATE asks SET spec = '{}', checksum = NULL")
+        store.create_function("row_checksum", -1, row_checksum)
+        store.execute("UPDATE asks SET spec = '{}'")
+        store.execute(f"UPDATE asks SET checksum = row_checksum({', '.join(CHECKED['asks'])})")
     code, lines = Serve(tmp_path).ended()
     assert code == 1
     last = json.loads(lines[-1])

@@ -95,7 +95,7 @@ def test_what_is_published_says_run_round_and_part():
     clock = ManualClock(float(START))
     collector = start_collector(SqliteStore(":memory:"), clock)
     document = open_sealed(json.loads(collector.asks["study"].body), KEYS.public)
-    assert document["format"] == 3
+    assert document["format"] == 1
     assert [ask.pop("ask").get("kept") for ask in document["asks"]] == [None, True]
     name = {"question": "common", "run": 0, "step": 0, "round": 1, "closes": START + ROUND}
     assert document["asks"] == [{**name, "part": 0}, {**name, "part": 1}]

@@ -194,7 +194,7 @@ class Adversary:
         document = {
             "name": "c",
             "title": "Anything",
-            "format": 3,
+            "format": 1,
             "questions": {name: {} for name in terms},  # a device knows no kinds
             "budget": Budget.of(user=8.0).spec(),  # what it keeps are the promises
             "lateness_seconds": 0,
@@ -341,7 +341,7 @@ class Adversary:
         else:
             asks = [ask for _ in range(rng.randrange(1, 5)) for ask in self._some_asks(served, step, wall)]
         closes = served["origin"] + (step + 1) * served["step_seconds"]
-        return {"format": 3, "collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
+        return {"format": 1, "collection": "c", "version": version, "step": step, "asks": asks, "closes": closes}
 
     def _right_asks(self, served: dict[str, Any], name: str, step: int, wall: int) -> list[dict[str, Any]]:
         """The asks of the round that it is, in as many parts as there may be."""

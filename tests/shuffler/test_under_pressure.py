@@ -164,7 +164,7 @@ def test_whoever_no_longer_shuffles_keeps_nothing(trust: str) -> None:
     assert states(world) == []
 
 
-HEAD = [5, "survey", 1, "popular", 0, 7, 1, 0]
+HEAD = [3, "survey", 1, "popular", 0, 7, 1, 0]
 
 
 @pytest.mark.parametrize(

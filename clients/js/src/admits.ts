@@ -15,9 +15,6 @@ export interface AskContent {
   cohort: Arc;
 }
 
-/** The name of a state in terms, by the name of its mechanism in specs, where an older name is still used there. */
-const STATES: Record<string, string> = { Symbols: "ChangeStream" };
-
 /** Why an ask is refused, in one word; null where it is admitted (`collection/admits.py`). */
 export function admits(terms: Terms, ask: AskContent, minimumArc: number, fields: Record<string, Spec>): string | null {
   const { run, round, part, mechanism, view, viewSpec, cohort } = ask;
@@ -32,7 +29,7 @@ export function admits(terms: Terms, ask: AskContent, minimumArc: number, fields
   if (!terms.views.some((pattern) => matches(pattern, viewSpec))) return "view";
   const field = terms.fields.length === 1 ? fields[terms.fields[0]!] : undefined;
   if (!family && !(terms.mechanisms.includes(mechanism.specId) && takes(mechanism.spec, ask, field))) return "mechanism";
-  if ((remembers(mechanism) ? (STATES[mechanism.name] ?? mechanism.name) : "") !== terms.state) return "state";
+  if ((remembers(mechanism) ? mechanism.name : "") !== terms.state) return "state";
   if (mechanism.bytes > terms.reportBytes) return "size";
   return mechanism.spent > terms.limit ? "limit" : null;
 }

@@ -161,11 +161,10 @@ export interface Recorded {
   code: Code;
 }
 
-/** The frozen values of some fields in a step. `code` is the value of a single field, as older versions stored it. */
+/** The frozen values of some fields in a step. */
 interface Frozen {
   wall: number;
-  codes?: (Code | null)[];
-  code?: Code;
+  codes: (Code | null)[];
 }
 
 /** Where a field's values are kept. */
@@ -185,7 +184,7 @@ async function frozen(context: AnswerContext): Promise<unknown> {
   const { fields, frozen: how } = ask.terms;
   const key: Key = [how, ...fields, ...fields.map((field) => collection.domains[field]!)];
   const stored = await access.get<Frozen>(key);
-  if (stored && stepAt(collection, stored.wall) === ask.step) return inputOf(ask, stored.codes ?? [stored.code!]);
+  if (stored && stepAt(collection, stored.wall) === ask.step) return inputOf(ask, stored.codes);
   const codes = await Promise.all(fields.map((field) => recorded(context, field)));
   access.put(key, { wall: book.wall, codes } satisfies Frozen);
   return inputOf(ask, codes);

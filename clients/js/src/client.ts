@@ -181,7 +181,7 @@ export class Client {
     if (!current()) {
       const asks = await fetchSealed(this.#store, this.#address("/asks"), this.#options.keys);
       exactly("asks", asks, "asks closes collection format step version");
-      check(asks.format === 3, "format", "3: all that this client reads");
+      check(asks.format === 1, "format", "1: all that this client reads");
       if (asks.version !== this.collection.version) await this.load(); // there is a new version
       const { name, version } = this.collection;
       check(asks.collection === name && asks.version === version, "version", "asks of the collection in force");

@@ -58,7 +58,7 @@ async function readRoute(spec: Spec): Promise<Route | null> {
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
   check(spec.name === name, "name", "the collection that was asked for");
-  check(spec.format === 3, "format", "3: all that this client reads");
+  check(spec.format === 1, "format", "1: all that this client reads");
   const shuffle = await readRoute(spec);
   const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const fields = spec.fields as Record<string, Spec>;

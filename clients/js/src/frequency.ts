@@ -4,7 +4,7 @@ import { kindOf, readDomain } from "./domain";
 import { check } from "./errors";
 import type { Ratio } from "./exact";
 import { EMPTY_TEXT, type Text } from "./fields";
-import { HASHES, bucket, spreadSeed } from "./hash";
+import { bucket, product32, spreadSeed } from "./hash";
 import type { Built } from "./mechanisms";
 import type { Random } from "./random";
 import { type Json, type Spec, exactly, integer, wholeNumber } from "./spec";
@@ -44,7 +44,6 @@ export function hashed(spec: Spec): Built {
   const { reads, code } = kindOf(spec.domain) === "bitstrings" ? bitStrings(spec.domain) : coded(spec.domain);
   const buckets = Number(integer("buckets", spec.buckets, 2, 65536));
   const pick = choice(spec.other, buckets);
-  const hash = HASHES[spec.hash as string]!;
   return {
     ratio: pick.ratio,
     reads,
@@ -52,7 +51,7 @@ export function hashed(spec: Spec): Built {
     randomize(input, random) {
       const block = random(16);
       const word = (at: number) => view(block).getUint32(at, true);
-      const truth = bucket(hash(word(0), word(4), BigInt(code(input))), buckets);
+      const truth = bucket(product32(word(0), word(4), BigInt(code(input))), buckets);
       return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
     },
   };
@@ -79,8 +78,6 @@ export function text(spec: Spec): Built {
   const zero = integer("zero", spec.zero, 1, 2 ** 31 - 1);
   const one = (1n << 32n) - zero;
   const power = 2n * BigInt(hashes);
-  const hash = HASHES[spec.hash as string]!;
-  const seed = spec.hash === "mix32" ? (number: number): [number, number] => [number, 0] : spreadSeed;
   return {
     ratio: [one ** power, zero ** power],
     reads: "",
@@ -88,7 +85,7 @@ export function text(spec: Spec): Built {
     randomize(input, random) {
       const cohort = bounded(view(random(8)).getBigUint64(0, true), cohorts, random);
       const { print } = (input as Text | undefined)?.print ? (input as Text) : EMPTY_TEXT;
-      const set = Array.from({ length: hashes }, (_, k) => bucket(hash(...seed(cohort * hashes + k), print), bits));
+      const set = Array.from({ length: hashes }, (_, k) => bucket(product32(...spreadSeed(cohort * hashes + k), print), bits));
       const filter = flipped(bits, 32, random, -bits & 7, (at) => (set.includes(at) ? one : zero));
       return Uint8Array.of(...bytesOf(cohorts, cohort), ...filter);
     },

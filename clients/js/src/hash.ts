@@ -8,26 +8,20 @@ function mix(lowSeed: number, highSeed: number, word: number): number {
   return x ^ (x >>> 15);
 }
 
-/** A hash of a value of up to 64 bits under a seed of two words. */
-export type Hash = (lowSeed: number, highSeed: number, value: bigint) => number;
-
-/** The function of specs that name none: wide values take two passes, the upper word first. */
+/** 32 bits that look random, of a seed of two words and a value of up to 64 bits. It is no hash for reports. */
 export function mix32(lowSeed: number, highSeed: number, value: bigint): number {
   const high = Number(value >> 32n);
   const seed = high ? mix(lowSeed, highSeed, high) : lowSeed;
   return mix(seed, highSeed, Number(value & 0xffffffffn)) >>> 0;
 }
 
-/** The product of the seed's two words, each plus one of the value's: no two values have the same two (`core/hashing.py`). */
+/** The hash of a value of up to 64 bits under a seed: the product of the seed's two words, each plus one of the value's: no two values have the same two (`core/hashing.py`). */
 export function product32(lowSeed: number, highSeed: number, value: bigint): number {
   const upper = mix(0, 0, Number(value >> 32n));
   const first = mix(0, 0, Number(value & 0xffffffffn) ^ upper);
   const second = ((first << 16) | (first >>> 16)) + upper;
   return Math.imul((lowSeed + first) | 0, (highSeed + second) | 0) >>> 0;
 }
-
-/** The functions by the names that specs know. */
-export const HASHES: Record<string, Hash> = { mix32, product32 };
 
 /** The words of the seed of a function of a public list, from its number: they look random. */
 export const spreadSeed = (number: number): [low: number, high: number] => [

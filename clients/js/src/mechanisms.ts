@@ -3,7 +3,6 @@ import { changeStream } from "./changes";
 import { check } from "./errors";
 import { type Ratio, UNITS_PER_EPSILON, fraction, spentBy, within } from "./exact";
 import { direct, hashed, text, unary } from "./frequency";
-import { HASHES } from "./hash";
 import { measured } from "./measured";
 import { longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
@@ -64,28 +63,28 @@ export type State = Record<string, unknown>;
 export type Built = { ratio: Ratio; reads: string; bytes: number } & (Fresh | { memory: (spent: bigint) => Remembering });
 type Builder = (spec: Spec, name: string, build: (spec: unknown) => Built & { name: string }) => Built;
 
-/** The names of the fields of each mechanism's spec, how it is built, and the hash functions that it may name. */
-const KNOWN: Record<string, [fields: string, build: Builder, hashes?: string[]]> = {
+/** The names of the fields of each mechanism's spec, how it is built, and the hash function that it names. */
+const KNOWN: Record<string, [fields: string, build: Builder, hash?: string]> = {
   GRR: ["domain epsilon mechanism other", direct],
-  BLH: ["buckets domain epsilon mechanism other", hashed, Object.keys(HASHES)],
-  OLH: ["buckets domain epsilon mechanism other", hashed, Object.keys(HASHES)],
+  BLH: ["buckets domain epsilon hash mechanism other", hashed, "product32"],
+  OLH: ["buckets domain epsilon hash mechanism other", hashed, "product32"],
   SUE: ["domain epsilon mechanism one width zero", unary],
   OUE: ["domain epsilon mechanism one width zero", unary],
-  Rappor: ["bits cohorts domain epsilon hashes mechanism zero", text, Object.keys(HASHES)],
+  Rappor: ["bits cohorts domain epsilon hash hashes mechanism zero", text, "product32"],
   StochasticRounding: ["band cells epsilon high low mechanism other", banded],
   Piecewise: ["band cells epsilon high low mechanism other", banded],
   SquareWave: ["band cells epsilon high low mechanism other", banded],
   Hybrid: ["band cells coin epsilon flip high low mechanism other", hybrid],
   ExSub: ["bits dimension epsilon least m mechanism sparsity", signedSets],
   NetSub: ["bits dimension epsilon least m mechanism sparsity t", signedSets],
-  NetSeed: ["bits dimension epsilon least mechanism sparsity t", netSeed, ["bch"]],
+  NetSeed: ["bits dimension epsilon hash least mechanism sparsity t", netSeed, "bch"],
   BasicRappor: ["domain epsilon keep lift mechanism one width zero", rappor],
-  Loloha: ["buckets domain epsilon mechanism other report_epsilon swap", longitudinal, ["toeplitz"]],
+  Loloha: ["buckets domain epsilon hash mechanism other report_epsilon swap", longitudinal, "toeplitz"],
   PSFO: ["domain epsilon length mechanism oracle", psfo],
   SplitUnary: ["domain epsilon mechanism one zero", splitUnary],
   PrivSet: ["bits domain epsilon least m mechanism t", privSet],
   Measured: ["domain epsilon measures mechanism oracle", measured],
-  Symbols: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
+  ChangeStream: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
 };
 
 /** What a spec describes; one that this client does not know, or that overspends, is refused. */
@@ -93,17 +92,15 @@ function build(spec: unknown): Built & { name: string; spec: Spec } {
   const name = (spec as { mechanism?: unknown } | null)?.mechanism;
   const known = typeof name === "string" && Object.hasOwn(KNOWN, name) ? KNOWN[name] : null;
   check(known, "mechanism", `one of ${Object.keys(KNOWN)}`);
-  const [fields, , hashes] = known;
-  const { hash, ...named } = spec as Spec; // a spec that names no hash function means the first one, and so does its id
-  const fieldSpec = exactly("spec", named, fields);
-  check(hash === undefined || hashes?.includes(hash as string), "hash", `one of ${hashes ?? "none"}`);
-  const first = hashes?.[0];
+  const [fields, builder, hash] = known;
+  const fieldSpec = exactly("spec", spec, fields);
+  check(fieldSpec.hash === hash, "hash", `${hash}`);
   const epsilon = fieldSpec.epsilon as number;
   check(typeof epsilon === "number" && epsilon >= 1e-12 && epsilon <= 1000, "epsilon", "a number from 1e-12 to 1000");
-  const built = known[1](first ? { ...fieldSpec, hash: hash ?? first } : fieldSpec, name as string, build);
+  const built = builder(fieldSpec, name as string, build);
   const [over, under] = fraction(epsilon);
   check(within(built.ratio, over, under), "epsilon", "what its integers spend, or more");
-  return { ...built, name: name as string, spec: hash === undefined || hash === first ? fieldSpec : { ...fieldSpec, hash } };
+  return { ...built, name: name as string, spec: fieldSpec };
 }
 
 /** Build the mechanism that a spec describes. */

@@ -1,7 +1,6 @@
 import type { Bytes } from "./bytes";
 import type { Code } from "./fields";
 import type { State } from "./mechanisms";
-import { upgrade } from "./upgrade";
 
 /** A key in IndexedDB: a list of names. Of all tabs, one transaction at a time writes. */
 export type Key = [kind: string, ...rest: string[]];
@@ -42,11 +41,9 @@ export type Store = <T>(work: (access: Access) => Promise<T>) => Promise<T>;
 const STORES = ["kept", "states"];
 
 export async function openStore(database: string, scope: string): Promise<Store> {
-  const opening = indexedDB.open(database, 2);
-  opening.onupgradeneeded = ({ oldVersion }) => {
-    if (oldVersion < 1) opening.result.createObjectStore("kept");
-    opening.result.createObjectStore("states");
-    if (oldVersion === 1) upgrade(opening.transaction!);
+  const opening = indexedDB.open(database, 1);
+  opening.onupgradeneeded = () => {
+    for (const name of STORES) opening.result.createObjectStore(name);
   };
   const db = await settled(opening);
   db.onversionchange = () => db.close();

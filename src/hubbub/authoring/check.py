@@ -183,8 +183,6 @@ def _privacy(new: Collection, old: Collection) -> Iterator[Finding]:
         yield Finding("note", "privacy.planned_devices", text)
     if new.cover and not old.cover:
         yield Finding("note", "privacy.cover", "every device sends as much as a device that answers")
-    if new.hash != old.hash:
-        yield Finding("note", "hash", f"mechanisms that hash values do it by {new.hash}, no longer by {old.hash}")
     for key in sorted(new.overrides.keys() | old.overrides.keys()):
         if new.overrides.get(key) != old.overrides.get(key):
             yield Finding(

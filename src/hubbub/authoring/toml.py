@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from hubbub.alarms.plan import AlarmPlan
-from hubbub.authoring import rewrite
 from hubbub.authoring.check import refuse_unsafe
 from hubbub.collection.document import Collection
 from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.time import seconds_of
 from hubbub.core.domain import DOMAINS, Domain
 from hubbub.core.errors import InvalidValue, at
+from hubbub.core.migrations import Versions
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
 from hubbub.questions.keys import NOTHING
 
+FORMAT = Versions[Any]("format", 1)
+"""The version of collection files; a file need not state it."""
 _MISSING: Any = object()
 _WORDS = {bool: "true or false", str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list"}
 
@@ -131,7 +133,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
         file = TomlTable(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidValue(name, "text that is not TOML", f"a collection in TOML ({error})") from None
-    rewrite.TOML.refuse_outdated(text, file.raw("format", 1), name)
+    FORMAT.check(file.raw("format", 1))
     schedule, privacy = file.table("schedule"), file.table("privacy")
     given: dict[str, Any] = {
         "name": file.take("name", str),

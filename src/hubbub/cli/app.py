@@ -94,9 +94,8 @@ def _take_from_environment(command: Any, prefix: str) -> None:
 
 
 def _refuse(message: str) -> int:
-    """Print an error as one line. What follows a blank line, such as a file's rewritten text, stays as it is."""
-    line, blank, rest = message.partition("\n\n")
-    typer.echo(f"hubbub: {' '.join(line.split())}{blank}{rest}", err=True)
+    """Print an error as one line."""
+    typer.echo(f"hubbub: {' '.join(message.split())}", err=True)
     return WRONG
 
 

@@ -30,7 +30,7 @@ def claim(folder: Path) -> None:
     if file.exists():
         if file.stat().st_size == 0:
             raise LedgerUnavailable(f"{file} is empty, and a ledger was there before: {_ADVICE}")
-    elif (folder / MARKER).exists() or old_ledgers(folder):
+    elif (folder / MARKER).exists():
         raise LedgerUnavailable(f"{file} is missing, and was there before: {_ADVICE}")
 
 
@@ -88,25 +88,8 @@ def collection_in(folder: Path) -> str | None:
     return _in_database(folder / FILE) or _in_marker(folder / MARKER)
 
 
-def old_ledgers(folder: Path) -> dict[tuple[str, int], Path]:
-    """The ledger files of folders of format 3, by kind and version of the collection."""
-    ledgers = {}
-    for kind in ("asks", "memos"):
-        for path in sorted(folder.glob(f"{kind}-*.sqlite")):
-            version = path.stem.removeprefix(f"{kind}-")
-            if version.isascii() and version.isdigit():
-                ledgers[kind, int(version)] = path
-    return ledgers
-
-
-def remove_old_ledgers(folder: Path) -> None:
-    """Remove the ledger files of format 3, whose contents the opened database holds."""
-    for path in old_ledgers(folder).values():
-        path.unlink()
-
-
 def set_aside(folder: Path) -> None:
-    """Rename the files of a database that cannot be used, and of older ledgers, to names that end in `.lost-N`.
+    """Rename the files of a database that cannot be used to names that end in `.lost-N`.
 
     Example:
         >>> set_aside(Path("no such folder"))
@@ -114,7 +97,7 @@ def set_aside(folder: Path) -> None:
             ...
         hubbub.core.errors.InvalidValue: folder: got 'no such folder'; allowed: the folder of a client
     """
-    files = [folder / FILE, folder / f"{FILE}-journal", *old_ledgers(folder).values()]
+    files = [folder / FILE, folder / f"{FILE}-journal"]
     remains = [path for path in files if path.exists()]
     if not remains and not (folder / MARKER).exists():
         raise InvalidValue("folder", str(folder), "the folder of a client")

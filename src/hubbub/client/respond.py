@@ -73,7 +73,7 @@ def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None
     version, collection_id = in_force
     if offered.version < version:
         raise ClientRefusal("version", f"{offered.version} is older than {version}")
-    if offered.version == version and collection_id and offered.collection_id != collection_id:
+    if offered.version == version and offered.collection_id != collection_id:
         raise ClientRefusal("version", f"another document has the number {version}")
 
 

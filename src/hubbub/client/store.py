@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hubbub.client.folder import FILE, AnswerCount, claim, mark, older_copy, remove_old_ledgers, state_folders
+from hubbub.client.folder import FILE, AnswerCount, claim, mark, older_copy, state_folders
 from hubbub.collection import Clock, Collection
 from hubbub.collection.names import AnswerName
 from hubbub.core.domain import Code
-from hubbub.core.migrations import Format, Run
+from hubbub.core.migrations import Format
 from hubbub.ledger.book import TABLES, Book, all_spent
 from hubbub.ledger.clock import TICKS, DeviceClock
 from hubbub.ledger.file import LedgerFile
@@ -94,28 +94,15 @@ ANSWERS = "answers"
 RECOVERED = "recovered"
 """The name of the note with the time at which the file was made again after it was lost."""
 
-VERSION = 5
-_FOLLOWING = "following (name TEXT PRIMARY KEY, state BLOB NOT NULL, told INTEGER NOT NULL, enrolment BLOB)"
+FORMAT = Format("client", 1)
+"""The version of the folder."""
 
-
-def _from_4(run: Run) -> None:
-    from hubbub.client.migration_4_to_5 import from_4  # only older folders need it
-
-    from_4(run)
-
-
-FORMAT = Format("client", VERSION, {2: (f"CREATE TABLE IF NOT EXISTS {_FOLLOWING}",), 3: (), 4: _from_4})
-"""Versions of the folder. `DeviceStore` replaces the migration from 3, which had ledgers in files of their own."""
-
-STATES = (
-    "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
-    "told INTEGER NOT NULL, enrolment BLOB)"
-)
 _TABLES = (
     "CREATE TABLE device (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
     "CREATE TABLE documents (name TEXT PRIMARY KEY, etag TEXT NOT NULL, body TEXT NOT NULL)",
     "CREATE TABLE recorded (field TEXT PRIMARY KEY, at REAL NOT NULL, code BLOB NOT NULL)",
-    STATES,
+    "CREATE TABLE states (key TEXT PRIMARY KEY, stream TEXT NOT NULL, state BLOB NOT NULL, "
+    "told INTEGER NOT NULL, enrolment BLOB)",
     *Outbox.TABLES,
 )
 
@@ -175,21 +162,13 @@ class DeviceStore:
         self._wall, self._monotonic = clock.now, monotonic
         if not lost:
             claim(folder)
-
-        def from_3(run: Run) -> None:
-            from hubbub.client.migration_3_to_4 import from_3
-
-            from_3(run, folder=folder, now=clock.now())
-
-        format = Format("client", VERSION, {**FORMAT.migrations, 3: from_3})
         tables: tuple[str, ...] = (*_TABLES, *TABLES)
         if lost:
             now = int(clock.now())
             note = f"INSERT INTO device VALUES ('{RECOVERED}', CAST('{now}' AS BLOB))"  # noqa: S608 - a number
             tables += (*all_spent(now * TICKS), note)
-        self._file = LedgerFile(folder / FILE, {"collection": collection}, tables, format)
-        mark(folder, collection, VERSION)
-        remove_old_ledgers(folder)
+        self._file = LedgerFile(folder / FILE, {"collection": collection}, tables, FORMAT)
+        mark(folder, collection, FORMAT.version)
         self.book, self.outbox = Book(self._file, self.clock_of(None)), Outbox(self._file)
         with self.transaction():
             self._run("INSERT INTO device VALUES ('key', ?) ON CONFLICT DO NOTHING", rng.bytes(32))
@@ -253,7 +232,7 @@ class DeviceStore:
         self._run("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", name, *document)
 
     def in_force(self) -> tuple[int, str] | None:
-        """The version in force and its collection's id, which is empty where an older folder did not store it."""
+        """The version in force and its collection's id."""
         note = self.note(IN_FORCE)
         if note is None:
             return None

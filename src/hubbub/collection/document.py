@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from hubbub.collection.names import is_slug
 from hubbub.collection.setting import Setting, offset_of, shifted
@@ -19,7 +19,6 @@ from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
 from hubbub.collection.terms import Terms, frame_for
 from hubbub.core.domain import Code, Domain
 from hubbub.core.errors import HubbubError, InvalidValue, at, check_integer
-from hubbub.core.hashing import BEST_HASH, HASHES
 from hubbub.core.spec import Json, spec_id
 from hubbub.ledger.promise import Budget, Promise
 from hubbub.protocols.ask import CIRCLE
@@ -84,8 +83,6 @@ class Collection:
     cover
         Whether a device that has no report to send, because it is not in the cohort or its budget is spent, sends a
         frame without a report. A network then cannot tell it from a device that answers.
-    hash
-        The hash function that mechanisms are compiled with; a signed document without this field means "mix32".
     shuffle
         The shufflers, where trust is "shuffle"; None elsewhere.
     """
@@ -106,9 +103,7 @@ class Collection:
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
-    hash: str = BEST_HASH
     shuffle: ShuffleRoute | None = None
-    _signed: ClassVar[dict[str, Json] | None] = None  # of an instance read from an older format: the document
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
@@ -123,8 +118,6 @@ class Collection:
         self._check_route()
         if not isinstance(self.cover, bool):
             raise InvalidValue("cover", self.cover, "true or false")
-        if self.hash not in HASHES:
-            raise InvalidValue("hash", self.hash, f"one of {', '.join(HASHES)}")
         if not isinstance(self.budget, Budget):
             raise InvalidValue("budget", self.budget, "a Budget")
         self._freeze("fields", Domain)
@@ -282,7 +275,7 @@ class Collection:
     def setting(self, name: str) -> Setting:
         """What a question knows of its collection."""
         domains = {key: self.fields[key] for key in self._question(name).reads()}
-        return Setting(name, domains, self.step_seconds, self.origin, self.hash)
+        return Setting(name, domains, self.step_seconds, self.origin)
 
     def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         """The protocol of a question, whose step 1 is `first`; with a memory it can stop and continue.
@@ -305,10 +298,10 @@ class Collection:
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The collection as JSON. A collection that was read from an older format stays as it was signed."""
+        """The collection as JSON."""
         from hubbub.collection.signed_form import document_of  # which imports this module
 
-        return document_of(self) if self._signed is None else self._signed
+        return document_of(self)
 
     @cached_property
     def collection_id(self) -> str:
@@ -321,8 +314,7 @@ class Collection:
 
         The document must have exactly the fields of its format, and the terms must fit the fields. Whether the terms
         are what the questions compile to is checked by `hubbub.questions.read_collection`, which authors and servers
-        use. An older format had other terms or none: they are compiled from its questions, for which the kinds are
-        loaded.
+        use.
         """
         from hubbub.collection.signed_form import read_signed
 

@@ -201,7 +201,6 @@ CLAUSES: Mapping[str, Rule | str] = {
     "retention_days": _retention,
     "overrides": _overrides,
     "cover": _cover,
-    "hash": "how values are hashed: the mechanisms in the terms have it",
     "trust": "the shuffle route is there or not",
     "shuffle": _route,
     "frame_bytes": "one size for all uploads, whatever it is",

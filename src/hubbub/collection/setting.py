@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hubbub.core.domain import Domain
 from hubbub.core.errors import HubbubError
-from hubbub.core.hashing import BEST_HASH
 from hubbub.core.spec import spec_id
 from hubbub.protocols.ask import CIRCLE, Arc, Ask
 
@@ -28,15 +27,12 @@ class Setting(NamedTuple):
         The domains of the fields that it reads, by name.
     step_seconds, origin
         The grid of steps.
-    hash
-        The hash function of mechanisms that need one.
     """
 
     name: str
     domains: Mapping[str, Domain]
     step_seconds: int
     origin: int = 0
-    hash: str = BEST_HASH
 
     @property
     def domain(self) -> Domain:

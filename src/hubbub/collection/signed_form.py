@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -14,13 +13,11 @@ from hubbub.collection.shuffle_route import ShuffleRoute
 from hubbub.collection.terms import Terms, frame_for
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue, at
-from hubbub.core.hashing import FIRST_HASH
 from hubbub.core.spec import Json, integer
 from hubbub.ledger.promise import Budget, Promise
 
 COMPILED = ("promises", "terms", "frame_bytes")
-"""The fields of a signed document that are compiled from its questions; `_COMPILED` has those of older formats."""
-_COMPILED: dict[int, tuple[str, ...]] = {1: (), 2: ("promises", "terms")}
+"""The fields of a signed document that are compiled from its questions."""
 
 
 def document_of(collection: Collection) -> dict[str, Json]:
@@ -34,7 +31,6 @@ def document_of(collection: Collection) -> dict[str, Json]:
         "budget": collection.budget.spec(),
         "overrides": dict(collection.overrides),
         **({"cover": True} if collection.cover else {}),
-        **({"hash": collection.hash} if collection.hash != FIRST_HASH else {}),
         **({} if collection.planned_devices is None else {"planned_devices": collection.planned_devices}),
         **({} if collection.shuffle is None else {"shuffle": collection.shuffle.spec()}),
         "promises": [promise.spec() for promise in collection.promises],
@@ -44,13 +40,12 @@ def document_of(collection: Collection) -> dict[str, Json]:
 
 
 def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A signed document, upgraded to the present format; refused unless it has exactly the fields of its own format."""
+    """A signed document, upgraded to the present format; refused unless it has exactly the fields of that."""
     present = formats.COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
-    compiled = _COMPILED.get(spec["format"], COMPILED) if present else COMPILED
-    expected = {"format"} | {part.name for part in fields(Collection)} | set(compiled)
-    redundant = present.get("cover", True) is not True or present.get("hash") == FIRST_HASH
+    expected = {"format"} | {part.name for part in fields(Collection)} | set(COMPILED)
+    redundant = present.get("cover", True) is not True
     redundant = redundant or any(present.get(name, "") is None for name in ("planned_devices", "shuffle"))
-    if set(present) | {"cover", "hash", "planned_devices", "shuffle"} != expected or redundant:
+    if set(present) | {"cover", "planned_devices", "shuffle"} != expected or redundant:
         raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(expected))}")
     for name in ("fields", "questions"):
         if not isinstance(present[name], Mapping):
@@ -60,9 +55,7 @@ def check_document(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> Collection:
     """The collection of a checked document, with questions that are read already."""
-    values = {"hash": FIRST_HASH} | {
-        name: value for name, value in present.items() if name not in ("format", *COMPILED)
-    }
+    values = {name: value for name, value in present.items() if name not in ("format", *COMPILED)}
     for name in (*INTEGER_RANGES, *({"planned_devices"} & values.keys())):
         values[name] = integer(name, values[name])
     domains = {}
@@ -80,9 +73,6 @@ def read_document(present: Mapping[str, Any], questions: Mapping[str, Any]) -> C
 def read_signed(spec: Mapping[str, Any]) -> Collection:
     """Read a signed document as a device does: the body of `Collection.from_spec`."""
     present = check_document(spec)
-    if spec["format"] != present["format"]:
-        older: Collection = import_module("hubbub.questions").read_collection(spec)
-        return older
     collection = read_document(present, present["questions"])
     terms = _read_terms(collection, present["terms"])
     if not isinstance(present["promises"], list):

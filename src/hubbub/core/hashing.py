@@ -1,19 +1,15 @@
-"""The keyed 32-bit hashes that clients and servers share, and stable fingerprints of strings.
+"""The keyed 32-bit hash that clients and servers share, and stable fingerprints of strings.
 
-A spec names its function (`hash`). Both take a 64-bit seed (two 32-bit words s1, s2) and a value of up to 64 bits, and
-are made of 32-bit operations that a browser computes alike (`Math.imul`).
+A spec names its function (`hash`). "product32" takes a 64-bit seed (two 32-bit words s1, s2) and a value of up to 64
+bits. It is made of 32-bit operations that a browser computes alike (`Math.imul`): (s1 + w1) (s2 + w2), the low 32
+bits, where the words w1 and w2 depend on the value alone and are all different for different values. Over random seeds,
+two values fall together in one of g buckets with probability 1/g, as local hashing needs, and any three as independent
+ones would, as sums of estimates need. Proof: for h and h', the hashes of two values whose words differ by d1 and d2,
+the character exp(2 pi i (r h + r' h')/2^32) has a mean of at most gcd(r + r', 2^32)/2^32 where r + r' is not 0; and
+where it is, 0, unless r d1 and r d2 are both divisible by 2^32. No two values below 2^32 agree in the last 16 bits of
+both words, so that such r are multiples of 2^17, which no bucket feels: there are at most 2^16. The rest is measured.
 
-- "product32", of everything built today: (s1 + w1) (s2 + w2), the low 32 bits, where the words w1 and w2 depend on the
-  value alone and are all different for different values. Over random seeds, two values fall together in one of g
-  buckets with probability 1/g, as local hashing needs, and any three as independent ones would, as sums of estimates
-  need. Proof: for h and h', the hashes of two values whose words differ by d1 and d2, the character
-  exp(2 pi i (r h + r' h')/2^32) has a mean of at most gcd(r + r', 2^32)/2^32 where r + r' is not 0; and where it is, 0,
-  unless r d1 and r d2 are both divisible by 2^32. No two values below 2^32 agree in the last 16 bits of both words, so
-  that such r are multiples of 2^17, which no bucket feels: there are at most 2^16. The rest is measured.
-- "mix32", of specs without a name: a mixing function of two rounds. It is not universal: pairs of values that differ in
-  one high bit meet up to 79% too often, or 39% too rarely, in one of 404 buckets.
-
-Privacy never depends on either.
+Privacy never depends on it.
 """
 
 from __future__ import annotations
@@ -25,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FIRST_HASH, BEST_HASH = "mix32", "product32"
-HASHES = (FIRST_HASH, BEST_HASH)
-"""The names of the functions that `hash32` computes."""
+HASH = "product32"
+"""The name of the function that `hash32` computes."""
 
 GOLDEN = 0x9E3779B9
 MIX_1 = 0x21F0AAAD
@@ -38,23 +33,29 @@ _HALF = np.uint32(16)
 _SPREAD = (0x68756262, 0x75620000)
 
 
-def hash32(seeds: NDArray[np.uint64], values: NDArray[Any], name: str = FIRST_HASH) -> NDArray[np.uint32]:
-    """Hash each value under each seed by the function of a name; the two arrays broadcast."""
-    seeds = np.asarray(seeds, dtype=np.uint64)
-    values = np.asarray(values, dtype=np.uint64)
-    low_seed, high_seed = _halves(seeds)
+def hash32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32]:
+    """Hash each value under each seed; the two arrays broadcast."""
+    low_seed, high_seed = _halves(np.asarray(seeds, dtype=np.uint64))
+    first, second = value_words(np.asarray(values, dtype=np.uint64))
     with np.errstate(over="ignore"):  # numpy warns where a scalar wraps round, and only there
-        if name == BEST_HASH:
-            first, second = value_words(values)
-            return np.asarray((low_seed + first) * (high_seed + second), dtype=np.uint32)
-        low, high = _halves(values)
+        return np.asarray((low_seed + first) * (high_seed + second), dtype=np.uint32)
+
+
+def mix32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32]:
+    """32 bits that look random for each seed and each value, and are uniform over random seeds; the arrays broadcast.
+
+    It is no hash for reports: pairs of values that differ in one high bit meet too often or too rarely.
+    """
+    low_seed, high_seed = _halves(np.asarray(seeds, dtype=np.uint64))
+    low, high = _halves(np.asarray(values, dtype=np.uint64))
+    with np.errstate(over="ignore"):
         if high.any():
             low_seed = np.where(high != 0, _mix(low_seed, high_seed, high), low_seed)
         return _mix(low_seed, high_seed, low)
 
 
 def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The two words of each value that "product32" adds to those of the seed.
+    """The two words of each value that the hash adds to those of the seed.
 
     The upper half goes through a fixed permutation and into the lower one, which goes through it too: w1. Its halves
     swapped, with the permuted upper half added, are w2. Both steps can be undone: no two values have the same words.
@@ -68,7 +69,7 @@ def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray
 
 def spread_seeds(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Seeds for the functions of a public list, from their numbers: 64 bits that look random."""
-    low, high = (hash32(np.array(word, dtype=np.uint64), numbers).astype(np.uint64) for word in _SPREAD)
+    low, high = (mix32(np.array(word, dtype=np.uint64), numbers).astype(np.uint64) for word in _SPREAD)
     return np.asarray(low | high << _WORD)
 
 

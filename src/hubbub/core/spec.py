@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import Field, field
 from decimal import Decimal
 from json.encoder import encode_basestring
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from hubbub.core.errors import InvalidValue
 
@@ -59,24 +58,6 @@ def check_fields(name: str, spec: object, expected: set[str]) -> None:
     """Refuse a spec that is not a JSON object with exactly these keys."""
     if not isinstance(spec, Mapping) or set(spec) != expected:
         raise InvalidValue(name, spec, f"exactly the fields {', '.join(sorted(expected))}")
-
-
-def added(first: str, default: str | None = None) -> Any:
-    """A dataclass field that was added after specs were stored: a spec without it means `first`, so that ids stay.
-
-    New instances have the default, which is `first` unless given.
-    """
-    return field(default=first if default is None else default, metadata={"added": first})
-
-
-def is_added(declared: Field[Any]) -> bool:
-    """Whether a spec may lack the field."""
-    return "added" in declared.metadata
-
-
-def first_of(declared: Field[Any]) -> str:
-    """What a spec without the field means."""
-    return str(declared.metadata["added"])
 
 
 def _string(value: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from typing import Any
 
@@ -11,7 +10,7 @@ import msgspec
 import numpy as np
 
 from hubbub.core.errors import DecodeError
-from hubbub.core.migrations import Format, Run, UnknownFormat
+from hubbub.core.migrations import Format
 from hubbub.curator.factorised import FactorisedCounter, FactorisedStream, SumsState
 from hubbub.curator.ranges import Segment
 from hubbub.curator.stream import StreamState, ToPSStream
@@ -75,24 +74,7 @@ def fields_from_bytes(data: bytes) -> dict[str, Any]:
     return fields
 
 
-def _from_1(run: Run) -> None:
-    """Format 1 stored the key of all future noise, also in every copy. The key is dropped: a new tree begins."""
-    run("ALTER TABLE release ADD COLUMN every INTEGER")
-    run("CREATE TABLE unsettled (until INTEGER PRIMARY KEY, key BLOB NOT NULL)")
-    ((terms,),) = run("SELECT terms FROM terms")
-    settings = json.loads(terms)
-    for state, answered in run("SELECT state, answered FROM release"):
-        fields = fields_from_bytes(state)
-        if answered > fields["position"]:
-            allowed = "a settled release: this one was interrupted, and the hubbub that began it has to finish it"
-            raise UnknownFormat("release_format", "format 1", allowed)
-        block = settings["fan_out"] ** settings["pruned"]
-        inside = fields.pop("place") % block
-        del fields["key"], fields["tree_key"]
-        run("UPDATE release SET state = ?", fields_to_bytes({**fields, "inside": inside}))
-
-
-RELEASE_FORMAT = Format("release_format", 2, {1: _from_1})
+RELEASE_FORMAT = Format("release_format", 1)
 """The version of a release's file."""
 
 

@@ -18,46 +18,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, GOLDEN, MIX_1, MIX_2, value_words
+from hubbub.core.hashing import value_words
 from hubbub.kernels.compile import in_threads, inline, kernel, readonly
 
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
-_MIX_1, _MIX_2 = np.uint32(MIX_1), np.uint32(MIX_2)
-_ONE, _S15, _S16, _WORD = np.uint32(1), np.uint32(15), np.uint32(16), np.uint64(32)
+_ONE, _WORD = np.uint32(1), np.uint64(32)
 _SIGN = np.uint32(1 << 31)
 
 
 def hash_support(
-    seeds: NDArray[np.uint64],
-    buckets: NDArray[Any],
-    g: int,
-    candidates: NDArray[np.uint64],
-    *,
-    name: str = FIRST_HASH,
+    seeds: NDArray[np.uint64], buckets: NDArray[Any], g: int, candidates: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """For each candidate, the number of reports whose bucket it falls in, under the hash function `name`."""
+    """For each candidate, the number of reports whose bucket it falls in."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
-    words, wides = candidate_words(candidates, name)
+    words, seconds = candidate_words(candidates)
     lows, widths = bucket_intervals(g)
-    product = name == BEST_HASH
 
     def count(start: int, stop: int) -> NDArray[np.int64]:
         counts = np.zeros(len(words), dtype=np.int64)
         rows = slice(start, stop)
-        _support(seeds[rows], buckets[rows], lows, widths, words, wides, product, counts)
+        _support(seeds[rows], buckets[rows], lows, widths, words, seconds, counts)
         return counts
 
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
 
 
-def candidate_words(candidates: NDArray[np.uint64], name: str) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def candidate_words(candidates: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """The two words of a hash that depend on the candidate alone, in the form that the kernels read."""
-    if name == BEST_HASH:
-        first, second = value_words(candidates)
-        return readonly(first, np.uint32), readonly(second, np.uint32)
-    words = readonly(candidates.astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
-    return words, readonly((candidates >> _WORD).astype(np.uint32) * np.uint32(GOLDEN), np.uint32)
+    first, second = value_words(candidates)
+    return readonly(first, np.uint32), readonly(second, np.uint32)
 
 
 @lru_cache(maxsize=64)
@@ -72,43 +62,17 @@ def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
 
 
 @inline
-def _mix(low_seed, high_seed, word):
-    x = np.uint32(low_seed ^ word)
-    x = np.uint32(np.uint32(x ^ (x >> _S16)) * _MIX_1 + high_seed)
-    x = np.uint32(np.uint32(x ^ (x >> _S15)) * _MIX_2)
-    return np.uint32(x ^ (x >> _S15))
-
-
-@inline
 def _multiplied(low_seed, high_seed, first, second):
     return np.uint32(np.uint32(low_seed + first) * np.uint32(high_seed + second))
 
 
 @inline
-def _hits_product(low_seed, high_seed, low, width, first, second):
+def _hits(low_seed, high_seed, low, width, first, second):
     hits = np.uint32(0)
     for j in range(low_seed.size):
         if np.int32(_multiplied(low_seed[j], high_seed[j], first, second) - low[j]) < width[j]:
-            hits = np.uint32(hits + _ONE)
-    return np.int64(hits)
-
-
-@inline
-def _hits(low_seed, high_seed, low, width, word):
-    hits = np.uint32(0)
-    for j in range(low_seed.size):
-        h = _mix(low_seed[j], high_seed[j], word)
-        if np.int32(h - low[j]) < width[j]:
             hits = np.uint32(hits + _ONE)  # numba would widen `hits += 1` to 64 bits, and lose half the lanes
     return np.int64(hits)
-
-
-@inline
-def _rekeyed(low_seed, high_seed, wide, out):
-    """The seeds that the upper word of a wide value leads to: the first of its two passes."""
-    for j in range(low_seed.size):
-        out[j] = _mix(low_seed[j], high_seed[j], wide)
-    return out[: low_seed.size]
 
 
 @inline
@@ -123,19 +87,14 @@ def _loaded(seeds, buckets, lows, widths, low_seed, high_seed, low, width):
 
 
 @kernel
-def _support(seeds, buckets, lows, widths, words, wides, product, counts):
+def _support(seeds, buckets, lows, widths, words, seconds, counts):
     low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
     low, width = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.int32)
-    rekeyed = np.empty(BLOCK, dtype=np.uint32)
     for start in range(0, seeds.size, BLOCK):
         stop = min(start + BLOCK, seeds.size)
         a, b, c, w = _loaded(seeds[start:stop], buckets[start:stop], lows, widths, low_seed, high_seed, low, width)
         for v in range(words.size):
-            if product:
-                counts[v] += _hits_product(a, b, c, w, words[v], wides[v])
-            else:
-                first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
-                counts[v] += _hits(first, b, c, w, words[v])
+            counts[v] += _hits(a, b, c, w, words[v], seconds[v])
 
 
 WEIGHTED_BLOCK = 1024
@@ -153,13 +112,12 @@ def hash_sums(
     weights: NDArray[np.int64],
     *,
     powers: int = 1,
-    name: str = FIRST_HASH,
 ) -> NDArray[np.int64]:
     """The sum of the weights of the reports that support each candidate, then of all reports; row 2: of squares.
 
     Parameters
     ----------
-    seeds, buckets, g, candidates, name
+    seeds, buckets, g, candidates
         As of `hash_support`.
     weights
         One a report.
@@ -167,9 +125,8 @@ def hash_sums(
         1, or 2 for a row of squares too; these must sum to less than 2^63.
     """
     seeds, buckets, weights = readonly(seeds, np.uint64), readonly(buckets, np.uint16), readonly(weights, np.int64)
-    words, wides = candidate_words(candidates, name)
+    words, seconds = candidate_words(candidates)
     lows, widths = bucket_intervals(g)
-    product = name == BEST_HASH
     least, most, total, squares = _totals(weights)
     digits, factors = _digits(least, most, powers)
 
@@ -178,7 +135,7 @@ def hash_sums(
         rows = slice(start, stop)
         for first in range(0, len(digits), TOGETHER):
             part, own = readonly(digits[first : first + TOGETHER], np.int64), sums[first : first + TOGETHER]
-            _sums(seeds[rows], buckets[rows], weights[rows], least, part, lows, widths, words, wides, product, own)
+            _sums(seeds[rows], buckets[rows], weights[rows], least, part, lows, widths, words, seconds, own)
         return sums
 
     sums = in_threads(count, len(seeds), max(WEIGHTED_BLOCK, WEIGHTED_SLICE // max(1, len(words))))
@@ -242,10 +199,10 @@ def _add(sums, v, a, b, c):
 
 
 @inline
-def _added_products(low_seed, high_seed, low, width, words, wides, v, x, y, z, sums):
+def _added(low_seed, high_seed, low, width, words, seconds, v, x, y, z, sums):
     """Of two candidates at once, v and the next: what was loaded for one serves the other."""
     u = min(v + 1, words.size - 1)
-    first, second, third, fourth = words[v], wides[v], words[u], wides[u]
+    first, second, third, fourth = words[v], seconds[v], words[u], seconds[u]
     a, b, c = np.uint32(0), np.uint32(0), np.uint32(0)
     d, e, f = np.uint32(0), np.uint32(0), np.uint32(0)
     for j in range(low_seed.size):
@@ -258,30 +215,16 @@ def _added_products(low_seed, high_seed, low, width, words, wides, v, x, y, z, s
         _add(sums, u, d, e, f)
 
 
-@inline
-def _added_mixes(low_seed, high_seed, low, width, word, v, x, y, z, sums):
-    a, b, c = np.uint32(0), np.uint32(0), np.uint32(0)
-    for j in range(low_seed.size):
-        if np.int32(_mix(low_seed[j], high_seed[j], word) - low[j]) < width[j]:
-            a, b, c = np.uint32(a + x[j]), np.uint32(b + y[j]), np.uint32(c + z[j])
-    _add(sums, v, a, b, c)
-
-
 @kernel
-def _sums(seeds, buckets, weights, least, digits, lows, widths, words, wides, product, sums):
+def _sums(seeds, buckets, weights, least, digits, lows, widths, words, seconds, sums):
     low_seed, high_seed = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty(WEIGHTED_BLOCK, dtype=np.uint32)
     low, width = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty(WEIGHTED_BLOCK, dtype=np.int32)
-    rekeyed, cut = np.empty(WEIGHTED_BLOCK, dtype=np.uint32), np.empty((TOGETHER, WEIGHTED_BLOCK), dtype=np.uint32)
+    cut = np.empty((TOGETHER, WEIGHTED_BLOCK), dtype=np.uint32)
     for start in range(0, seeds.size, WEIGHTED_BLOCK):
         stop = min(start + WEIGHTED_BLOCK, seeds.size)
         a, b, c, w = _loaded(seeds[start:stop], buckets[start:stop], lows, widths, low_seed, high_seed, low, width)
         x = _cut(weights[start:stop], least, digits[0], cut[0, : stop - start])
         y = _cut(weights[start:stop], least, digits[1], cut[1, : stop - start])
         z = _cut(weights[start:stop], least, digits[2], cut[2, : stop - start])
-        if product:
-            for v in range(0, words.size, 2):
-                _added_products(a, b, c, w, words, wides, v, x, y, z, sums)
-        else:
-            for v in range(words.size):
-                first = a if wides[v] == 0 else _rekeyed(a, b, wides[v], rekeyed)
-                _added_mixes(first, b, c, w, words[v], v, x, y, z, sums)
+        for v in range(0, words.size, 2):
+            _added(a, b, c, w, words, seconds, v, x, y, z, sums)

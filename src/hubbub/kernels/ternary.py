@@ -19,46 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH
 from hubbub.kernels.compile import in_threads, inline, kernel, readonly
-from hubbub.kernels.support import BLOCK, SLICE, _mix, _multiplied, bucket_intervals, candidate_words
+from hubbub.kernels.support import BLOCK, SLICE, _multiplied, bucket_intervals, candidate_words
 
 _ONE, _WORD_BITS = np.uint32(1), np.uint64(32)
 _HALF = np.int64(1 << 31)  # widths are less by this much, so that signed comparisons serve
 
 
-def pair_support(
-    seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int, *, name: str = FIRST_HASH
-) -> NDArray[np.int64]:
+def pair_support(seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int) -> NDArray[np.int64]:
     """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
-    words, seconds = candidate_words(np.arange(dimension, dtype=np.uint64), name)
+    words, seconds = candidate_words(np.arange(dimension, dtype=np.uint64))
     lows, widths = bucket_intervals(t)
-    product = name == BEST_HASH
 
     def count(start: int, stop: int) -> NDArray[np.int64]:
         counts = np.zeros((2, dimension), dtype=np.int64)
-        _pairs(seeds[start:stop], buckets[start:stop], lows, widths, words, seconds, product, counts)
+        _pairs(seeds[start:stop], buckets[start:stop], lows, widths, words, seconds, counts)
         return counts
 
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, dimension)))
 
 
 @inline
-def _both(low_seed, high_seed, low, width, pair_width, word):
+def _both(low_seed, high_seed, low, width, pair_width, word, second):
     """How many hashes fall in the first bucket of their report's pair, and how many in either."""
-    first, either = np.uint32(0), np.uint32(0)
-    for j in range(low_seed.size):
-        offset = np.int32(_mix(low_seed[j], high_seed[j], word) - low[j])
-        if offset < width[j]:
-            first = np.uint32(first + _ONE)
-        if offset < pair_width[j]:
-            either = np.uint32(either + _ONE)
-    return np.int64(first), np.int64(either)
-
-
-@inline
-def _both_product(low_seed, high_seed, low, width, pair_width, word, second):
     first, either = np.uint32(0), np.uint32(0)
     for j in range(low_seed.size):
         offset = np.int32(_multiplied(low_seed[j], high_seed[j], word, second) - low[j])
@@ -70,7 +54,7 @@ def _both_product(low_seed, high_seed, low, width, pair_width, word, second):
 
 
 @kernel
-def _pairs(seeds, buckets, lows, widths, words, seconds, product, counts):
+def _pairs(seeds, buckets, lows, widths, words, seconds, counts):
     low_seed, high_seed = np.empty(BLOCK, dtype=np.uint32), np.empty(BLOCK, dtype=np.uint32)
     low = np.empty(BLOCK, dtype=np.uint32)
     width, pair_width = np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.int32)
@@ -94,10 +78,7 @@ def _pairs(seeds, buckets, lows, widths, words, seconds, product, counts):
             rows = slice(0, front) if part == 0 else slice(front, size)
             a, b, c, w, pw = low_seed[rows], high_seed[rows], low[rows], width[rows], pair_width[rows]
             for v in range(words.size):
-                if product:
-                    first, either = _both_product(a, b, c, w, pw, words[v], seconds[v])
-                else:
-                    first, either = _both(a, b, c, w, pw, words[v])
+                first, either = _both(a, b, c, w, pw, words[v], seconds[v])
                 counts[part, v] += first
                 counts[1 - part, v] += either - first
 

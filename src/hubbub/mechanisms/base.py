@@ -22,7 +22,7 @@ from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import UNITS_PER_EPSILON, Event
 from hubbub.core.plugins import guard
 from hubbub.core.reports import Reports, Sketch
-from hubbub.core.spec import Json, first_of, integer, is_added, spec_id
+from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.report_columns import ColumnSpec, check_columns, read_bare, reports_of
 from hubbub.random.integers import log_fraction, log_upper
 from hubbub.random.source import Random
@@ -40,8 +40,6 @@ Linkable = Literal["never", "between batches", "always"]
 LEAST_EPSILON = 1 / UNITS_PER_EPSILON
 """The unit of ledgers; of less, the floats of an estimator could not tell the probabilities apart."""
 MOST_EPSILON = 1000.0
-_RENAMED = {"Symbols": "ChangeStream"}
-"""Older names of classes in signed and stored specs, and the names that the classes have now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +54,6 @@ class ReportFormat(ABC):
 
     epsilon: float
     bias: ClassVar[Literal["none", "consistent", "heuristic"]] = "none"
-    spec_name: ClassVar[str] = ""
-    """The mechanism's name in specs, where that is not the name of the class."""
 
     def __init_subclass__(cls) -> None:
         guard(cls)
@@ -171,12 +167,11 @@ class ReportFormat(ABC):
         return sum(column.entry_bits for column in self.columns)
 
     def spec(self) -> dict[str, Json]:
-        """The fields as JSON. A field `added` later is left out while it has its first value."""
-        spec: dict[str, Json] = {"mechanism": self.spec_name or type(self).__name__}
+        """The fields as JSON."""
+        spec: dict[str, Json] = {"mechanism": type(self).__name__}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if not (is_added(field) and value == first_of(field)):
-                spec[field.name] = value.spec() if isinstance(value, Domain | ReportFormat) else value
+            spec[field.name] = value.spec() if isinstance(value, Domain | ReportFormat) else value
         return spec
 
     @cached_property
@@ -186,20 +181,17 @@ class ReportFormat(ABC):
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Self:
-        """Build the mechanism that a spec describes. The spec has every field, but may lack those `added` later."""
+        """Build the mechanism that a spec describes. The spec has every field."""
         if not isinstance(spec, Mapping):
             raise InvalidValue("spec", spec, "an object with the mechanism's name and fields")
-        kind = (
-            cls if spec.get("mechanism") == (cls.spec_name or cls.__name__) else _registered(spec.get("mechanism"), cls)
-        )
+        kind = cls if spec.get("mechanism") == cls.__name__ else _registered(spec.get("mechanism"), cls)
         types = {field.name: field.type for field in dataclasses.fields(kind)}
         arguments = {name: value for name, value in spec.items() if name != "mechanism"}
-        firsts = {field.name: first_of(field) for field in dataclasses.fields(kind) if is_added(field)}
-        if not types.keys() - firsts.keys() <= arguments.keys() <= types.keys():
+        if arguments.keys() != types.keys():
             raise InvalidValue("spec", sorted(arguments), f"exactly the fields {sorted(types)}")
         for name, value in arguments.items():
             arguments[name] = integer(name, value) if types[name] in ("int", int) else value
-        return kind(**{**firsts, **arguments})
+        return kind(**arguments)
 
     def _set(self, field: str, value: object) -> None:
         object.__setattr__(self, field, value)
@@ -288,8 +280,8 @@ class Mechanism(ReportFormat):
 def _registered(name: object, wanted: type[Any]) -> type[Any]:
     from hubbub.mechanisms import MECHANISMS
 
-    kind = MECHANISMS.get(_RENAMED.get(name, name)) if isinstance(name, str) else None
-    if kind is None or not issubclass(kind, wanted) or name != (kind.spec_name or kind.__name__):
+    kind = MECHANISMS.get(name) if isinstance(name, str) else None
+    if kind is None or not issubclass(kind, wanted):
         raise InvalidValue("mechanism", name, f"one of {', '.join(sorted(MECHANISMS))}")
     return kind
 

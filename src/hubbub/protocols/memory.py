@@ -77,12 +77,9 @@ def _plain(value: Any) -> Json:
     if isinstance(value, list | tuple | deque):
         return [_plain(item) for item in value]
     if isinstance(value, Estimate):
-        # `bounds` are only for display. Fields that Noise got later are left out at their defaults, as in older states.
+        # `bounds` are only for display.
         names = [field.name for field in fields(value) if field.name not in ("bounds", "noise")]
         noise = None if value.noise is None else asdict(value.noise)
-        for name, default in (("square", 0.0), ("pairs", True)):
-            if noise is not None and noise[name] == default:
-                del noise[name]
         return {_ESTIMATE: {**{name: _plain(getattr(value, name)) for name in names}, "noise": noise}}
     attributes = _attributes(value)
     if attributes is None:

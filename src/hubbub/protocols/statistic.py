@@ -15,10 +15,8 @@ from hubbub.core.domain import Domain, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.hashing import BEST_HASH
 from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
 from hubbub.mechanisms.numeric.hybrid import Hybrid
@@ -73,7 +71,6 @@ class Frequencies(Statistic):
 
     domain: DomainLike
     view: View = Whole()  # noqa: RUF009 - frozen
-    hash: str = BEST_HASH
 
     def __post_init__(self) -> None:
         domain = as_domain("domain", self.domain)
@@ -89,7 +86,7 @@ class Frequencies(Statistic):
         return size
 
     def mechanism(self, units: int) -> FrequencyOracle:
-        return _oracle(units, as_domain("domain", self.domain), self.hash)
+        return _oracle(units, as_domain("domain", self.domain))
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         # Shares sum to 1, so the mean of the frequency term needs no guess: it carries 1/d.
@@ -126,8 +123,8 @@ class Means(Statistic):
 
 
 @lru_cache(maxsize=4096)
-def _oracle(units: int, domain: Domain, hash: str) -> FrequencyOracle:
-    return with_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16), hash)
+def _oracle(units: int, domain: Domain) -> FrequencyOracle:
+    return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=1 << 16)
 
 
 @lru_cache(maxsize=4096)
@@ -136,7 +133,7 @@ def _hybrid(units: int, low: float, high: float) -> Hybrid:
 
 
 QUANTILES, MEAN = "Quantiles", "Mean"
-ARITHMETIC = 3
+ARITHMETIC = 1
 """The version of what is released, its intervals included: it rises with every change, and a new era begins."""
 MOST_CELLS = 1024
 _PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number

@@ -50,7 +50,6 @@ def best_parts(
     values: tuple[Axis, ...],
     labels: tuple[tuple[str, ...], ...],
     oracle: str | None,
-    hash: str,
     units: int,
 ) -> tuple[GroupNumbers, ...]:
     """What devices are asked: the way with the smallest error, in one part or several, and on the best grid.
@@ -61,13 +60,13 @@ def best_parts(
         The grouping fields, and the ways to read the field, such as grids for a number.
     labels
         For each grouping field, the names of its groups; then the names of the values.
-    oracle, hash
-        A named oracle, or None for the best; and the hash function of those that need one.
+    oracle
+        A named oracle, or None for the best.
     units
         The epsilon of a report, in units.
     """
     ways = [
-        parts_of(groups, value, labels, oracle, hash, together=together)
+        parts_of(groups, value, labels, oracle, together=together)
         for value in values
         for together in ((True, False) if len(groups) > 1 else (True,))
     ]
@@ -79,12 +78,11 @@ def parts_of(
     value: Axis,
     labels: tuple[tuple[str, ...], ...],
     oracle: str | None,
-    hash: str,
     *,
     together: bool,
 ) -> tuple[GroupNumbers, ...]:
     """What devices are asked if one report covers all grouping fields, or, unless `together`, one of them."""
-    options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle, "hash": hash}
+    options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle}
     if together:
         return (GroupNumbers(groups, value, labels, **options),)
     return tuple(
@@ -148,7 +146,7 @@ class BreakdownQuestion(StatisticQuestion):
         if max(axis.size for axis in groups) * len(names) > MOST_NUMBERS:
             raise InvalidValue("by", self.by, f"groups and values that make at most {MOST_NUMBERS:,} numbers")
         axes = self.value_axes(value)
-        return best_parts(groups, axes, (*labels, names), self.mechanism, setting.hash, units_of(self.epsilon))
+        return best_parts(groups, axes, (*labels, names), self.mechanism, units_of(self.epsilon))
 
     def statistic(self, setting: Setting) -> Statistic:
         return self.parts(setting)[0]
@@ -263,7 +261,6 @@ class BreakdownQuestion(StatisticQuestion):
             first.value,
             (*(labels for part in parts for labels in part.labels[:-1]), first.labels[-1]),
             self.mechanism,
-            setting.hash,
             together=len(parts) > 1,
         )
         return math.sqrt(parts_error(parts, units) / 10_000), math.sqrt(parts_error(other, units) / 10_000)

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Ordinal
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.hashing import BEST_HASH
 from hubbub.core.noise import Noise
 from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.driver import MAIN
 from hubbub.protocols.statistic import Statistic
@@ -60,8 +58,8 @@ class GroupNumbers(Statistic):
         For each field in `by`, the names of its groups; then the names of the values.
     main
         The field of `by` whose numbers are the main estimate.
-    oracle, hash
-        A named oracle; and the hash function of those that need one.
+    oracle
+        A named oracle.
     asked_share
         The share of the devices that is asked: that the others are not asked adds to the error.
     """
@@ -71,7 +69,6 @@ class GroupNumbers(Statistic):
     labels: tuple[tuple[str, ...], ...]
     main: str = ""
     oracle: str | None = None
-    hash: str = BEST_HASH
     asked_share: float = 1.0
 
     @property
@@ -127,7 +124,7 @@ class GroupNumbers(Statistic):
         """The oracle of a name, over all cells."""
         kind = named_mechanism(name, FrequencyOracle)
         oracle: FrequencyOracle = kind(epsilon=epsilon_of(units), domain=Ordinal(self.cells))
-        return with_hash(oracle, self.hash)
+        return oracle
 
     # -- estimates --------------------------------------------------------------------------------------------
 

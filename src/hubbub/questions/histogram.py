@@ -13,8 +13,6 @@ from hubbub.collection.setting import Finding, Setting
 from hubbub.core.domain import Domain, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
-from hubbub.core.hashing import BEST_HASH
-from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.rappor import Rappor
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
@@ -33,7 +31,6 @@ class TextShares(Statistic):
     domain: Strings
     candidates: tuple[str, ...]
     view: View = Whole()  # noqa: RUF009 - frozen
-    hash: str = BEST_HASH
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -41,7 +38,7 @@ class TextShares(Statistic):
         return len(self.candidates)
 
     def mechanism(self, units: int) -> Rappor:
-        return with_hash(Rappor(epsilon=epsilon_of(units), domain=self.domain), self.hash)
+        return Rappor(epsilon=epsilon_of(units), domain=self.domain)
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         return float("nan")
@@ -94,27 +91,22 @@ class HistogramQuestion(StatisticQuestion):
 
         return not self.keeps and has_uniform_reports(self.mechanism_for(setting))
 
-    @property
-    def arithmetic(self) -> int:
-        # All candidates are estimated now, whether they are selected or not.
-        return super().arithmetic + int(bool(self.candidates))
-
     def statistic(self, setting: Setting) -> Statistic:
         domain = setting.domain
         if bool(self.candidates) != isinstance(domain, Strings):
             raise InvalidValue("candidates", self.candidates, "at least one for a field of strings, none for any other")
         if isinstance(domain, Strings):
-            return self._text_shares(domain, setting.hash)
+            return self._text_shares(domain)
         if self._of_items(domain):
-            return ItemShares(domain, named=self.mechanism, hash=setting.hash)
+            return ItemShares(domain, named=self.mechanism)
         codes, view = shares_read(domain, self.kind, self.of)
-        return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
+        return Shares(codes, oracle=self.mechanism, view=view)
 
     def _of_items(self, domain: Domain) -> TypeGuard[Sets]:
         """Whether it asks which items of a set people hold."""
         return isinstance(domain, Sets) and self.of is None
 
-    def _text_shares(self, domain: Strings, hash: str) -> TextShares:
+    def _text_shares(self, domain: Strings) -> TextShares:
         if self.of is not None:
             raise InvalidValue("of", self.of, "nothing, for a field of kind strings")
         if self.mechanism not in (None, "Rappor"):
@@ -125,7 +117,7 @@ class HistogramQuestion(StatisticQuestion):
             raise InvalidValue("candidates", error.value, error.allowed) from None
         if len(set(codes.tolist())) < len(self.candidates):
             raise InvalidValue("candidates", self.candidates, "texts that differ from each other")
-        return TextShares(domain, self.candidates, hash=hash)
+        return TextShares(domain, self.candidates)
 
     def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.steady import steady

@@ -16,11 +16,9 @@ from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.hashing import BEST_HASH
 from hubbub.core.reports import Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.ternary.rates import Quantity
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.statistic import Statistic
@@ -59,15 +57,12 @@ class KeyNumbers(Statistic):
         Which of the three.
     ternary
         A name of `ternary_mechanisms()`; None takes the best.
-    hash
-        The hash function of mechanisms that need one.
     """
 
     domain: KeyValue
     sparsity: int
     of: Quantity = "mean"
     ternary: str | None = None
-    hash: str = BEST_HASH
 
     def __post_init__(self) -> None:
         if self.of not in get_args(Quantity):
@@ -113,9 +108,7 @@ class KeyNumbers(Statistic):
 
     def mechanism(self, units: int) -> TernaryMechanism:
         needs_shares, (mean_weight, share_weight) = self._needs_shares, self._weights
-        return _ternary(
-            self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight, self.hash
-        )
+        return _ternary(self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight)
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -194,14 +187,13 @@ def _ternary(
     needs_shares: bool,
     mean_weight: float,
     share_weight: float,
-    hash: str,
 ) -> TernaryMechanism:
     """The named mechanism, with parameters for the quantity that has the larger error; else the best mechanism."""
     options: dict[str, Any] = {"epsilon": epsilon_of(units), "dimension": dimension, "sparsity": sparsity}
     if name is not None:
-        return with_hash(ternary_mechanisms()[name].best_for("frequency" if needs_shares else "mean", **options), hash)
+        return ternary_mechanisms()[name].best_for("frequency" if needs_shares else "mean", **options)
     kinds = [kind for kind in ternary_mechanisms().values() if kind.key_value == "chosen"]
-    mechanisms = [with_hash(kind.best_for(of, **options), hash) for kind in kinds for of in _BOTH[::-1]]
+    mechanisms = [kind.best_for(of, **options) for kind in kinds for of in _BOTH[::-1]]
 
     def error_and_size(mechanism: TernaryMechanism) -> tuple[float, int]:
         error = mean_weight * mechanism.mse() + (share_weight * mechanism.mse(of="frequency") if needs_shares else 0.0)
@@ -210,8 +202,8 @@ def _ternary(
     return min(mechanisms, key=error_and_size)
 
 
-ARITHMETIC = 2
-"""The version of what is asked and released: 2 asks by the net rule where that errs least."""
+ARITHMETIC = 1
+"""The version of what is asked and released: it rises with every change, and a new era begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +234,7 @@ class KeyValueQuestion(StatisticQuestion):
         if not isinstance(domain, KeyValue):
             raise InvalidValue("field", self.field, "a field of kind keyvalue: only such have keys")
         sparsity = domain.most if self.sparsity is None else self.sparsity
-        return KeyNumbers(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism, hash=setting.hash)
+        return KeyNumbers(domain, sparsity=sparsity, of=self.of or "mean", ternary=self.mechanism)
 
     @property
     def arithmetic(self) -> int:

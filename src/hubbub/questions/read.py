@@ -13,10 +13,9 @@ from hubbub.questions.base import Question
 
 
 def read_collection(spec: Mapping[str, Any]) -> Collection:
-    """Read a signed collection, of this format or an older one. It must have exactly the fields of its format.
+    """Read a signed collection. It must have exactly the fields of its format.
 
-    The terms, promises and size of uploads that are signed must be exactly what the questions compile to. In an older
-    format, whose terms had another form, this holds of the promises. The id stays that of the signed document.
+    The terms, promises and size of uploads that are signed must be exactly what the questions compile to.
     """
     present = check_document(spec)
     questions = {}
@@ -25,12 +24,7 @@ def read_collection(spec: Mapping[str, Any]) -> Collection:
             questions[name] = Question.from_spec(question)
     collection = read_document(present, questions)
     compiled = collection.spec()
-    older = spec["format"] != present["format"]
     for name in COMPILED:
-        if name not in spec or (older and name == "terms"):
-            continue
-        if canonical(spec[name]) != canonical(compiled[name]):
-            raise InvalidValue(name, spec[name], "what the collection's questions and limits compile to")
-    if older:
-        object.__setattr__(collection, "_signed", dict(spec))
+        if canonical(present[name]) != canonical(compiled[name]):
+            raise InvalidValue(name, present[name], "what the collection's questions and limits compile to")
     return collection

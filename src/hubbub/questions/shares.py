@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain, Numeric, Ordinal, Sets, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
-from hubbub.core.hashing import BEST_HASH
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.first_hash import with_hash
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -39,7 +37,7 @@ class Shares(Frequencies):
     oracle: str | None = None
 
     def mechanism(self, units: int) -> FrequencyOracle:
-        return _oracle(self.oracle, units, as_domain("domain", self.domain), self.hash)
+        return _oracle(self.oracle, units, as_domain("domain", self.domain))
 
 
 def shares_read(domain: Domain, kind: str, of: str | None) -> tuple[Domain, View]:
@@ -80,11 +78,11 @@ def named_mechanism(name: str, wanted: type[Any]) -> type[Any]:
 
 
 @lru_cache(maxsize=4096)
-def _oracle(name: str | None, units: int, domain: Domain, hash: str) -> FrequencyOracle:
+def _oracle(name: str | None, units: int, domain: Domain) -> FrequencyOracle:
     if name is None:
-        return with_hash(adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES), hash)
+        return adaptive(epsilon=epsilon_of(units), domain=domain, most_bytes=MOST_BYTES)
     oracle: FrequencyOracle = named_mechanism(name, FrequencyOracle)(epsilon=epsilon_of(units), domain=domain)
-    return with_hash(oracle, hash)
+    return oracle
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,6 @@ class ItemShares(Statistic):
     domain: Sets
     named: str | None = None
     view: View = Whole()  # noqa: RUF009 - frozen
-    hash: str = BEST_HASH
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -114,7 +111,7 @@ class ItemShares(Statistic):
         return self.domain.most / 2
 
     def mechanism(self, units: int) -> SetMechanism:
-        return _mechanism(self.named, units, self.size, self.domain.most, self.hash)
+        return _mechanism(self.named, units, self.size, self.domain.most)
 
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
         noise = self.mechanism(units).noise(1)
@@ -126,12 +123,12 @@ class ItemShares(Statistic):
 
 
 @lru_cache(maxsize=256)
-def _mechanism(name: str | None, units: int, items: int, most: int, hash: str) -> SetMechanism:
+def _mechanism(name: str | None, units: int, items: int, most: int) -> SetMechanism:
     epsilon, sets = epsilon_of(units), Sets(Ordinal(items), most)  # devices keep codes, not names
     if name is not None and name != "PSFO":
         made: SetMechanism = named_mechanism(name, SetMechanism)(epsilon=epsilon, domain=sets)
         return made
-    hashed = PSFO(epsilon=epsilon, domain=sets, oracle=with_hash(OLH(epsilon=epsilon, domain=items + most), hash))
+    hashed = PSFO(epsilon=epsilon, domain=sets, oracle=OLH(epsilon=epsilon, domain=items + most))
     options: list[SetMechanism] = [hashed]
     for option in set_options(epsilon=epsilon, domain=sets, held=most / 2):
         mechanism = option.mechanism

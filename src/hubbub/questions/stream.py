@@ -71,7 +71,7 @@ class StreamQuestion(StatisticQuestion):
         if isinstance(setting.domain, Numeric) and self.of is None:
             return averages(setting.domain, self.field, self.mechanism)
         codes, view = shares_read(setting.domain, self.kind, self.of)
-        return Shares(codes, oracle=self.mechanism, view=view, hash=setting.hash)
+        return Shares(codes, oracle=self.mechanism, view=view)
 
     def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
         """The mechanism at each epsilon that the method can ask for, except where there is none for that epsilon."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.migrations import Format, Run
+from hubbub.core.migrations import Format
 from hubbub.curator.ranges import Step
 from hubbub.curator.stream import checked_values
 from hubbub.ledger.file import CountedFile
@@ -37,15 +37,7 @@ def report_values(server: ToPLServer, values: NDArray[np.float64], rng: Random) 
     return steps
 
 
-def _from_1(run: Run) -> None:
-    """Format 1 did not hold what clipping hides: it is not known of a threshold that was found before."""
-    for (state,) in run("SELECT state FROM server"):
-        server = msgspec.msgpack.decode(state)
-        server["memory"]["known"] |= {"above": None, "hidden": None}
-        run("UPDATE server SET state = ?", msgspec.msgpack.encode(server))
-
-
-FORMAT = Format("local_release_format", 2, {1: _from_1})
+FORMAT = Format("local_release_format", 1)
 """The version of a local release's file."""
 
 _TABLES = (

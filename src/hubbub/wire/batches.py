@@ -2,7 +2,7 @@
 
 Batches: what relays send, many reports that all answer one ask.
 
-A batch is a msgpack array [4, collection, version, question, run, step, round, part, ids, reports]. Reports are bare
+A batch is a msgpack array [2, collection, version, question, run, step, round, part, ids, reports]. Reports are bare
 (`Reports.to_bare`): the ask tells the reader what the columns are.
 
 What a shuffler hands on: the reports of one batch, in their remaining layers of encryption, and signed statements.
@@ -79,7 +79,7 @@ class BatchHead(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fie
 
 
 class _Batch(BatchHead, frozen=True):
-    kind: Literal[4]
+    kind: Literal[2]
     ids: bytes
     reports: bytes
 
@@ -94,7 +94,7 @@ def encode_batch(collection: str, version: int, name: AnswerName, ids: bytes, re
     _check_batch(batch)
     if batch.count != len(reports):
         raise DecodeError("ids", f"{len(ids)} bytes", f"{ID_BYTES} bytes for each of {len(reports)} reports")
-    return _encoder.encode(_Batch(4, collection, version, *name, ids, batch.reports))
+    return _encoder.encode(_Batch(2, collection, version, *name, ids, batch.reports))
 
 
 def decode_batch(data: bytes) -> Batch:
@@ -216,7 +216,7 @@ def encode_shuffled(batch: ShuffledBatch) -> bytes:
     """Encode a batch."""
     size = len(batch.onions[0]) if batch.onions else LAYER_BYTES
     head = (batch.collection, batch.version, *batch.answer)
-    return _encoder.encode(_Shuffled(5, *head, batch.statements, size, b"".join(batch.onions)))
+    return _encoder.encode(_Shuffled(3, *head, batch.statements, size, b"".join(batch.onions)))
 
 
 def decode_shuffled(data: bytes) -> ShuffledBatch:
@@ -233,7 +233,7 @@ def decode_shuffled(data: bytes) -> ShuffledBatch:
 
 
 class _Shuffled(BatchHead, frozen=True):
-    kind: Literal[5]
+    kind: Literal[3]
     statements: Annotated[list[HopStatement], msgspec.Meta(max_length=MOST_SHUFFLERS)]
     size: int
     onions: bytes

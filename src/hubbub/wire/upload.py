@@ -4,7 +4,7 @@ A report names the collection, its version, and the ask that it answers (`Answer
 signed collection and the clock. No hash of an ask or of a mechanism is sent: a server could vary it from device to
 device.
 
-An upload is a msgpack array [3, collection, version, entries, padding], padded to the collection's frame size; an entry
+An upload is a msgpack array [1, collection, version, entries, padding], padded to the collection's frame size; an entry
 is [question, run, step, round, part, report id, report]. The readable form is JSON with the same fields. Reports are
 bare (`Reports.to_bare`): the ask tells the reader what the columns are.
 """
@@ -70,7 +70,7 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 class _Upload(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    kind: Literal[3]
+    kind: Literal[1]
     collection: str
     version: int
     entries: list[Entry]
@@ -103,7 +103,7 @@ def encode_upload(collection: str, version: int, entries: Sequence[Entry], size:
     """Encode entries in a frame of exactly `size` bytes."""
     upload = Upload(collection, version, list(entries))
     _check(upload)
-    head = _encoder.encode(_Upload(3, collection, version, upload.entries, b""))[:-2]
+    head = _encoder.encode(_Upload(1, collection, version, upload.entries, b""))[:-2]
     room = size - len(head) - _PAD_HEAD
     if room < 0:
         raise InvalidValue("size", size, f"at least {len(head) + _PAD_HEAD} bytes, for {len(entries)} entries")

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
+from hubbub.core.hashing import HASH, bucket, hash32
 from hubbub.core.reports import Reports, Sketch
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.every_sign import MeanOnly
@@ -52,7 +51,7 @@ class Succinct(MeanOnly):
     clamp, decay
         How many steps of two the noise may reach past the clip; of 2^32, how much less likely each is. 0 chooses them.
     hash
-        The name of the function that gives signs: "product32", or "mix32", which a spec without one means.
+        The name of the function that gives signs: "product32".
 
     Example:
         >>> succinct = Succinct(epsilon=2.0, dimension=16, sparsity=2)
@@ -72,10 +71,10 @@ class Succinct(MeanOnly):
     clip: int = 0
     clamp: int = 0
     decay: int = 0
-    hash: str = added(FIRST_HASH, BEST_HASH)
+    hash: str = HASH
 
     def _resolve(self) -> None:
-        self._one_of("hash", HASHES)
+        self._one_of("hash", [HASH])
         self._resolve_shape()
         if self.clip == 0:
             self._set("clip", best_clip(self.epsilon, self.sparsity))
@@ -170,7 +169,7 @@ class Succinct(MeanOnly):
     def _sum(self, seed: NDArray[np.uint64], symbols: NDArray[np.int64]) -> NDArray[np.int64]:
         """The place of each row's clipped sum."""
         filled = np.where(symbols >= 0, symbols, 2 * (self.dimension + np.arange(self.sparsity)))
-        positive = bucket(hash32(seed[:, None], filled >> 1, self.hash), 2) ^ (filled & 1)
+        positive = bucket(hash32(seed[:, None], filled >> 1), 2) ^ (filled & 1)
         return self._place(2 * positive.sum(axis=1) - self.sparsity)
 
     def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
@@ -212,7 +211,7 @@ class Succinct(MeanOnly):
 
         number = 2 * reports.private["cell"].astype(np.int64) - (self.cells - 1)
         plus, every = np.ones(len(reports), dtype=np.int64), np.arange(self.dimension, dtype=np.uint64)
-        sums = hash_sums(reports.public["seed"], plus, 2, every, number, name=self.hash)[0]
+        sums = hash_sums(reports.public["seed"], plus, 2, every, number)[0]
         return np.asarray(2 * sums[:-1] - sums[-1])
 
     def _means(self, sketch: Sketch) -> NDArray[np.float64]:

@@ -120,7 +120,7 @@ class FLH(OLH):
     buckets, other
         As in OLH; 0 chooses them.
     hash
-        The name of the function that a number selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a number selects: "product32".
 
     Example:
         >>> flh = FLH(epsilon=2.0, domain=1024)
@@ -158,7 +158,7 @@ class FLH(OLH):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
         function = draws[:, 0] & np.uint64(self.functions - 1)
-        truth = bucket(hash32(spread_seeds(function), codes, self.hash), self.buckets)
+        truth = bucket(hash32(spread_seeds(function), codes), self.buckets)
         return {"function": function, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
@@ -190,7 +190,7 @@ class FLH(OLH):
         step = max(1, _CHUNK // self.functions)
         for start in range(0, values.size, step):
             chunk = values[start : start + step]
-            cells = bucket(hash32(seeds, chunk.astype(np.uint64), self.hash), self.buckets)
+            cells = bucket(hash32(seeds, chunk.astype(np.uint64)), self.buckets)
             cells += self.buckets * np.arange(self.functions)[:, None]
             repeated = np.broadcast_to(weights[chunk], cells.shape)
             weights_of_cells += np.bincount(cells.ravel(), weights=repeated.ravel(), minlength=weights_of_cells.size)
@@ -210,4 +210,4 @@ class FLH(OLH):
         seeds = np.repeat(spread_seeds(np.arange(self.functions, dtype=np.uint64)), self.buckets)
         every = np.tile(np.arange(self.buckets), self.functions)
         values, weights = np.arange(self.size, dtype=np.uint64), sketch.counts.reshape(-1)
-        return np.asarray(hash_sums(seeds, every, self.buckets, values, weights, name=self.hash)[0, :-1])
+        return np.asarray(hash_sums(seeds, every, self.buckets, values, weights)[0, :-1])

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
+from hubbub.core.hashing import HASH, bucket, hash32
 from hubbub.core.reports import Reports
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.weights import TWO_64, choice_rates, choose
@@ -41,14 +40,14 @@ class LocalHashing(FrequencyOracle):
     other: int = 0
     server_work: ClassVar[str] = "d hashes"
     takes_open: ClassVar[bool] = True
-    hash: str = added(FIRST_HASH, BEST_HASH)
+    hash: str = HASH
 
     @abstractmethod
     def _default_buckets(self) -> int:
         """The number of buckets with the smallest variance."""
 
     def _resolve(self) -> None:
-        self._one_of("hash", HASHES)
+        self._one_of("hash", [HASH])
         self._resolve_domain()
         if self.buckets == 0:
             self._set("buckets", self._default_buckets())
@@ -82,7 +81,7 @@ class LocalHashing(FrequencyOracle):
     def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
         draws = rng.uint64(codes.size, 2)
         seed = self._drawn_seeds(draws[:, 0].copy())  # a view would carry the private draws along
-        truth = bucket(hash32(seed, codes, self.hash), self.buckets)
+        truth = bucket(hash32(seed, codes), self.buckets)
         return {"seed": seed, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
     def _drawn_seeds(self, draws: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -94,7 +93,7 @@ class LocalHashing(FrequencyOracle):
 
     def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
         codes = self.encode(values).astype(np.uint64)
-        hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :], self.hash), self.buckets)
+        hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :]), self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
     def _cases(self, reports: Reports, values: Any) -> Cases:
@@ -112,7 +111,7 @@ class LocalHashing(FrequencyOracle):
         if weights is not None:
             return self._support_sums(reports, candidates, weights, 1)[0, :-1]
         seeds = self._seeds(reports.public)
-        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates, name=self.hash)
+        return hash_support(seeds, reports.private["bucket"], self.buckets, candidates)
 
     def _support_sums(
         self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
@@ -120,7 +119,7 @@ class LocalHashing(FrequencyOracle):
         from hubbub.kernels.support import hash_sums
 
         seeds, buckets = self._seeds(reports.public), reports.private["bucket"]
-        return hash_sums(seeds, buckets, self.buckets, candidates, weights, powers=powers, name=self.hash)
+        return hash_sums(seeds, buckets, self.buckets, candidates, weights, powers=powers)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -143,7 +142,7 @@ class BLH(LocalHashing):
     buckets, other
         2, and of 2^64 the share of the false bit; 0 chooses it.
     hash
-        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a seed selects: "product32".
 
     Example:
         >>> from hubbub import Random
@@ -181,7 +180,7 @@ class OLH(LocalHashing):
     buckets, other
         How many buckets, and of 2^64 the share of each false one; 0 chooses them.
     hash
-        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a seed selects: "product32".
 
     Example:
         >>> from hubbub import Random
@@ -228,7 +227,7 @@ class SOLH(LocalHashing):
     buckets, other
         How many buckets, a power of two, and of 2^64 the share of each false one; 0 chooses them.
     hash
-        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a seed selects: "product32".
 
     Example:
         >>> from hubbub import Random

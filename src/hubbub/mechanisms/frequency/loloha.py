@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports, Sketch
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.memoised import Memoised
@@ -144,7 +143,7 @@ class Loloha(FrequencyOracle, Memoised):
     buckets: int = 0
     other: int = 0
     swap: int = 0
-    hash: str = added("toeplitz")
+    hash: str = "toeplitz"
 
     def _resolve(self) -> None:
         self._one_of("hash", ["toeplitz"])

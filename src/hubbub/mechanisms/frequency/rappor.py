@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Domain, Strings, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32, spread_seeds
+from hubbub.core.hashing import HASH, bucket, hash32, spread_seeds
 from hubbub.core.reports import Reports, Sketch
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec, Mechanism
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
@@ -50,7 +49,7 @@ class Rappor(Mechanism):
     zero
         Of 2^32, how often a bit is flipped; 0 chooses the smallest that epsilon allows.
     hash
-        The name of the function that sets the bits; "product32", or "mix32", which a spec without one means.
+        The name of the function that sets the bits: "product32".
 
     Example:
         >>> rappor = Rappor(epsilon=4.0)
@@ -70,12 +69,12 @@ class Rappor(Mechanism):
     hashes: int = 2
     cohorts: int = 8
     zero: int = 0
-    hash: str = added(FIRST_HASH, BEST_HASH)
+    hash: str = HASH
     bias: ClassVar[Literal["none", "heuristic"]] = "heuristic"
     fixed_block: ClassVar[bool] = False  # the cohorts of a batch are drawn before its bits
 
     def _resolve(self) -> None:
-        self._one_of("hash", HASHES)
+        self._one_of("hash", [HASH])
         self._set("domain", as_domain("domain", self.domain))
         self._integer("bits", 2, 1 << 16)
         self._integer("hashes", 1, min(self.bits, 16))
@@ -117,9 +116,8 @@ class Rappor(Mechanism):
     def filters(self, cohorts: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
         """The bits that each code sets in each cohort (the two broadcast); a bit set twice is -1 the second time."""
         first, words = cohorts.astype(np.uint64) * np.uint64(self.hashes), codes.astype(np.uint64)
-        spread = spread_seeds if self.hash != FIRST_HASH else np.asarray
-        seeds = [spread(first + np.uint64(k)) for k in range(self.hashes)]
-        places = [bucket(hash32(seed, words, self.hash), self.bits) for seed in seeds]
+        seeds = [spread_seeds(first + np.uint64(k)) for k in range(self.hashes)]
+        places = [bucket(hash32(seed, words), self.bits) for seed in seeds]
         out = np.stack(np.broadcast_arrays(*places), axis=-1)
         for k in range(1, self.hashes):
             out[..., k] = np.where((out[..., :k] == out[..., k : k + 1]).any(axis=-1), -1, out[..., k])

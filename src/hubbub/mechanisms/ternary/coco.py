@@ -61,7 +61,7 @@ class CoCo(BucketReports):
     low, high
         Of 2^64, the shares of the two buckets of a pair that is hit; 0 chooses them.
     hash
-        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a seed selects: "product32".
 
     Example:
         >>> coco = CoCo(epsilon=2.0, dimension=16, sparsity=2)
@@ -123,7 +123,7 @@ class CoCo(BucketReports):
     def _hash(self, seed: NDArray[np.uint64], symbols: Integers) -> _Hashed:
         stubs = 2 * (self.dimension + np.arange(self.sparsity))
         filled = np.where(symbols >= 0, symbols, stubs)
-        own = bucket(hash32(seed[:, None], filled >> 1, self.hash), self.buckets) ^ filled & 1
+        own = bucket(hash32(seed[:, None], filled >> 1), self.buckets) ^ filled & 1
         own.sort(axis=1)
         pairs = own >> 1
         pairs[:, 1:][pairs[:, 1:] == pairs[:, :-1]] = self.buckets
@@ -171,7 +171,7 @@ class CoCo(BucketReports):
         from hubbub.kernels.ternary import pair_support
 
         seeds, buckets = reports.public["seed"], reports.private["bucket"]
-        return pair_support(seeds, buckets, self.buckets, self.dimension, name=self.hash)
+        return pair_support(seeds, buckets, self.buckets, self.dimension)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import BEST_HASH, FIRST_HASH, HASHES, bucket, hash32
+from hubbub.core.hashing import HASH, bucket, hash32
 from hubbub.core.reports import Reports
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.rates import Quantity, Rates
@@ -98,7 +97,7 @@ class BucketReports(TernaryMechanism):
     whole_only: ClassVar[bool] = True
     key_value: ClassVar[Literal["no", "named", "chosen"]] = "named"
     buckets: int = 0
-    hash: str = added(FIRST_HASH, BEST_HASH)
+    hash: str = HASH
 
     @property
     @abstractmethod
@@ -112,7 +111,7 @@ class BucketReports(TernaryMechanism):
         """A number for the probability of each row's report (its seed and bucket) given the row's symbols."""
 
     def _resolve_hash(self) -> None:
-        self._one_of("hash", HASHES)
+        self._one_of("hash", [HASH])
         self._resolve_shape()
 
     def blanket(self) -> Blanket:
@@ -161,7 +160,7 @@ class Collision(BucketReports):
     buckets, high
         How many buckets, and of 2^64 the share of one that is hit; 0 chooses those with the smallest error of the mean.
     hash
-        The name of the function that a seed selects; "product32", or "mix32", which a spec without one means.
+        The name of the function that a seed selects: "product32".
 
     Example:
         >>> collision = Collision(epsilon=2.0, dimension=16, sparsity=2)
@@ -223,7 +222,7 @@ class Collision(BucketReports):
     def _hit(self, seed: NDArray[np.uint64], symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The different buckets that are hit, in order, filled up with t; and how many they are."""
         held = symbols >= 0
-        hashes = hash32(seed[:, None], np.where(held, symbols, 0), self.hash)
+        hashes = hash32(seed[:, None], np.where(held, symbols, 0))
         hit = np.where(held, bucket(hashes, self.buckets), self.buckets)
         hit.sort(axis=1)
         hit[:, 1:][hit[:, 1:] == hit[:, :-1]] = self.buckets
@@ -253,7 +252,7 @@ class Collision(BucketReports):
 
         every = np.arange(2 * self.dimension, dtype=np.uint64)
         seeds, buckets = reports.public["seed"], reports.private["bucket"]
-        counts = hash_support(seeds, buckets, self.buckets, every, name=self.hash)
+        counts = hash_support(seeds, buckets, self.buckets, every)
         return np.ascontiguousarray(counts.reshape(-1, 2).T)
 
     @classmethod

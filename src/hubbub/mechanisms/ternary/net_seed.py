@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
-from hubbub.core.spec import added
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.every_sign import EverySign, columns_of, seed_bits, solve
 from hubbub.mechanisms.ternary.net_sub import best_net
@@ -76,7 +75,7 @@ class NetSeed(EverySign):
     t: int = 0
     bits: int = 0
     least: int = 0
-    hash: str = added("bch")
+    hash: str = "bch"
 
     def _resolve(self) -> None:
         self._one_of("hash", ["bch"])

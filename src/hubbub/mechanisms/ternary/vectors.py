@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hubbub.core.errors import InvalidValue
-from hubbub.core.hashing import hash32
+from hubbub.core.hashing import mix32
 from hubbub.random.integers import GRAIN, to_units
 from hubbub.random.source import Random
 
@@ -268,7 +268,7 @@ def settle(entries: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) 
     index, chance = np.where(present, entries >> INDEX_SHIFT, 0), entries & _CHANCE
     positive = chance == GRAIN
     if (present & ~positive & (chance != 0)).any():
-        positive = hash32(keys[:, None], index) < chance
+        positive = mix32(keys[:, None], index) < chance
     symbols = np.where(present, 2 * index + ~positive, -1)
     crowded = np.flatnonzero(present.sum(axis=1) > sparsity)
     if crowded.size:
@@ -289,7 +289,7 @@ def settled(entries: NDArray[np.int64], sparsity: int) -> NDArray[np.int64]:
 def _subset(symbols: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) -> NDArray[np.int64]:
     """Rows with `sparsity` of their symbols, drawn at random, in front; the rest is -1."""
     place = symbols.astype(np.uint64) >> np.uint64(1) | _CLIP
-    order = np.where(symbols < 0, np.int64(1) << 32, hash32(keys[:, None], place).astype(np.int64))
+    order = np.where(symbols < 0, np.int64(1) << 32, mix32(keys[:, None], place).astype(np.int64))
     last = np.argsort(order, axis=1, kind="stable")[:, sparsity:]
     chosen = symbols.copy()
     np.put_along_axis(chosen, last, np.iinfo(np.int64).max, axis=1)

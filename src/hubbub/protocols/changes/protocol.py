@@ -15,7 +15,7 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.sao2.answers import Answers
 from hubbub.protocols.views.basic import View, Whole
 
-ARITHMETIC = 2
+ARITHMETIC = 1
 """Goes up with every change of what is asked, released or remembered: a collector then begins a new era."""
 
 Integers = NDArray[np.int64]

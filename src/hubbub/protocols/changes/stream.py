@@ -68,7 +68,6 @@ class ChangeStream(Stateful):
         (500, True)
     """
 
-    spec_name: ClassVar[str] = "Symbols"
     enrols: ClassVar[bool] = True
     state_types: ClassVar[dict[str, str]] = {
         "level": "u1",

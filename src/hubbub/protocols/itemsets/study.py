@@ -12,7 +12,7 @@ from hubbub.protocols.itemsets.findings import Findings
 from hubbub.protocols.itemsets.lengths import Itemset, guess_itemsets, largest_guess
 from hubbub.protocols.itemsets.mining import CandidateShares, Groups, NobodyAnswered, estimate_candidates, prune_items
 
-ARITHMETIC = 2
+ARITHMETIC = 1
 """The version of the protocol: it rises with every change of what is asked or released."""
 MOST_CANDIDATES = 1 << 12
 MOST_ITEMS = 1 << 20

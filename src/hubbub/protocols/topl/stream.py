@@ -23,7 +23,7 @@ from hubbub.protocols.statistic import Means
 from hubbub.protocols.topl.threshold import clipped_away, magnitudes, numbers_of, search_wave, tail_theta
 from hubbub.protocols.views.basic import Binned, View
 
-ARITHMETIC = 4
+ARITHMETIC = 1
 """The version of the protocol: it rises with every change of what is asked, released or remembered."""
 SUMS, MEANS, ABOVE, LOST = "Sums", "Means", "Above the threshold", "Lost by clipping"
 

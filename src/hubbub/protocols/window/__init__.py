@@ -185,21 +185,21 @@ _PEGASUS = Decision(
 )
 
 METHODS: dict[str, Method] = {
-    "LBU": Method(_UNIFORM, BudgetDivision, arithmetic=2),
-    "LSP": Method(_SAMPLING, PopulationDivision, arithmetic=2),
-    "LBD": Method(_DISTRIBUTION, BudgetDivision, arithmetic=3),
-    "LBA": Method(_ABSORPTION, BudgetDivision, arithmetic=3),
-    "LPU": Method(_UNIFORM, PopulationDivision, arithmetic=2),
-    "LPD": Method(_DISTRIBUTION, PopulationDivision, arithmetic=2),
-    "LPA": Method(_ABSORPTION, PopulationDivision, arithmetic=2),
-    "LB-DSAT": Method(_DSAT, BudgetDivision, arithmetic=2),
-    "LP-DSAT": Method(_DSAT, PopulationDivision, arithmetic=2),
-    "LB-RescueDP": Method(_RESCUE, BudgetDivision, arithmetic=3),
-    "LP-RescueDP": Method(_RESCUE, PopulationDivision, arithmetic=2),
-    "LB-FAST": Method(_FAST, BudgetDivision, arithmetic=2),
-    "LP-FAST": Method(_FAST, PopulationDivision, arithmetic=2),
-    "LB-PeGaSus": Method(_PEGASUS, BudgetDivision, arithmetic=2),
-    "LP-PeGaSus": Method(_PEGASUS, PopulationDivision, arithmetic=2),
+    "LBU": Method(_UNIFORM, BudgetDivision),
+    "LSP": Method(_SAMPLING, PopulationDivision),
+    "LBD": Method(_DISTRIBUTION, BudgetDivision),
+    "LBA": Method(_ABSORPTION, BudgetDivision),
+    "LPU": Method(_UNIFORM, PopulationDivision),
+    "LPD": Method(_DISTRIBUTION, PopulationDivision),
+    "LPA": Method(_ABSORPTION, PopulationDivision),
+    "LB-DSAT": Method(_DSAT, BudgetDivision),
+    "LP-DSAT": Method(_DSAT, PopulationDivision),
+    "LB-RescueDP": Method(_RESCUE, BudgetDivision),
+    "LP-RescueDP": Method(_RESCUE, PopulationDivision),
+    "LB-FAST": Method(_FAST, BudgetDivision),
+    "LP-FAST": Method(_FAST, PopulationDivision),
+    "LB-PeGaSus": Method(_PEGASUS, BudgetDivision),
+    "LP-PeGaSus": Method(_PEGASUS, PopulationDivision),
 }
 
 

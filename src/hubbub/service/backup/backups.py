@@ -28,8 +28,7 @@ from hubbub.service.backup.copy import (
 )
 from hubbub.service.kept.archive import sha256_of
 from hubbub.service.store import sqlite_path
-from hubbub.service.store.migrations import VERSION
-from hubbub.service.store.schema import sqlite_damage
+from hubbub.service.store.schema import VERSION, sqlite_damage
 from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 _MOST_NAMED = 3
@@ -56,18 +55,16 @@ def check_backup(folder: Path) -> Manifest:
         raise BackupRefused(f"{folder}: damaged: {'; '.join(faults)}")
     named = read_database(folder / DATABASE)
     copied = {Path(file.name).name: file.sha256 for file in manifest.files[1:]}
-    other = sorted(
-        named.keys() ^ copied.keys() | {name for name in named if named[name] not in (None, copied.get(name))}
-    )
+    other = sorted(named.keys() ^ copied.keys() | {name for name in named if named[name] != copied.get(name)})
     if other:
         raise BackupRefused(f"{folder / DATABASE}: does not belong to these files of reports: {_some(other)}")
     return manifest
 
 
-def read_database(path: Path, shown: str = "") -> dict[str, str | None]:
+def read_database(path: Path, shown: str = "") -> dict[str, str]:
     """Check the copy of a store: it is whole, and this version reads it. Returns the checksums of its files of reports.
 
-    A file that an older version wrote has none. `shown` is what errors call the store, if not by the path of the copy.
+    `shown` is what errors call the store, if not by the path of the copy.
     """
     shown = shown or str(path)
     try:

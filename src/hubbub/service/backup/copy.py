@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import HubbubError, needs
 from hubbub.core.private_file import make_private_file
-from hubbub.service.store.migrations import VERSION
 from hubbub.service.store.postgres import PostgresStore, connect
+from hubbub.service.store.schema import VERSION
 from hubbub.service.store.sqlite import SQLITE_ERRORS, SqliteStore
 
 if TYPE_CHECKING:

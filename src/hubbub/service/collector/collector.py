@@ -29,7 +29,7 @@ from hubbub.service.kept.archive import SET_ASIDE, Archive
 from hubbub.service.kept.raw_reports import move_reports
 from hubbub.service.rounds.ask_publisher import Bulletin, asks_bulletin, collection_bulletin
 from hubbub.service.rounds.rounds import Rounds
-from hubbub.service.rounds.versions import VersionHistory, as_served, register
+from hubbub.service.rounds.versions import VersionHistory, register
 from hubbub.service.rounds.watchdog import Watchdog
 from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
@@ -100,7 +100,6 @@ class Collector:
         """How much was deleted since the start, by collection id and kind."""
         self.missing: list[str] = []
         """The files of single reports that the store names and that do not exist."""
-        collections = as_served(collections, store)
         added, outdated = register(collections, store)
         self.collections: Mapping[str, Collection] = MappingProxyType(
             {collection.name: collection for collection in collections}

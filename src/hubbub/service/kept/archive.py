@@ -157,9 +157,9 @@ class Archive:
             raise ReportsMissing(f"{name} cannot be read: {type(error).__name__}") from error
 
     def check(self, row: ArchiveRow) -> None:
-        """Check that a file is as it was written; `ReportsMissing` if not. Files without a checksum pass."""
+        """Check that a file is as it was written; `ReportsMissing` if not."""
         try:
-            damaged = row.sha256 is not None and sha256_of(self.folder / row.name) != row.sha256
+            damaged = sha256_of(self.folder / row.name) != row.sha256
         except OSError as error:
             raise ReportsMissing(f"{row.name} cannot be read: {type(error).__name__}") from error
         if damaged:

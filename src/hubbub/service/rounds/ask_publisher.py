@@ -14,11 +14,10 @@ from hubbub.core.reports import Sketch
 from hubbub.core.spec import Json, canonical
 from hubbub.protocols.ask import Ask
 from hubbub.random.source import Random
-from hubbub.service.base.ids import Ids
 from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.ingest.report_ids import ReportIds
 from hubbub.service.rounds.question_run import QuestionRun
-from hubbub.service.store.base import AskKey, AskRow, IdPage, StoreChanges
+from hubbub.service.store.base import AskKey, AskRow, StoreChanges
 from hubbub.service.store.sql import Store
 
 
@@ -61,15 +60,10 @@ class AskPublisher:
                 self._board.add(open_ask)
         return published
 
-    def restore(self, run: QuestionRun, row: AskRow, ask: Ask, changes: StoreChanges) -> None:
+    def restore(self, run: QuestionRun, row: AskRow, ask: Ask) -> None:
         """Put a stored ask back on the board with the ids of its reports, after a restart."""
         ids = self._report_ids(row.key)
         ids.restore(self._store.id_pages(row.key))
-        segments = Ids.concat(Ids.from_bytes(segment) for segment in self._store.segments(row.key))
-        if len(segments):  # ids that an older version of the store kept in segments: from now on they are in pages
-            changes.repacked.append(row.key)
-            changes.id_pages += [IdPage(*row.key, page, part, data) for page, part, data in ids.written(segments)]
-            ids.add(segments)
         restored = _open_ask(run, row, ask, ids)
         batch = self._store.shuffled_batch(row.key)
         restored.shuffled = None if batch is None else batch.digest

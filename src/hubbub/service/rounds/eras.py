@@ -39,7 +39,7 @@ from hubbub.service.base.schedule import Schedule
 from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.kept.archive import Archive
 from hubbub.service.rounds.counts import make_count, read_count
-from hubbub.service.rounds.question_run import QuestionRun, ReplayMismatch
+from hubbub.service.rounds.question_run import QuestionRun
 from hubbub.service.store.base import AskRow, CollectionRow, EraRow, PassedOver, ReleaseRow, SnapshotRow, StoreChanges
 from hubbub.service.store.sql import Store
 
@@ -75,7 +75,7 @@ def take_over(
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
             era = store.era(row.id, question)
-            if era is None or era.arithmetic not in (0, collection.questions[question].arithmetic):
+            if era is None or era.arithmetic != collection.questions[question].arithmetic:
                 return f"the era of version {row.version} cannot be continued"
             return _end(store, archive, earlier, era, collection, now)
         except PluginFailed:
@@ -167,27 +167,16 @@ OnRelease: TypeAlias = Callable[[Collection, str, Release, StoreChanges], None]
 """Called once with each release, by collection and question; what follows from it is added to the same changes."""
 
 
-def resume(
-    store: Store, collection: Collection, era: EraRow, changes: StoreChanges
-) -> tuple[QuestionRun, list[tuple[AskRow, Ask]]] | str:
+def resume(store: Store, collection: Collection, era: EraRow) -> tuple[QuestionRun, list[tuple[AskRow, Ask]]] | str:
     """Replay an era from the store. Returns the run and the asks whose ids are still held, or why the era has ended.
 
-    An era ends if it was begun with another arithmetic. An era whose arithmetic is not known (0) is resumed if all that
-    is stored of it is reproduced; its arithmetic is then known, and stored.
+    An era ends if it was begun with another arithmetic.
     """
     arithmetic = collection.questions[era.question].arithmetic
-    if era.arithmetic not in (0, arithmetic):
+    if era.arithmetic != arithmetic:
         return f"arithmetic {arithmetic}, and it was begun with {era.arithmetic}"
-    try:
-        run = QuestionRun(collection, era, store.snapshots(era))
-        asks = run.replay(store)
-    except ReplayMismatch as error:
-        if era.arithmetic:
-            raise
-        return f"arithmetic {arithmetic}, and it was begun with an older one: {error.difference}"
-    if not era.arithmetic:
-        changes.recognised.append(era._replace(arithmetic=arithmetic))
-    return run, asks
+    run = QuestionRun(collection, era, store.snapshots(era))
+    return run, run.replay(store)
 
 
 class EraStarter:

@@ -188,12 +188,12 @@ class Rounds:
     def _resume(self, collection: Collection, era: EraRow) -> str | None:
         """Resume an era from the store; why it has ended, if it has."""
         with self.running(collection, era.question):
-            resumed = resume(self._store, collection, era, self._loaded)
+            resumed = resume(self._store, collection, era)
         if isinstance(resumed, str):
             return resumed
         run, asks = resumed
         for row, ask in asks:
-            self._publisher.restore(run, row, ask, self._loaded)
+            self._publisher.restore(run, row, ask)
         self._runs.append(run)
         return None
 

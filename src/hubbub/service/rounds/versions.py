@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from hubbub.collection import Collection
 from hubbub.collection.safety import AGREED, weaker_clauses
@@ -15,22 +14,6 @@ from hubbub.questions import read_collection
 from hubbub.service.rounds.eras import difference
 from hubbub.service.store.base import CollectionRow
 from hubbub.service.store.sql import Store
-
-
-def as_served(collections: Sequence[Collection], store: Store) -> list[Collection]:
-    """The collections to serve. A version that was served before, in an older format or hash, stays as it was signed.
-
-    A version is one document for good, and devices know it by its id. A newer format begins with the next version.
-    """
-    stored = {(row.name, row.version): row for row in store.collections()}
-    served = []
-    for collection in collections:
-        row = stored.get((collection.name, collection.version))
-        if row is not None and row.id != collection.collection_id:
-            earlier = read_collection(json.loads(row.spec))
-            collection = earlier if earlier == replace(collection, hash=earlier.hash) else collection
-        served.append(collection)
-    return served
 
 
 def register(collections: Sequence[Collection], store: Store) -> tuple[list[CollectionRow], frozenset[str]]:

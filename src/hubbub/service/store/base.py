@@ -25,14 +25,14 @@ class CollectionRow(NamedTuple):
 class EraRow(NamedTuple):
     """An era: one unbroken run of a question's protocol, from step `first` of the collection on.
 
-    `arithmetic` is the version of the protocol's arithmetic; 0 if the era is from before it was stored. Each run of a
+    `arithmetic` is the version of the protocol's arithmetic. Each run of a
     study is an era of its own: in all tables, the number of the run stands in the columns `first` and `step`.
     """
 
     collection: str
     question: str
     first: int
-    arithmetic: int = 0
+    arithmetic: int = 1
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -112,7 +112,7 @@ class ArchiveRow(NamedTuple):
     ask: str
     name: str
     n: int
-    sha256: str | None
+    sha256: str
 
 
 class AskRow(NamedTuple):
@@ -227,15 +227,11 @@ class StoreChanges:
     """Runs of studies that begin."""
     ended_runs: list[EraRow] = field(default_factory=list)
     """Runs of studies that end."""
-    recognised: list[EraRow] = field(default_factory=list)
-    """Eras of unknown arithmetic, with the arithmetic that reproduced all that is stored of them."""
     snapshots: list[tuple[SnapshotRow, int]] = field(default_factory=list)
     """Snapshots, each with the step of the oldest snapshot of its era that stays."""
     asks: list[AskRow] = field(default_factory=list)
     id_pages: list[IdPage] = field(default_factory=list)
     """Ids of new reports."""
-    repacked: list[AskKey] = field(default_factory=list)
-    """Asks whose ids an older version stored in segments; they are in `id_pages` now, and the segments are deleted."""
     trimmed: list[tuple[AskKey, int]] = field(default_factory=list)
     """Asks whose ids are deleted from a page on; the earlier pages are deleted later."""
     reports: list[tuple[AskKey, int, bytes]] = field(default_factory=list)

@@ -76,23 +76,6 @@ class ReportReader(SqlReader):
         ((last,),) = self._read("SELECT MAX(page) FROM id_pages WHERE collection = ? AND ask = ?", *key)
         return 0 if last is None else int(last) + 1
 
-    def segments(self, key: AskKey) -> Iterator[bytes]:
-        """The ids of an ask that an earlier version of the store holds in segments of any size."""
-        number = -1
-        while True:
-            rows = self._read(
-                "SELECT number, ids FROM segments WHERE collection = ? AND ask = ? AND number > ? "
-                "ORDER BY number LIMIT ?",
-                *key,
-                number,
-                CHUNK,
-            )
-            if not rows:
-                return
-            for _, ids in rows:
-                yield bytes(ids)
-            number = rows[-1][0]
-
     # -- single reports ---------------------------------------------------------------------------------------
 
     def kept_segments(self, key: AskKey) -> list[bytes]:

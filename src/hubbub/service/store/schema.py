@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from hubbub.core.migrations import Format
+
 _ASK = ("collection", "ask")
 _STEP = ("collection", "question", "first", "step")
 CHECKED = {
@@ -49,7 +51,7 @@ def damaged_row(stream: Callable[[str], Iterable[Any]]) -> str | None:
     `stream` runs a query and returns an iterable of its rows.
     """
     for table, columns in CHECKED.items():
-        sql = f"SELECT {', '.join(columns)}, checksum FROM {table} WHERE checksum IS NOT NULL"  # noqa: S608 - own names
+        sql = f"SELECT {', '.join(columns)}, checksum FROM {table}"  # noqa: S608 - own names
         for *values, checksum in stream(sql):
             if row_checksum(*values) != checksum:
                 return f"a row of the table {table} has changed"
@@ -62,29 +64,32 @@ def sqlite_damage(stream: Callable[[str], Iterable[Any]]) -> str | None:
     return damaged_row(stream) if finding == "ok" else str(finding)
 
 
+VERSION = 1
+FORMAT = Format("store", VERSION)
+"""The version of the tables. A migration is made of statements for both databases, with names of types as below."""
 META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 """The one table that exists before the version of a store is known."""
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS collections (
-        id TEXT PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, checksum BIGINT,
+        id TEXT PRIMARY KEY, name TEXT NOT NULL, version INTEGER NOT NULL, spec TEXT NOT NULL, checksum BIGINT NOT NULL,
         UNIQUE (name, version)
     )""",
     """CREATE TABLE IF NOT EXISTS eras (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
-        arithmetic INTEGER NOT NULL DEFAULT 0, running INTEGER NOT NULL DEFAULT 0,
+        arithmetic INTEGER NOT NULL, running INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (collection, question, first)
     )""",
     """CREATE TABLE IF NOT EXISTS asks (
         collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
         step BIGINT NOT NULL, round INTEGER NOT NULL, part INTEGER NOT NULL, spec TEXT NOT NULL,
         opens {real} NOT NULL, closes {real} NOT NULL, final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
-        checksum BIGINT,
+        checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, round, part)
     )""",
     """CREATE TABLE IF NOT EXISTS snapshots (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
-        state TEXT NOT NULL, checksum BIGINT, PRIMARY KEY (collection, question, first, step)
+        state TEXT NOT NULL, checksum BIGINT NOT NULL, PRIMARY KEY (collection, question, first, step)
     )""",
     # The steps, by era, whose asks were deleted: they are not asked again.
     """CREATE TABLE IF NOT EXISTS expired_asks (
@@ -94,57 +99,52 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS held_asks ON asks (collection) WHERE forgotten = 0",
     # Not a column of asks: sketches are written at every commit, and asks are not.
     """CREATE TABLE IF NOT EXISTS sketches (
-        collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, checksum BIGINT,
+        collection TEXT NOT NULL, ask TEXT NOT NULL, data {bytes} NOT NULL, checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, ask)
     )""",
     """CREATE TABLE IF NOT EXISTS id_pages (
         collection TEXT NOT NULL, ask TEXT NOT NULL, page BIGINT NOT NULL, part INTEGER NOT NULL, ids {bytes} NOT NULL,
-        checksum BIGINT, PRIMARY KEY (collection, ask, page, part)
+        checksum BIGINT NOT NULL, PRIMARY KEY (collection, ask, page, part)
     )""",
-    # Ids of version 1, which had no pages: read once, and then deleted.
-    """CREATE TABLE IF NOT EXISTS segments (
-        number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, ids {bytes} NOT NULL
-    )""",
-    "CREATE INDEX IF NOT EXISTS segments_of_asks ON segments (collection, ask, number)",
     """CREATE TABLE IF NOT EXISTS reports (
         number {serial}, collection TEXT NOT NULL, ask TEXT NOT NULL, n BIGINT NOT NULL, data {bytes} NOT NULL,
-        checksum BIGINT
+        checksum BIGINT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS reports_of_asks ON reports (collection, ask, number)",
     # The files of single reports; a file that is not named here does not count.
     """CREATE TABLE IF NOT EXISTS archives (
         collection TEXT NOT NULL, ask TEXT NOT NULL, name TEXT NOT NULL, n BIGINT NOT NULL,
-        sha256 TEXT, checksum BIGINT, PRIMARY KEY (collection, ask)
+        sha256 TEXT NOT NULL, checksum BIGINT NOT NULL, PRIMARY KEY (collection, ask)
     )""",
     # Counts among kept reports; the reports may have been deleted.
     """CREATE TABLE IF NOT EXISTS candidate_counts (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
         number INTEGER NOT NULL, ask TEXT NOT NULL, candidates TEXT NOT NULL, n BIGINT NOT NULL, support TEXT NOT NULL,
-        checksum BIGINT, PRIMARY KEY (collection, question, first, step, number)
+        checksum BIGINT NOT NULL, PRIMARY KEY (collection, question, first, step, number)
     )""",
     """CREATE TABLE IF NOT EXISTS releases (
         collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
-        payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0, checksum BIGINT,
+        payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0, checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, question, step, number)
     )""",
     # Batches of shufflers, one for each ask. The columns describe the batch, never a single report.
     """CREATE TABLE IF NOT EXISTS shuffled_batches (
         collection TEXT NOT NULL, ask TEXT NOT NULL, digest {bytes} NOT NULL, n BIGINT NOT NULL, fakes BIGINT NOT NULL,
         unreadable BIGINT NOT NULL, repeated BIGINT NOT NULL, checks BIGINT NOT NULL, lost BIGINT NOT NULL,
-        checksum BIGINT, PRIMARY KEY (collection, ask)
+        checksum BIGINT NOT NULL, PRIMARY KEY (collection, ask)
     )""",
     # The collector's own reports that it looks for in a shuffled batch, as the last shuffler will deliver them.
     """CREATE TABLE IF NOT EXISTS spot_checks (
-        collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL, checksum BIGINT
+        collection TEXT NOT NULL, ask TEXT NOT NULL, onion {bytes} NOT NULL, checksum BIGINT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS spot_checks_of_asks ON spot_checks (collection, ask)",
     # Here `collection` is the name of a collection: its versions share their alarms.
     """CREATE TABLE IF NOT EXISTS alarm_states (
-        collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, checksum BIGINT,
+        collection TEXT NOT NULL, watch TEXT NOT NULL, state TEXT NOT NULL, checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, watch)
     )""",
     """CREATE TABLE IF NOT EXISTS alarm_events (
-        collection TEXT NOT NULL, number BIGINT NOT NULL, event TEXT NOT NULL, checksum BIGINT,
+        collection TEXT NOT NULL, number BIGINT NOT NULL, event TEXT NOT NULL, checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, number)
     )""",
     # The last event that each webhook took.

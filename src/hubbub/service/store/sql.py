@@ -13,10 +13,9 @@ from hubbub.random.source import Random
 from hubbub.service.base.ids import ENTRY_BYTES
 from hubbub.service.base.limits import REASONS
 from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
-from hubbub.service.store.migrations import store_format
 from hubbub.service.store.protocol_reader import ProtocolReader
 from hubbub.service.store.readers import ReportReader, StatusReader
-from hubbub.service.store.schema import CHECKED, META, damaged_row, row_checksum, tables
+from hubbub.service.store.schema import CHECKED, FORMAT, META, damaged_row, row_checksum, tables
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
@@ -53,14 +52,13 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         # Lock the row before reading it: of two collectors that start at once, one migrates and the other waits.
         self._write("UPDATE meta SET value = value WHERE key = 'version'")
         stored = self._write("SELECT value FROM meta WHERE key = 'version'")
-        format = store_format(**self.types)
         if stored:
             ((text,),) = stored
-            format.migrate(int(text) if text.isdecimal() else text, self._write)
+            FORMAT.migrate(int(text) if text.isdecimal() else text, lambda sql: self._write(sql.format(**self.types)))
         else:
             for statement in tables(**self.types):
                 self._write(statement)
-        self._write(_META, "version", str(format.version))
+        self._write(_META, "version", str(FORMAT.version))
 
     # -- what a database answers ------------------------------------------------------------------------------
 
@@ -113,8 +111,6 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 self._write("INSERT INTO eras VALUES (?, ?, ?, ?, 1)", *era)
             for era in changes.ended_runs:
                 self._change_one(_ENDED, *era.key)
-            for era in changes.recognised:
-                self._change_one(_RECOGNISED, era.arithmetic, *era.key)
             for snapshot, oldest in changes.snapshots:
                 self._insert("snapshots", *snapshot, replacing="collection, question, first, step")
                 self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
@@ -122,8 +118,6 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 *row, final, forgotten, sketch = ask
                 self._insert("asks", *row, final=int(final), forgotten=int(forgotten))
                 self._insert("sketches", *ask.key, sketch)
-            for key in changes.repacked:
-                self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for id_page in changes.id_pages:
                 if not id_page.part:
                     self._write(_ID_PARTS, *id_page[:3])
@@ -147,7 +141,6 @@ class Store(ProtocolReader, ReportReader, StatusReader):
             for key in changes.forgotten:
                 self._change_one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
                 deleted[key.collection, "ids"] += self._trim(key, 0)
-                self._write("DELETE FROM segments WHERE collection = ? AND ask = ?", *key)
             for counted in changes.counted:
                 self._insert("candidate_counts", *counted)
             for release in changes.releases:
@@ -219,7 +212,7 @@ class Store(ProtocolReader, ReportReader, StatusReader):
                 *place,
             ),
         }
-        for table in ("id_pages", "segments", "reports", "archives", "shuffled_batches", "spot_checks"):
+        for table in ("id_pages", "reports", "archives", "shuffled_batches", "spot_checks"):
             self._write(_EXPIRED.format(table), collection, collection, *place)
         self._write(_EXPIRED_STEPS, collection, *place, expiry.lateness)
         for table in ("asks", "candidate_counts", "snapshots"):
@@ -249,7 +242,6 @@ _SKETCH = """UPDATE sketches SET data = ?, checksum = ? WHERE collection = ? AND
 _ENDED = "UPDATE eras SET running = 0 WHERE collection = ? AND question = ? AND first = ? AND running = 1"
 _ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, ?, ?, ?)
     ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
-_RECOGNISED = "UPDATE eras SET arithmetic = ? WHERE collection = ? AND question = ? AND first = ? AND arithmetic = 0"
 _META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 # A step was passed over if none of its asks was ever open, deleted asks included.
 _PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step >= ?

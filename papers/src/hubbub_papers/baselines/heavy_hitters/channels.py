@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hubbub.core.hashing import BEST_HASH, bucket, hash32
+from hubbub.core.hashing import bucket, hash32
 from hubbub.random.source import Random
 from hubbub_papers.baselines.heavy_hitters.answers import DrawnAnswers
 from hubbub_papers.baselines.heavy_hitters.candidates import Extensions
@@ -62,7 +62,7 @@ def multiple_channels(
     """
     channels = math.ceil(k**1.5)
     seed = rng.uint64(1)
-    own = bucket(hash32(seed, short_codes(population.values), BEST_HASH), channels).astype(np.uint64)
+    own = bucket(hash32(seed, short_codes(population.values)), channels).astype(np.uint64)
     spent = epsilon if divided else epsilon / 2
     final, reporting = population.split([FINAL_SHARE, 1 - FINAL_SHARE], rng) if divided else (population, population)
     cuts = cuts_of(population.bits, channel_blocks(population.bits, k, query_limit))

@@ -44,7 +44,7 @@ class ReportedAnswers(GroupAnswers):
 
     def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         seeds, buckets = self._reports.public["seed"], self._reports.private["bucket"]
-        return np.array([bucket(hash32(seeds, code, self._olh.hash), self._olh.buckets) == buckets for code in codes])
+        return np.array([bucket(hash32(seeds, code), self._olh.buckets) == buckets for code in codes])
 
     def _listed(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         return np.concatenate([self.support(codes[at : at + _BLOCK]) for at in range(0, len(codes), _BLOCK)])

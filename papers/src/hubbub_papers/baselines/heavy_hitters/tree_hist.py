@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.hashing import BEST_HASH, bucket, hash32
+from hubbub.core.hashing import bucket, hash32
 from hubbub.kernels.estimators import walsh_hadamard
 from hubbub.random.source import Random
 from hubbub_papers.baselines.heavy_hitters.channels import FINAL_SHARE
@@ -70,7 +70,7 @@ class CountSketchAnswers:
         return np.asarray(np.median(rows, axis=0))
 
     def _place(self, row: int, codes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        cells, signs = (hash32(seed, codes, BEST_HASH) for seed in self._seeds[:, row])
+        cells, signs = (hash32(seed, codes) for seed in self._seeds[:, row])
         return bucket(cells, self.width), 2 * bucket(signs, 2) - 1
 
 
