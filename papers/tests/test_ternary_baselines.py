@@ -88,7 +88,7 @@ class TestExactly:
         d = 4
         monkeypatch.setattr(
             "hubbub_papers.baselines.succinct.hash32",
-            lambda seeds, places, name: (seeds >> places.astype(np.uint64) & np.uint64(1)) << np.uint64(31),
+            lambda seeds, places: (seeds >> places.astype(np.uint64) & np.uint64(1)) << np.uint64(31),
         )
         mechanism = hb.Succinct(epsilon=1.3, dimension=d, sparsity=sparsity, clip=clip)
         patterns = np.arange(1 << d + sparsity, dtype=np.uint64)
