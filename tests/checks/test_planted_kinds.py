@@ -90,6 +90,11 @@ class CostsOnceInTwoSteps(Planted):
         return Cost(super().cost(setting).each, 2)
 
 
+class PaysAlone(Planted):
+    def terms(self, setting: Setting) -> Terms:
+        return replace(super().terms(setting), account="mine")
+
+
 @dataclass(frozen=True)
 class RaisesOfDark(View):
     """A view that has no result for one value."""
@@ -202,6 +207,7 @@ PLANTED = [
     (AsksForMore, "check_terms"),
     (CostsLess, "check_costs"),
     (CostsOnceInTwoSteps, "check_costs"),
+    (PaysAlone, "check_costs"),
     (SilentOnDark, "check_every_value"),
     (SlowOnDark, "check_same_for_all"),
     (ShapedForFour, "check_releases"),

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from functools import cached_property
 from itertools import chain
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,18 +25,16 @@ from hubbub.checks.draws import CountingRandom
 from hubbub.checks.failure import FALSE_ALARM, CheckFailed, require
 from hubbub.collection.document import OVERRIDES, Collection
 from hubbub.collection.setting import Finding, Level, Setting
-from hubbub.collection.terms import Terms
+from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.domain import Domain
 from hubbub.core.errors import MissingDependency, needs
-from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.core.plugins import is_foreign
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.protocols import driver
 from hubbub.protocols.ask import CIRCLE, Ask
-from hubbub.protocols.driver import Conversation, Message, Release, Reply
+from hubbub.protocols.driver import Conversation, Message, Protocol, Release, Reply
 from hubbub.protocols.memory import Memory
 from hubbub.questions import QUESTIONS, Question, read_collection
 from hubbub.random.source import Random
@@ -52,8 +50,6 @@ _DEVICES = 600
 _RUNS = 40
 _SINGLE = 64  # values that are answered one by one
 _NEAR = 1.25  # how far a standard error may be from its forecast, whose assumptions hold only roughly
-_STEP_SECONDS = 86400
-_ENDLESS = 1e6
 
 
 class AskedQuestion:
@@ -80,8 +76,8 @@ class AskedQuestion:
             title="The contract of a kind",
             fields=self.fields,
             questions={NAME: self.question},
-            budget=Budget.of(user=_ENDLESS),
-            step_seconds=_STEP_SECONDS,
+            budget=Budget.of(user=1e6),
+            step_seconds=86400,
             overrides=dict.fromkeys(OVERRIDES, "an example"),
         )
 
@@ -214,9 +210,8 @@ def check_terms(asked: AskedQuestion) -> None:
     question, terms, spec = asked.question, asked.terms, asked.collection.spec()
     require(terms.fields == question.reads(), f"terms read {terms.fields}, the question {question.reads()}")
     require(Terms.from_spec(json.loads(canonical(terms.spec())), NAME) == terms, "terms are not read back from JSON")
-    require(
-        read_collection(json.loads(canonical(spec))) == asked.collection, "the signed document is another collection"
-    )
+    again = read_collection(json.loads(canonical(spec)))
+    require(again == asked.collection, "the signed document is read back as another collection")
     require(asked.transcript and any(asked.asks), "nothing is asked")  # an ask that is not admitted raises
 
 
@@ -227,7 +222,10 @@ def check_costs(asked: AskedQuestion) -> None:
     most = max(question.limits().values())
     require(most >= question.epsilon, f"limits() has no epsilon of {question.epsilon}")
     require(cost.each <= units_of(most), f"cost is {cost.each} units at once, above the stated epsilon {most}")
-    require(terms.promises, "the terms promise nothing")
+    alone = terms.account != ASKS
+    require(
+        alone == cost.memo, "what depends on values, and only that, has an account of its own: `account` of the terms"
+    )
     steps: dict[int, list[Ask]] = {}
     for asks in asked.rounds:
         steps.setdefault(asks[0].step, []).extend(ask for ask in asks if not isinstance(ask.mechanism, Stateful))
@@ -253,7 +251,7 @@ def check_every_value(asked: AskedQuestion) -> None:
 
 def check_same_for_all(asked: AskedQuestion) -> None:
     """Whether a report is sent, its size, and how many random bytes are drawn do not depend on the value."""
-    values = asked.values[:: max(1, len(asked.values) // _SINGLE)]
+    values, most = asked.values[:: max(1, len(asked.values) // _SINGLE)], asked.terms.report_bytes
     for ask in asked.asks:
         seen: dict[tuple[int, ...], Any] = {}
         for value in values:
@@ -262,15 +260,10 @@ def check_same_for_all(asked: AskedQuestion) -> None:
             reports = answer(ask, [value], whole)
             drawn = whole.drawn if getattr(ask.mechanism, "fixed_block", True) else 0
             size = len(reports.to_bare()) if len(reports) else 0
-            require(
-                size <= asked.terms.report_bytes,
-                f"a report has {size} bytes, and the terms say {asked.terms.report_bytes}",
-            )
+            require(size <= most, f"a report has {size} bytes, and the terms say at most {most}")
             seen.setdefault((len(reports), size, looking.drawn, drawn), value)
         others = "; ".join(f"{value!r}: {what}" for what, value in seen.items())
-        require(
-            len(seen) == 1, f"reports, bytes sent, bytes drawn by the view and in all depend on the value: {others}"
-        )
+        require(len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {others}")
 
 
 def check_releases(asked: AskedQuestion) -> None:
@@ -296,19 +289,13 @@ def check_releases(asked: AskedQuestion) -> None:
 def check_restart(asked: AskedQuestion) -> None:
     """A server that starts again repeats what it asked and released, and continues a stream from its stored memory."""
     require(asked.question.arithmetic >= 1, "arithmetic is a whole number of at least 1")
-    memory, ends = (
-        Memory(),
-        [place + 1 for place, (message, _) in enumerate(asked.transcript) if isinstance(message, Release)],
-    )
-    half = ends[1] if len(ends) > 2 else 0
-    first, rest = asked.transcript[:half], asked.transcript[half:]
-    protocol = asked.collection.protocol(NAME, memory)
-    _require_same(protocol, first or rest, "asked again, it says something else")
-    if first:
+    memory, transcript = Memory(), asked.transcript
+    ends = [place for place, (message, _) in enumerate(transcript, 1) if isinstance(message, Release)]
+    half = ends[1] if len(ends) > 2 and asked.terms.study is None else len(transcript)
+    _require_same(asked.collection.protocol(NAME, memory), transcript[:half], "asked again")
+    if half < len(transcript):
         stored = Memory(json.loads(json.dumps(memory.state())))
-        _require_same(
-            asked.collection.protocol(NAME, stored), rest, "continued from its memory, it says something else"
-        )
+        _require_same(asked.collection.protocol(NAME, stored), transcript[half:], "continued from its memory")
 
 
 def check_forecast(asked: AskedQuestion) -> None:
@@ -331,13 +318,11 @@ def check_forecast(asked: AskedQuestion) -> None:
 def _typical(asked: AskedQuestion, run: int) -> list[Any]:
     """What devices recorded if all values of a field are equally common, and fields independent."""
     rng, fields = Random(seed=asked.seed).child("typical", run), asked.terms.fields
-    columns = []
-    for field in fields:
-        codes = codes_of(asked.fields[field])
-        columns.append([codes[place % len(codes)] for place in rng.permutation(_DEVICES)])
-    return (
-        columns[0] if len(fields) == 1 else [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
-    )
+    codes = {field: codes_of(asked.fields[field]) for field in fields}
+    columns = {name: [own[k % len(own)] for k in rng.permutation(_DEVICES)] for name, own in codes.items()}
+    if len(fields) == 1:
+        return columns[fields[0]]
+    return [dict(zip(fields, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _released(transcript: list[tuple[Message, Reply]]) -> list[Any]:
@@ -345,11 +330,11 @@ def _released(transcript: list[tuple[Message, Reply]]) -> list[Any]:
     return [np.where(np.isfinite(estimate.variance), estimate.value, np.nan) for estimate in estimates]
 
 
-def _require_same(protocol: driver.Protocol, transcript: list[tuple[Message, Reply]], otherwise: str) -> None:
+def _require_same(protocol: Protocol, transcript: list[tuple[Message, Reply]], when: str) -> None:
     reply: Reply = None
     for message, answered in transcript:
         again = protocol.send(reply)
-        require(_plain(again) == _plain(message), f"{otherwise}: {reprlib.repr(again)}")
+        require(_plain(again) == _plain(message), f"{when}, it says something else: {reprlib.repr(again)}")
         reply = answered
 
 
@@ -357,21 +342,11 @@ def _plain(message: Any) -> Any:
     """A message in a form that can be compared; NaN is equal to itself."""
     if not isinstance(message, Release):
         return message
-    return message.step, message.published, [_numbers(estimate) for estimate in message.estimates.values()]
+    numbers = [(part.labels, part.value.tobytes(), part.variance.tobytes()) for part in message.estimates.values()]
+    return message.step, message.published, numbers
 
 
-def _numbers(estimate: Estimate) -> tuple[Any, ...]:
-    return estimate.labels, estimate.value.tobytes(), estimate.variance.tobytes()
-
-
-class KindCheck(Protocol):
-    """A function that raises where a question breaks the contract of kinds."""
-
-    __name__: str
-
-    def __call__(self, asked: AskedQuestion) -> None: ...
-
-
+KindCheck = Callable[[AskedQuestion], None]
 KIND_CHECKS: tuple[KindCheck, ...] = (
     check_keys,
     check_words,
