@@ -29,7 +29,7 @@ from hubbub.collection.terms import ASKS, Terms
 from hubbub.core.domain import Domain
 from hubbub.core.errors import MissingDependency, needs
 from hubbub.core.event import units_of
-from hubbub.core.plugins import is_foreign
+from hubbub.core.plugins import PluginFailed, is_foreign
 from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.stateful import Stateful
@@ -431,6 +431,8 @@ def kind_findings(collection: Collection) -> Iterator[Finding]:
             try:
                 run_kind_checks(question, collection.setting(name).domains, statistical=False)
             except CheckFailed as error:
+                if isinstance(error.__cause__, PluginFailed):  # which commands report as it is
+                    raise error.__cause__ from None
                 yield Finding("error", f"questions.{name}", f"its kind breaks the contract of kinds: {error}")
 
 
