@@ -19,5 +19,5 @@ def test_a_promise_has_its_test() -> None:
 
 
 def _is_in(test: str, file: Path) -> bool:
-    there = rf"^((async )?def {test}\(|{test} = contract_tests\()"
+    there = rf"^((async )?def {test}\(|{test} = (contract|kind)_tests\()"
     return re.search(there, file.read_text(encoding="utf-8"), re.MULTILINE) is not None

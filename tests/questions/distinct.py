@@ -22,7 +22,7 @@ from hubbub.core.reports import Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import MAIN, Protocol, Release
 from hubbub.protocols.memory import Memory
-from hubbub.questions import Setting, Shape, StatisticQuestion
+from hubbub.questions import Example, Setting, Shape, StatisticQuestion
 from hubbub.questions.shares import Shares, shares_read
 from hubbub.statistics.influence import Influence
 
@@ -43,6 +43,10 @@ class DistinctQuestion(StatisticQuestion):
 
     kind: ClassVar[str] = "distinct"
     steps: int = field(default=7)
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        yield cls(field="theme", epsilon=4.0, steps=2), {"theme": Categorical(["light", "dark", "sepia"])}
 
     def statistic(self, setting: Setting) -> Shares:
         if not isinstance(setting.domain, Categorical | Ordinal):
@@ -85,6 +89,9 @@ class DistinctQuestion(StatisticQuestion):
 
     def assumes(self, setting: Setting) -> str:
         return "no formula: it depends on how rare the rarest values are"
+
+    def unbiased_steps(self, setting: Setting) -> bool:
+        return False  # a number of values above a threshold
 
     def influence(self, setting: Setting) -> Influence | str:
         return "a number of values is no mean over reports"

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar
 
 import pytest
 
-from hubbub.collection import Collection
 from hubbub.core import plugins as registry
 from hubbub.core.domain import Categorical
 from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginRefused, Registry
-from hubbub.core.spec import canonical
 from hubbub.ledger.promise import Budget
 from hubbub.questions import QUESTIONS, Question, Setting, read_collection
 from hubbub.questions.histogram import HistogramQuestion
-from tests.collection.conftest import QUESTIONS as EXAMPLES
 from tests.collection.conftest import make
 from tests.questions.distinct import DistinctQuestion
-
-CHANGES = Question.make(kind="changes", field="theme", epsilon=1.0, steps=24, changes=2)
-
-
-def collection() -> Collection:
-    return make(questions={**EXAMPLES, "moves": CHANGES})
-
-
-@pytest.mark.parametrize("name", [*EXAMPLES, "moves"])
-def test_every_kind_knows_itself(name: str) -> None:
-    whole = collection()
-    question, setting = whole.questions[name], whole.setting(name)
-    shape, labels = question.shape(setting), question.labels(setting)
-    assert labels is None or len(labels) == shape.size
-    assert shape.unit == "share" or shape.form in ("mean", "means")
-    assert json.loads(canonical(shape.spec())) == shape.spec()
-    assert question.sentence(setting).endswith(".")
-    assert question.default_title(setting).endswith("?")
-    assert question.summary.startswith(question.kind)
-    assert question.assumes(setting)
-    assert question.arithmetic >= 1
-    assert question.cost(setting).each == whole.terms[name].limit
-    assert set(question.spec()) <= {"kind", *question.__dataclass_fields__}
-    assert max(question.limits().values()) >= question.epsilon
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)

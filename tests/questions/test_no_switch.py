@@ -13,7 +13,7 @@ from hubbub.core.domain import DOMAINS
 from hubbub.questions import QUESTIONS
 
 SOURCE = Path(hubbub.__file__).parent
-KINDS = set(QUESTIONS)
+KINDS = set(QUESTIONS) - {"share", "quantity"}  # which are what an `Estimate` is of: a kind may have that name too
 CLASSES = {QUESTIONS[kind].__name__ for kind in QUESTIONS}
 DOMAIN_CLASSES = {domain.__name__ for domain in DOMAINS.values() if domain.__module__.startswith("hubbub.core")}
 NO_DOMAINS = ("authoring", "cli", "client", "collection", "dashboard", "service")

@@ -101,13 +101,17 @@ def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFil
     from hubbub.authoring.promise import coalitions_of
     from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.planning.predict import FORGED
+    from hubbub.simulate.kind_checks import kind_findings
 
     collection, alarms = read_collection(file), load_alarms(file)
     older = None if against is None else read_collection(against)
     part = FORGED if forged is None else forged
+    findings = find(collection, against=older, alarms=alarms)
+    if not any(finding.level == "error" for finding in findings):
+        findings = [*kind_findings(collection), *findings]
     return CheckedFile(
         collection=collection,
-        findings=find(collection, against=older, alarms=alarms),
+        findings=findings,
         poisonings={
             name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
         },

@@ -103,6 +103,8 @@ class Question(ABC):
     """
 
     kind: ClassVar[str]
+    skip_checks: ClassVar[Mapping[str, str]] = {}
+    """The checks of `hubbub.checks.kind_tests` that cannot apply to it, by name, and why."""
     epsilon: float
     title: str = ""
 
@@ -112,6 +114,11 @@ class Question(ABC):
     def __post_init__(self) -> None:
         check_keys(self)
         check_epsilon("epsilon", self.epsilon)
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        """Small questions of this kind, and the domains of their fields, to which the contract suite is applied."""
+        yield from ()
 
     # -- what it asks of devices ------------------------------------------------------------------------------
 
@@ -284,6 +291,9 @@ class Question(ABC):
         """The class for these keys: a kind may have another class for some of its keys."""
         return cls
 
+
+Example = tuple[Question, Mapping[str, Domain]]
+"""A question, and the domains of the fields that it reads."""
 
 QUESTIONS: Registry[Question] = Registry(
     "hubbub.questions",

@@ -26,7 +26,7 @@ from hubbub.protocols.sao2.tree import squares
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.protocols.views.sets import Members, On
-from hubbub.questions.base import Shape, shares_shape
+from hubbub.questions.base import Example, Shape, shares_shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import odds_text
 from hubbub.statistics.influence import Influence
@@ -128,6 +128,10 @@ class ChangesQuestion(StatisticQuestion):
     frozen: ClassVar[Frozen] = "last"
     steps: int
     changes: int
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        yield cls(field="theme", epsilon=2.0, steps=4, changes=8), {"theme": Categorical(["light", "dark"])}
 
     def statistic(self, setting: Setting) -> ChangingShares:
         if self.mechanism not in (None, "ExSub"):

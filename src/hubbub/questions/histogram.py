@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection.setting import Finding, Setting
-from hubbub.core.domain import Domain, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms.frequency.rappor import Rappor
@@ -18,7 +18,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
-from hubbub.questions.base import Question, Shape, shares_shape
+from hubbub.questions.base import Example, Question, Shape, shares_shape
 from hubbub.questions.shares import ItemShares, Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
@@ -74,6 +74,16 @@ class HistogramQuestion(StatisticQuestion):
     of: str | None = None
     candidates: tuple[str, ...] = ()
     keep_reports: bool = False
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        theme, plugins = Categorical(["light", "dark"]), Sets(Categorical(["a", "b", "c", "d"]), most=3)
+        yield cls(field="theme", epsilon=1.0), {"theme": theme}
+        yield cls(field="seconds", epsilon=1.0), {"seconds": Numeric(0, 20, cells=4)}
+        yield cls(field="plugins", epsilon=1.0), {"plugins": plugins}
+        yield cls(field="plugins", epsilon=1.0, of="size"), {"plugins": plugins}
+        yield cls(field="word", epsilon=4.0, candidates=("yes", "no")), {"word": Strings(longest=16)}
+        yield cls.make(cls.kind, field="theme", by=("level",), epsilon=2.0), {"theme": theme, "level": Ordinal(2)}
 
     @classmethod
     def reading(cls, keys: Mapping[str, Any]) -> type[Question]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.terms import Family, Terms
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Categorical, Ordinal, Sets
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import epsilon_of, units_of
 from hubbub.core.spec import Json
@@ -19,7 +19,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.itemsets.lengths import largest_guess
 from hubbub.protocols.itemsets.study import ARITHMETIC, MOST_CANDIDATES, MOST_ITEMS, group_percents, itemset_study
 from hubbub.protocols.memory import Memory
-from hubbub.questions.base import Shape
+from hubbub.questions.base import Example, Shape
 from hubbub.questions.study import StudyQuestion
 from hubbub.statistics.influence import Influence
 
@@ -50,8 +50,14 @@ class ItemsetsQuestion(StudyQuestion):
     """
 
     kind: ClassVar[str] = "itemsets"
+    skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it is that of an item that few hold"}
     k: int = 32
     of: Literal["itemsets", "items"] = "itemsets"
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        plugins = Sets(Categorical(["a", "b", "c", "d"]), most=3)
+        yield cls(field="plugins", epsilon=4.0, k=2, start="2026-12-01T00:00Z"), {"plugins": plugins}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +136,7 @@ class ItemsetsQuestion(StudyQuestion):
         return None
 
     def shape(self, setting: Setting) -> Shape:
-        return Shape(form="ranking", size=self.k, everyone=self.turns == 1)
+        return Shape(form="ranking", size=self.k, everyone=False)
 
     def forecast(self, setting: Setting, n: int) -> float | None:
         """The standard error of an item that few hold, if those who say which candidates they hold are padded to 4."""

@@ -24,7 +24,7 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.sets import Held
-from hubbub.questions.base import Shape
+from hubbub.questions.base import Example, Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 
@@ -228,6 +228,12 @@ class KeyValueQuestion(StatisticQuestion):
     kind: ClassVar[str] = "keyvalue"
     of: Quantity | None = None
     sparsity: int | None = None
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        ratings = {"ratings": KeyValue(("alien", "brazil", "casino"), low=-1, high=1, most=2)}
+        yield cls(field="ratings", epsilon=2.0), ratings
+        yield cls(field="ratings", epsilon=2.0, of="frequency"), ratings
 
     def statistic(self, setting: Setting) -> KeyNumbers:
         domain = setting.domain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.collection.setting import Setting
-from hubbub.core.domain import Domain, Numeric
+from hubbub.core.domain import Categorical, Domain, Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.protocols.statistic import Means, Statistic
-from hubbub.questions.base import Question, Shape
+from hubbub.questions.base import Example, Question, Shape
 from hubbub.questions.shares import named_mechanism
 from hubbub.questions.statistic import StatisticQuestion
 
@@ -58,6 +58,13 @@ class MeanQuestion(StatisticQuestion):
     """
 
     kind: ClassVar[str] = "mean"
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        seconds = Numeric(0, 20, cells=4)
+        yield cls(field="seconds", epsilon=1.0), {"seconds": seconds}
+        theme = Categorical(["light", "dark"])
+        yield cls.make(cls.kind, field="seconds", by=("theme",), epsilon=2.0), {"seconds": seconds, "theme": theme}
 
     @classmethod
     def reading(cls, keys: Mapping[str, Any]) -> type[Question]:

@@ -15,7 +15,7 @@ from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Frozen, Terms, memo_account
 from hubbub.collection.time import every
-from hubbub.core.domain import Domain, as_domain
+from hubbub.core.domain import Categorical, Domain, Ordinal, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
 from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
@@ -24,6 +24,7 @@ from hubbub.mechanisms.frequency.loloha import Loloha
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
+from hubbub.questions.base import Example
 from hubbub.questions.keys import check_epsilon
 from hubbub.questions.shares import named_mechanism, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
@@ -93,6 +94,11 @@ class MemoQuestion(StatisticQuestion):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_epsilon("permanent", self.permanent)
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        yield cls(field="theme", epsilon=1.0, permanent=2.0), {"theme": Categorical(["light", "dark"])}
+        yield cls(field="level", epsilon=1.0, permanent=2.0, mechanism="Loloha"), {"level": Ordinal(9)}
 
     def statistic(self, setting: Setting) -> PersistentShares:
         codes, view = shares_read(setting.domain, self.kind, self.of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Means
-from hubbub.questions.base import Shape
+from hubbub.questions.base import Example, Shape
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 
@@ -46,6 +46,7 @@ class ReleaseQuestion(StatisticQuestion):
     """
 
     kind: ClassVar[str] = "release"
+    skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it assumes that nothing is clipped"}
     r: int
     every: int = 0
 
@@ -54,6 +55,11 @@ class ReleaseQuestion(StatisticQuestion):
         for name, least in (("r", 1), ("every", 0)):
             if not least <= getattr(self, name) <= 10**6:
                 raise InvalidValue(name, getattr(self, name), f"a whole number from {least} to a million")
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        yield cls(field="fare", epsilon=2.0, r=4), {"fare": Numeric(0, 20, cells=4)}
+        yield cls(field="fare", epsilon=2.0, r=4, every=2), {"fare": Numeric(0, 20, cells=4)}
 
     def statistic(self, setting: Setting) -> Means:
         domain = setting.domain

@@ -14,7 +14,7 @@ from hubbub.collection.setting import Finding, Setting
 from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Terms
 from hubbub.collection.time import every, span
-from hubbub.core.domain import Numeric
+from hubbub.core.domain import Categorical, Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
 from hubbub.ledger.promise import Promise
@@ -23,7 +23,7 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.window import METHODS, Method, epsilons, window_stream
-from hubbub.questions.base import Shape, shares_shape
+from hubbub.questions.base import Example, Shape, shares_shape
 from hubbub.questions.mean import Averages, averages, mean_shape
 from hubbub.questions.shares import Shares, shares_labels, shares_read, shares_title
 from hubbub.questions.statistic import StatisticQuestion
@@ -66,6 +66,14 @@ class StreamQuestion(StatisticQuestion):
     @property
     def _method(self) -> Method:
         return METHODS[self.method]
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        theme = {"theme": Categorical(["light", "dark"])}
+        yield cls(field="theme", epsilon=1.0, method="LPU", w=2), theme
+        yield cls(field="theme", epsilon=1.0, method="LBU", w=2), theme
+        yield cls(field="theme", epsilon=1.0, method="LBA", w=2), theme
+        yield cls(field="seconds", epsilon=1.0, method="LPU", w=2), {"seconds": Numeric(0, 20, cells=4)}
 
     def statistic(self, setting: Setting) -> Statistic:
         if isinstance(setting.domain, Numeric) and self.of is None:

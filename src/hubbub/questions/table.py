@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
@@ -29,7 +29,7 @@ from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.steady import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
 from hubbub.protocols.views.records import Axis, Beside, CellAxis, CodeAxis, Joint, PublicNumber
-from hubbub.questions.base import Question, Shape
+from hubbub.questions.base import Example, Question, Shape
 from hubbub.questions.words import listed, odds_text
 from hubbub.statistics.influence import Influence
 
@@ -124,6 +124,7 @@ class TableQuestion(Question):
     """
 
     kind: ClassVar[str] = "table"
+    skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it is that of half of a column"}
     columns: tuple[str, ...]
     fanout: int = 5
     measures: tuple[str, ...] = ()
@@ -140,6 +141,15 @@ class TableQuestion(Question):
         check_integer("fanout", self.fanout, 2, 1 << 16)
 
     # -- what it asks of devices ------------------------------------------------------------------------------
+
+    @classmethod
+    def examples(cls) -> Iterator[Example]:
+        fields = {"theme": Categorical(["light", "dark"]), "level": Ordinal(9)}
+        yield cls(columns=("theme", "level"), epsilon=2.0), fields
+        yield (
+            cls(columns=("theme", "level"), epsilon=2.0, measures=("bytes",)),
+            {**fields, "bytes": Numeric(0, 9, cells=3)},
+        )
 
     def reads(self) -> tuple[str, ...]:
         return (*self.columns, *self.measures)

@@ -17,7 +17,7 @@ from hubbub.core.noise import normal_reach
 from hubbub.core.reports import Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
-from hubbub.protocols.driver import Conversation, Count, Protocol, Release, converse
+from hubbub.protocols.driver import Conversation, Count, Message, Protocol, Release, Reply, converse
 from hubbub.protocols.window import Statistic, window_stream
 from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
@@ -167,6 +167,8 @@ def run_question(
     steps: int | None = None,
     first: int = 0,
     present: Present | None = None,
+    ledgers: Ledgers | None = None,
+    transcript: list[tuple[Message, Reply]] | None = None,
 ) -> Iterator[Release]:
     """Ask a fleet a question of a collection, and yield its releases.
 
@@ -187,10 +189,15 @@ def run_question(
         The step of the collection at which the question begins.
     present
         Which devices are present at a step of the stream; all of them unless given.
+    ledgers
+        The devices' ledgers; those of all signed promises unless given.
+    transcript
+        Where every message of the protocol is added, with the reply to it.
     """
-    terms = collection.terms[name]
+    terms, study = collection.terms[name], None
     promises = [*collection.promises, *(promise for other in collection.terms.values() for promise in other.promises)]
-    ledgers, study = Ledgers(stream.n, promises), None
+    ledgers = Ledgers(stream.n, promises) if ledgers is None else ledgers
+    transcript = [] if transcript is None else transcript
     if terms.study is not None:
         ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
         study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
@@ -200,15 +207,20 @@ def run_question(
     while (steps is None or done < steps) and (message := conversation.listen()) is not None:
         if isinstance(message, Release):
             done += 1
+            transcript.append((message, None))
             yield message
         elif isinstance(message, Count):
-            conversation.reply_count(fleet.count(message))
+            result = fleet.count(message)
+            transcript.append((message, result))
+            conversation.reply_count(result)
         else:
             asks = conversation.asks
             _check_admitted(collection, name, asks, conversation.round)
             step = 0 if study is not None else first + asks[0].step - 1
             now = int(collection.round_times(name, 0, step, conversation.round)[0])
-            conversation.reply_all([fleet.answer(ask, now=now, account=terms.account, question=name) for ask in asks])
+            sketches = [fleet.answer(ask, now=now, account=terms.account, question=name) for ask in asks]
+            transcript.append((message, sketches if isinstance(message, list) else sketches[0]))
+            conversation.reply_all(sketches)
 
 
 def _check_admitted(collection: Collection, name: str, asks: tuple[Ask, ...], round: int) -> None:

@@ -19,6 +19,10 @@ class HoldersQuestion(StatisticQuestion):
     value: str
     kind: ClassVar[str] = "holders"
 
+    @classmethod
+    def examples(cls):
+        yield cls(field="theme", value="dark", epsilon=1.0), {"theme": Categorical(["light", "dark", "sepia"])}
+
     def statistic(self, setting):
         domain = setting.domain
         if not isinstance(domain, Categorical) or self.value not in domain.names:

@@ -159,7 +159,7 @@ def _searched_mean(waves: Sketch | None, wave: SquareWave, view: Binned, theta: 
     """The mean of the numbers clipped to theta, from square waves of their magnitudes."""
     if waves is None or not waves.n:
         return _unknown()
-    return wave.distribution(waves).linear(np.minimum(numbers_of(view), theta))
+    return replace(wave.distribution(waves).linear(np.minimum(numbers_of(view), theta)), kind="quantity")
 
 
 def _clipped_mean(waves: Sketch | None, clipped: Sketch | None, hybrid: Any) -> Estimate:

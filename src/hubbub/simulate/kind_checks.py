@@ -1,0 +1,472 @@
+"""The contract suite of kinds of questions; `hubbub.checks` has its public names.
+
+Each example of a kind is asked of simulated devices, in a collection of its own. The check of the forecast rejects a
+right kind once in a million times; all others are exact.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import reprlib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
+from functools import cached_property
+from itertools import chain
+from typing import Any, get_args
+
+import numpy as np
+
+from hubbub.authoring.answerable import answer, codes_of, recorded_values, unanswered
+from hubbub.authoring.check import check
+from hubbub.checks.draws import CountingRandom
+from hubbub.checks.failure import FALSE_ALARM, CheckFailed, require
+from hubbub.collection.document import OVERRIDES, Collection
+from hubbub.collection.setting import Finding, Level, Setting
+from hubbub.collection.terms import ASKS, Terms
+from hubbub.core.domain import Domain
+from hubbub.core.errors import MissingDependency, needs
+from hubbub.core.event import units_of
+from hubbub.core.plugins import PluginFailed, is_foreign
+from hubbub.core.spec import canonical
+from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
+from hubbub.mechanisms.stateful import Stateful
+from hubbub.protocols.ask import CIRCLE, Ask
+from hubbub.protocols.driver import Conversation, Message, Protocol, Release, Reply
+from hubbub.protocols.memory import Memory
+from hubbub.questions import QUESTIONS, Question, read_collection
+from hubbub.random.source import Random
+from hubbub.simulate.conversation import run_question
+from hubbub.simulate.devices import Stream
+from hubbub.simulate.ledgers import Ledgers
+
+__all__ = ["KIND_CHECKS", "AskedQuestion", "kind_findings", "kind_tests", "run_kind_checks"]
+
+NAME = "question"
+STEPS = 4
+_DEVICES = 600
+_RUNS = 40
+_SINGLE = 64  # values that are answered one by one
+_NEAR = 1.25  # how far a standard error may be from its forecast, whose assumptions hold only roughly
+
+
+class AskedQuestion:
+    """A question in a collection of its own, and its conversation with simulated devices that have all its values.
+
+    Parameters
+    ----------
+    question
+        The question.
+    fields
+        The domains of the fields that it reads.
+    rng_seed
+        The seed of all randomness.
+    """
+
+    def __init__(self, question: Question, fields: Mapping[str, Domain], rng_seed: int = 1) -> None:
+        self.question, self.fields, self.seed = question, dict(fields), rng_seed
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The collection: everything that is overridden for a reason is, and no limit is met."""
+        return Collection(
+            name="contract",
+            title="The contract of a kind",
+            fields=self.fields,
+            questions={NAME: self.question},
+            budget=Budget.of(user=1e6),
+            step_seconds=86400,
+            overrides=dict.fromkeys(OVERRIDES, "an example"),
+        )
+
+    @property
+    def setting(self) -> Setting:
+        """What the question knows of the collection."""
+        return self.collection.setting(NAME)
+
+    @property
+    def terms(self) -> Terms:
+        """What devices know of the question."""
+        return self.collection.terms[NAME]
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """What devices may have recorded."""
+        return list(recorded_values(self.collection, self.terms))
+
+    @cached_property
+    def transcript(self) -> list[tuple[Message, Reply]]:
+        """The messages and replies of some steps, or of a whole study; devices have each value in turn."""
+        devices = max(_DEVICES, len(self.values))
+        return self.simulate([self.values[device % len(self.values)] for device in range(devices)])
+
+    def simulate(self, values: Sequence[Any], run: int = 0, ledgers: Ledgers | None = None) -> list[Any]:
+        """The messages and replies if devices have these values, which they exchange at every step."""
+        transcript: list[tuple[Message, Reply]] = []
+        stream, rng = _Exchanged(values), Random(seed=self.seed).child(run)
+        for _ in run_question(self.collection, NAME, stream, rng, steps=STEPS, ledgers=ledgers, transcript=transcript):
+            pass
+        return transcript
+
+    @property
+    def rounds(self) -> Iterator[list[Ask]]:
+        """The asks of each round."""
+        for message, _ in self.transcript:
+            if isinstance(message, Ask | list):
+                yield message if isinstance(message, list) else [message]
+
+    @property
+    def asks(self) -> Iterator[Ask]:
+        """The asks that differ in view or mechanism; the first of them before any device has answered."""
+        seen = set()
+        for ask in chain(Conversation(self.collection.protocol(NAME)).asks, chain.from_iterable(self.rounds)):
+            key = (canonical(ask.view.spec()), ask.mechanism.spec_id)
+            if key not in seen:
+                seen.add(key)
+                yield ask
+
+    @property
+    def releases(self) -> list[Release]:
+        """The releases."""
+        return [message for message, _ in self.transcript if isinstance(message, Release)]
+
+
+class _Batch(list[Any]):
+    """Values that can be selected like rows of an array."""
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, np.ndarray):
+            return _Batch(list.__getitem__(self, int(row)) for row in np.arange(len(self))[rows])
+        return _Batch(super().__getitem__(rows)) if isinstance(rows, slice) else super().__getitem__(rows)
+
+
+class _Exchanged(Stream):
+    """Devices that have these values; at each step every device has the value that the next one had."""
+
+    steps = None
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values, self.n = list(values), len(values)
+
+    def values(self, step: int, start: int, stop: int) -> Any:
+        turn = step % self.n
+        return _Batch([*self._values[turn:], *self._values[:turn]][start:stop])
+
+    def truth(self, step: int) -> Any:
+        raise NotImplementedError("what is true depends on the question")
+
+
+# -- the checks ----------------------------------------------------------------------------------------------------
+
+
+def check_keys(asked: AskedQuestion) -> None:
+    """The question is frozen, and comes back from its JSON and from its keys in TOML."""
+    question, spec = asked.question, asked.question.spec()
+    toml = "\n".join(f"{key} = {json.dumps(value)}" for key, value in spec.items())
+    require(Question.from_spec(json.loads(canonical(spec))) == question, f"{spec} is read back as another question")
+    require(Question.make(**tomllib.loads(toml)) == question, f"another question is read from the TOML {toml!r}")
+    try:
+        question.epsilon = question.epsilon  # type: ignore[misc]
+    except FrozenInstanceError:
+        return
+    raise CheckFailed("the question can be changed: make it a frozen dataclass")
+
+
+def check_words(asked: AskedQuestion) -> None:
+    """There is a title, a sentence of the promise, a summary, and what the forecast assumes."""
+    question, setting = asked.question, asked.setting
+    require(question.default_title(setting).endswith("?"), "default_title is no question: it does not end with ?")
+    require(question.sentence(setting).endswith("."), "sentence, of the promise, does not end with a full stop")
+    require(question.summary.startswith(question.kind), f"summary {question.summary!r} does not begin with the kind")
+    require(question.made_by(setting), "made_by names no mechanism")
+    require(question.assumes(setting), "assumes does not say what the forecast is of")
+    require(question.influence(setting) != "", "influence is empty: say why it is not known")
+
+
+def check_labels(asked: AskedQuestion) -> None:
+    """Every number of an answer has a name of its own, or none has; and the shape is JSON."""
+    question, setting = asked.question, asked.setting
+    shape, labels = question.shape(setting), question.labels(setting)
+    require(json.loads(canonical(shape.spec())) == shape.spec(), f"{shape} is not read back from its JSON")
+    if labels is not None:
+        require(len(labels) == shape.size, f"{len(labels)} labels for {shape.size} numbers")
+        require(len(set(labels)) == len(labels), f"a label is there twice: {reprlib.repr(labels)}")
+
+
+def check_findings(asked: AskedQuestion) -> None:
+    """Findings are about keys of the question, and no rule of `hubbub check` calls the example an error."""
+    keys = {"", *asked.question.__dataclass_fields__}
+    for finding in asked.question.findings(asked.setting):
+        require(finding.level in get_args(Level), f"a finding of level {finding.level!r}")
+        require(finding.where in keys and finding.text, f"a finding about {finding.where!r}, which is no key")
+    errors = [str(finding) for finding in check(asked.collection) if finding.level == "error"]
+    require(not errors, "; ".join(errors))
+
+
+def check_terms(asked: AskedQuestion) -> None:
+    """The signed terms are what the question compiles to, and admit every ask, as devices would."""
+    question, terms, spec = asked.question, asked.terms, asked.collection.spec()
+    require(terms.fields == question.reads(), f"terms read {terms.fields}, the question {question.reads()}")
+    require(Terms.from_spec(json.loads(canonical(terms.spec())), NAME) == terms, "terms are not read back from JSON")
+    again = read_collection(json.loads(canonical(spec)))
+    require(again == asked.collection, "the signed document is read back as another collection")
+    require(asked.transcript and any(asked.asks), "nothing is asked")  # an ask that is not admitted raises
+
+
+def check_costs(asked: AskedQuestion) -> None:
+    """No device is ever asked for more than the terms, the promises and `cost` allow."""
+    question, setting, terms, cost = asked.question, asked.setting, asked.terms, asked.question.cost(asked.setting)
+    require(cost.each == terms.limit, f"cost is {cost.each} units at once, and the limit of the terms {terms.limit}")
+    most = max(question.limits().values())
+    require(most >= question.epsilon, f"limits() has no epsilon of {question.epsilon}")
+    require(cost.each <= units_of(most), f"cost is {cost.each} units at once, above the stated epsilon {most}")
+    alone = terms.account != ASKS
+    require(
+        alone == cost.memo, "what depends on values, and only that, has an account of its own: `account` of the terms"
+    )
+    steps: dict[int, list[Ask]] = {}
+    for asks in asked.rounds:
+        steps.setdefault(asks[0].step, []).extend(ask for ask in asks if not isinstance(ask.mechanism, Stateful))
+    for step, asks in steps.items():
+        for place in {ask.cohort.start for ask in asks}:
+            spent = sum(ask.event().spent for ask in asks if ask.cohort.holds(np.array([place]))[0])
+            require(spent <= terms.limit, f"a device is asked for {spent} units in step {step}, above {terms.limit}")
+    grid = (setting.step_seconds, setting.origin)
+    limits = [Promise(cost.worst(n), n, *grid, scope=of_question(NAME)) for n in (1, STEPS)]
+    values = [asked.values[device % len(asked.values)] for device in range(_DEVICES)]
+    try:
+        asked.simulate(values, ledgers=Ledgers(len(values), [*limits, *terms.promises], strict=True))
+    except BudgetExceeded as error:
+        raise CheckFailed(f"a device spends more than cost or a promise allows: {error}") from error
+
+
+def check_every_value(asked: AskedQuestion) -> None:
+    """Every value that a device can have recorded, and none, has an answer to every ask."""
+    for ask in asked.asks:
+        value = unanswered(asked.collection, asked.terms, ask)
+        require(value is None, f"{type(ask.mechanism).__name__} does not take what {ask.view} gives of {value}")
+
+
+def check_same_for_all(asked: AskedQuestion) -> None:
+    """Whether a report is sent, its size, and how many random bytes are drawn do not depend on the value."""
+    values, most = asked.values[:: max(1, len(asked.values) // _SINGLE)], asked.terms.report_bytes
+    for ask in asked.asks:
+        seen: dict[tuple[int, ...], Any] = {}
+        for value in values:
+            looking, whole = CountingRandom(seed=asked.seed), CountingRandom(seed=asked.seed)
+            ask.view.look([value], looking)
+            reports = answer(ask, [value], whole)
+            drawn = whole.drawn if getattr(ask.mechanism, "fixed_block", True) else 0
+            size = len(reports.to_bare()) if len(reports) else 0
+            require(size <= most, f"a report has {size} bytes, and the terms say at most {most}")
+            seen.setdefault((len(reports), size, looking.drawn, drawn), value)
+        others = "; ".join(f"{value!r}: {what}" for what, value in seen.items())
+        require(len(seen) == 1, f"reports, bytes sent, bytes drawn by the view, and in all, differ by value: {others}")
+
+
+def check_releases(asked: AskedQuestion) -> None:
+    """Releases have the shape and labels of the question, and what it says of its steps."""
+    question, setting = asked.question, asked.setting
+    shape, labels = question.shape(setting), question.labels(setting)
+    require(asked.releases, "nothing is released")
+    for release in asked.releases:
+        estimate = release.estimate
+        size = len(estimate)
+        fits = size <= shape.size if shape.form == "ranking" else size == shape.size
+        require(fits, f"a release has {size} numbers, and the shape says {shape.size}")
+        require(labels is None or estimate.labels == labels, f"a release is labelled {reprlib.repr(estimate.labels)}")
+        shares = shape.unit == "share"
+        require(shares == (estimate.kind == "share"), f"the shape is in {shape.unit}, and a release in {estimate.kind}")
+        if question.unbiased_steps(setting):
+            own = release.own
+            require(own is not None and own.bias == "none", "unbiased_steps, but a step has no unbiased estimate")
+    everyone = all(sum(ask.cohort.length for ask in asks) == CIRCLE for asks in asked.rounds)
+    require(everyone or not shape.everyone, "the shape says that everyone is asked, but some rounds ask only a part")
+
+
+def check_restart(asked: AskedQuestion) -> None:
+    """A server that starts again repeats what it asked and released, and continues a stream from its stored memory."""
+    require(asked.question.arithmetic >= 1, "arithmetic is a whole number of at least 1")
+    memory, transcript = Memory(), asked.transcript
+    ends = [place for place, (message, _) in enumerate(transcript, 1) if isinstance(message, Release)]
+    half = ends[1] if len(ends) > 2 and asked.terms.study is None else len(transcript)
+    _require_same(asked.collection.protocol(NAME, memory), transcript[:half], "asked again")
+    if half < len(transcript):
+        stored = Memory(json.loads(json.dumps(memory.state())))
+        _require_same(asked.collection.protocol(NAME, stored), transcript[half:], "continued from its memory")
+
+
+def check_forecast(asked: AskedQuestion) -> None:
+    """The forecast is the standard error of repeated simulations in which all values are equally common."""
+    with needs("analytics"):
+        from scipy.stats import chi2
+
+    expected = asked.question.forecast(asked.setting, _DEVICES)
+    if expected is None:
+        return
+    runs = [_released(asked.simulate(_typical(asked, run), run)) for run in range(_RUNS)]
+    squares = float(np.nanmean(np.nanvar(np.array(runs), axis=0, ddof=1)))
+    freedom = _RUNS * (STEPS if asked.question.independent_steps(asked.setting) else 1) - STEPS
+    low, high = (float(chi2.ppf(tail, freedom)) / freedom for tail in (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2))
+    measured = math.sqrt(squares)
+    within = math.sqrt(low) / _NEAR <= measured / expected <= math.sqrt(high) * _NEAR
+    require(within, f"the standard error is {measured:.3g} in {_RUNS} runs, and the forecast says {expected:.3g}")
+
+
+def _typical(asked: AskedQuestion, run: int) -> list[Any]:
+    """What devices recorded if all values of a field are equally common, and fields independent."""
+    rng, fields = Random(seed=asked.seed).child("typical", run), asked.terms.fields
+    codes = {field: codes_of(asked.fields[field]) for field in fields}
+    columns = {name: [own[k % len(own)] for k in rng.permutation(_DEVICES)] for name, own in codes.items()}
+    if len(fields) == 1:
+        return columns[fields[0]]
+    return [dict(zip(fields, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _released(transcript: list[tuple[Message, Reply]]) -> list[Any]:
+    estimates = [message.own or message.estimate for message, _ in transcript if isinstance(message, Release)]
+    return [np.where(np.isfinite(estimate.variance), estimate.value, np.nan) for estimate in estimates]
+
+
+def _require_same(protocol: Protocol, transcript: list[tuple[Message, Reply]], when: str) -> None:
+    reply: Reply = None
+    for message, answered in transcript:
+        again = protocol.send(reply)
+        require(_plain(again) == _plain(message), f"{when}, it says something else: {reprlib.repr(again)}")
+        reply = answered
+
+
+def _plain(message: Any) -> Any:
+    """A message in a form that can be compared; NaN is equal to itself."""
+    if not isinstance(message, Release):
+        return message
+    numbers = [(part.labels, part.value.tobytes(), part.variance.tobytes()) for part in message.estimates.values()]
+    return message.step, message.published, numbers
+
+
+KindCheck = Callable[[AskedQuestion], None]
+KIND_CHECKS: tuple[KindCheck, ...] = (
+    check_keys,
+    check_words,
+    check_labels,
+    check_findings,
+    check_terms,
+    check_costs,
+    check_every_value,
+    check_same_for_all,
+    check_releases,
+    check_restart,
+    check_forecast,
+)
+"""Every check of a kind; only the last, `check_forecast`, is statistical."""
+
+
+def kind_checks_for(kind: type[Question]) -> tuple[KindCheck, ...]:
+    """The checks of a kind: all but those that it opts out of by name, with a reason, in `skip_checks`."""
+    unknown = set(kind.skip_checks) - {check.__name__ for check in KIND_CHECKS}
+    require(not unknown, f"{kind.__name__}.skip_checks names no check: {', '.join(sorted(unknown))}")
+    return tuple(check for check in KIND_CHECKS if check.__name__ not in kind.skip_checks)
+
+
+def run_kind_checks(
+    question: Question, fields: Mapping[str, Domain], rng_seed: int = 1, *, statistical: bool = True
+) -> tuple[str, ...]:
+    """Run every check on a question about these fields, and return their names; the first that fails raises.
+
+    Parameters
+    ----------
+    question
+        The question. Its kind need not be registered.
+    fields
+        The domain of each field that it reads.
+    rng_seed
+        The seed of the simulated devices.
+    statistical
+        Whether to compare the forecast with repeated simulations, which takes a few seconds.
+
+    Example:
+        >>> from hubbub import Categorical
+        >>> from hubbub.questions import Question
+        >>> question = Question.make("histogram", field="theme", epsilon=1.0)
+        >>> run_kind_checks(question, {"theme": Categorical(["light", "dark"])})[:3]
+        ('check_keys', 'check_words', 'check_labels')
+    """
+    asked = AskedQuestion(question, fields, rng_seed)
+    checks = [check for check in kind_checks_for(type(question)) if statistical or check is not check_forecast]
+    for check_kind in checks:
+        run_kind_check(check_kind, asked)
+    return tuple(check.__name__ for check in checks)
+
+
+def run_kind_check(check_kind: KindCheck, asked: AskedQuestion) -> None:
+    try:
+        with _registered(type(asked.question)):
+            check_kind(asked)
+    except MissingDependency:
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
+        raise CheckFailed(f"{check_kind.__name__} of {reprlib.repr(asked.question)}: {reason}") from error
+
+
+@contextmanager
+def _registered(kind: type[Question]) -> Iterator[None]:
+    """Register a kind for as long as it is checked, where it is not."""
+    if kind.kind in QUESTIONS:
+        yield
+        return
+    QUESTIONS[kind.kind] = kind
+    try:
+        yield
+    finally:
+        del QUESTIONS[kind.kind]
+
+
+def kind_findings(collection: Collection) -> Iterator[Finding]:
+    """The questions of a collection whose kind is of another package and breaks the contract; forecasts are not run."""
+    for name, question in collection.questions.items():
+        if is_foreign(type(question)):
+            try:
+                run_kind_checks(question, collection.setting(name).domains, statistical=False)
+            except CheckFailed as error:
+                if isinstance(error.__cause__, PluginFailed):  # which commands report as it is
+                    raise error.__cause__ from None
+                yield Finding("error", f"questions.{name}", f"its kind breaks the contract of kinds: {error}")
+
+
+def kind_tests(*kinds: type[Question], slow: Any = None) -> Callable[..., None]:
+    """A pytest test of some kinds: every check of every one of their examples is a case of it.
+
+    Parameters
+    ----------
+    kinds
+        The classes.
+    slow
+        A pytest mark for the check of the forecast, of all examples of a kind but the first.
+
+    Example:
+        >>> from hubbub.questions.mean import MeanQuestion
+        >>> test_contract = kind_tests(MeanQuestion)  # in a file of tests
+        >>> test_contract.pytestmark[0].args[1][0].id
+        'mean-example0-keys'
+    """
+    with needs(""):
+        import pytest
+
+    cases = []
+    for kind in kinds:
+        examples = [AskedQuestion(*example) for example in kind.examples()]
+        require(examples, f"{kind.__name__}.examples() yields nothing that could be checked")
+        for number, asked in enumerate(examples):
+            for check_kind in kind_checks_for(type(asked.question)):
+                marks = [slow] if slow is not None and number and check_kind is check_forecast else []
+                name = f"{kind.kind}-example{number}-{check_kind.__name__.removeprefix('check_')}"
+                cases.append(pytest.param(check_kind, asked, id=name, marks=marks))
+
+    @pytest.mark.parametrize(("check_kind", "asked"), cases)
+    def test_contract(check_kind: KindCheck, asked: AskedQuestion) -> None:
+        run_kind_check(check_kind, asked)
+
+    return test_contract

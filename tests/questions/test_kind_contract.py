@@ -1,0 +1,12 @@
+"""Every kind of question keeps to the contract of kinds; so does one of another package."""
+
+from __future__ import annotations
+
+import pytest
+
+from hubbub.checks import kind_tests
+from hubbub.questions import QUESTIONS
+from tests.questions.distinct import DistinctQuestion
+
+test_contract = kind_tests(*QUESTIONS.values(), slow=pytest.mark.slow)
+test_contract_of_another_package = kind_tests(DistinctQuestion)
