@@ -546,7 +546,7 @@ def test_a_collector_without_sql_says_so(api: Any, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
-    """As `pip install hubbub[server]` gives it: everything else is as ever."""
+    """As `pip install hubbub-ldp[server]` gives it: everything else is as ever."""
     from served import ServedCollector
 
     served = ServedCollector(tmp_path, TEXT.replace('step = "1h"', 'step = "1d"'))
@@ -558,7 +558,7 @@ def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
         answer = json.loads(response.read())
         connection.close()
         assert (response.status, answer["type"]) == (501, "urn:hubbub:problem:no_sql"), answer
-        assert "hubbub[sql]" in answer["detail"]
+        assert "hubbub-ldp[sql]" in answer["detail"]
         assert served.get("/results/people/people", token=True)[0] == 200
     finally:
         served.close()
