@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -70,6 +71,14 @@ def test_a_package_has_one_range_of_versions():
     stated = {text for wanted in (PROJECT["dependencies"], *extras) for text in wanted}
     names = [_name(text) for text in stated if _name(text) != PROJECT["name"]]
     assert len(names) == len(set(names))
+
+
+def test_the_browser_client_has_the_version_of_the_package():
+    """The papers read it when they are built (`papers/hatch_build.py`)."""
+    package, lock = (
+        json.loads((ROOT / "clients" / "js" / f"{name}.json").read_text()) for name in ("package", "package-lock")
+    )
+    assert {package["version"], lock["version"], lock["packages"][""]["version"]} == {hubbub.__version__}
 
 
 class Environment(NamedTuple):
