@@ -173,7 +173,7 @@ async def _load(
     watch: bool = False,
     pace: float = float("inf"),
 ) -> Loaded:
-    """So many connections, each with one request under way, for so long; together no faster than a pace."""
+    """A number of connections, each with one request under way, for so long; together no faster than a pace."""
     made, done, begun = frames(_Asked(server.port)), 0, 0
     slices: Counter[int] = Counter()
     began, spent = time.monotonic(), _cpu_seconds(server.pid)

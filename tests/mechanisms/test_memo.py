@@ -90,7 +90,7 @@ def test_the_two_layers_together_are_the_stated_probability(mechanism: Any) -> N
 
 
 def longitudinal_ratio(mechanism: Any, times: int) -> Fraction:
-    """The worst ratio of the probabilities of so many reports of one value and of another; their order is no matter."""
+    """The worst ratio of the probabilities of a number of reports of one value and of another; their order is no matter."""
     public = PUBLIC[mechanism]
     values = mechanism.example_values(9)
     answers = {repr(value): permanent_answers(mechanism, value, public) for value in values}
@@ -138,7 +138,7 @@ def test_that_a_value_changed_is_not_hidden() -> None:
         return (1 - swap if answer == seen else swap) ** times
 
     def ratios(times: int) -> Fraction:
-        """The ratio of so many 0s and then as many 1s, from a device whose value changed and from one that stayed."""
+        """The ratio of a number of 0s and then as many 1s, from a device whose value changed and from one that stayed."""
         stayed = sum(p * chance(times, a, 0) * chance(times, a, 1) for a, p in answers)
         changed = sum(p * chance(times, a, 0) * q * chance(times, 1 - b, 1) for a, p in answers for b, q in answers)
         return Fraction(changed) / Fraction(stayed)

@@ -158,7 +158,7 @@ def test_other_fields_are_refused() -> None:
 
 
 def test_the_percentile_and_the_factor_are_those_of_the_text() -> None:
-    counts = np.array([5, 40, 30, 20, 7, 0, 3])  # people with so many items
+    counts = np.array([5, 40, 30, 20, 7, 0, 3])  # people by their number of items
     lengths = LengthShares(counts / counts.sum())
     items = counts * np.arange(7)
     assert lengths.percentile() == 4  # 90 of the 100 who hold any hold at most 3, and 97 at most 4

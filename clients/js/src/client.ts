@@ -46,7 +46,7 @@ export interface Status {
   step: number;
   /** All that was ever spent. */
   lifetime: bigint;
-  /** Every promise that was ever made: of an account or a question, in so many steps of a length (0: in a life). */
+  /** Every promise that was ever made: of an account or a question, in a number of steps of a length (0: in a life). */
   promises: { scope: string; limit: bigint; spent: bigint; steps: number; interval: number }[];
   /** Whether the account was lost, and begun anew with all of it spent. */
   recovered: boolean;

@@ -25,7 +25,7 @@ interface Reporting {
   declared: bigint;
   /** What an answer spends, in units of 1e-12 epsilon, rounded up: a fresh report, a new memo, or a whole horizon. */
   spent: bigint;
-  /** What it reads, where a family may name it: so many codes, sets of them, or numbers of a range. */
+  /** What it reads, where a family may name it: a number of codes, sets of them, or numbers of a range. */
   reads: string;
   /** The length of a report. */
   bytes: number;

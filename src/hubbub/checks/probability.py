@@ -19,7 +19,7 @@ from hubbub.privacy.enumeration import count_of
 from hubbub.random.integers import log_fraction, log_upper
 from hubbub.random.source import Random
 
-_ROWS = 32  # public parts tried: values that differ under some of them almost surely differ under one of so many
+_ROWS = 32  # public parts tried: values that differ under some of them almost surely differ under one of these
 _VALUES = 512
 _ENTRIES = 60_000  # about the most exact probabilities that are computed
 
@@ -32,7 +32,7 @@ class OutputTable(NamedTuple):
 
 
 def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
-    """The public parts of so many reports, one row each, without repeats; a single None where reports have none."""
+    """The public parts of a number of reports, one row each, without repeats; a single None where reports have none."""
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
     reports = mechanism.randomize(mechanism.example_values(1) * count, rng)

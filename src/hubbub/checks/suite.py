@@ -231,7 +231,7 @@ def contract_tests(*kinds: type[ReportFormat], slow: Any = None, unmarked: int =
     slow
         A pytest mark for the long checks, the statistical ones among them (`is_long`).
     unmarked
-        The first so many examples of a class have their long checks without the mark.
+        How many examples of a class have their long checks without the mark.
 
     Example:
         >>> from hubbub import GRR

@@ -31,7 +31,7 @@ class NothingYet(HubbubError):
 def run(
     live: Live, *, seconds: float | None, quiet: bool, browser: bool, as_json: bool, until_alarm: bool = False
 ) -> None:
-    """Start everything, follow it for so many seconds or until Ctrl-C, stop everything, and print the result.
+    """Start everything, follow it for a number of seconds or until Ctrl-C, stop everything, and print the result.
 
     With `until_alarm` it goes on until the webhook was told of an alarm, if that is soon.
     """

@@ -61,7 +61,7 @@ def percent(share: float) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """A name in at most so many characters, all of them printable."""
+    """A name cut to a number of characters, all of them printable."""
     plain = "".join(letter if letter.isprintable() else " " for letter in name)
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 

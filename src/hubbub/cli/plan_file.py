@@ -1,4 +1,4 @@
-"""`hubbub plan FILE`: what the questions of a collection will tell, at so many devices."""
+"""`hubbub plan FILE`: what the questions of a collection will tell, by the number of devices."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _alarms(watched: list[AlarmForecast]) -> Table:
     from hubbub.authoring.forecast import DEVICES
     from hubbub.cli.output import plain_table
 
-    title = "The jump that an alarm finds, half of the time within so many steps, by the number of devices\n"
+    title = "The jump that an alarm finds, half of the time within the given steps, by the number of devices\n"
     table = plain_table("alarm", "steps", *(f"{n:,}" for n in DEVICES), title=title)
     for row in watched:
         for place, (jump, steps) in enumerate(row.steps.items()):

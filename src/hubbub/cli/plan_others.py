@@ -147,7 +147,7 @@ def plan_sums(*, of: str, n: int, epsilon: float, as_json: bool) -> None:
 _COLUMN = re.compile(r"(?P<name>[^:=,\s]+):(?P<size>\d+)(?P<words>:words)?")
 _WANTED = re.compile(r"(?P<name>[^:=,\s]+)=(?:(?P<low>\d+)(?:-(?P<high>\d+))?|(?P<part>\d+(?:\.\d+)?)%)")
 DRAWN = 20
-"""A query of a part of a column stands for so many ranges, drawn at random."""
+"""The number of random ranges that are tried for a query of a part of a column."""
 
 
 def plan_table(
@@ -208,7 +208,7 @@ def read_columns(texts: Sequence[str]) -> dict[str, Dimension]:
 
 
 def read_queries(text: str, columns: dict[str, Dimension], rng: Random) -> list[RangeQuery]:
-    """A query such as `age=30-40,state=3`; of `age=50%`, random ranges of so many values.
+    """A query such as `age=30-40,state=3`; of `age=50%`, random ranges of that share of the values.
 
     Example:
         >>> from hubbub.random.source import Random

@@ -190,7 +190,7 @@ def _range(mean: str) -> tuple[float, float]:
 
 
 def _paced(run: Watch, speed: float | None) -> Iterator[Moment]:
-    """The moments, no faster than so many a second."""
+    """The moments, no faster than a given number per second."""
     due = time.monotonic()
     for moment in run:
         yield moment

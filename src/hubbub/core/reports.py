@@ -313,7 +313,7 @@ class Sketch:
         return self.n - self.fakes
 
     def with_fakes(self, fakes: int) -> Sketch:
-        """The same sketch, with so many of its reports known to be fakes.
+        """The same sketch, with a number of its reports known to be fakes.
 
         Example:
             >>> import numpy as np

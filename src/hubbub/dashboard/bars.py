@@ -82,7 +82,7 @@ class BarTable:
 
 
 def ranked_bars(bars: BarTable, *, most: int) -> Html:
-    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded
+    """The largest values first, up to a number; the others, and those that cannot be told from zero, are folded
     away.
     """
     ranked = bars.answer.ranked()
@@ -138,7 +138,7 @@ def _drawn(value: Value, axis: _Axis) -> Html:
 
 
 _FEW = 12
-"""So many fit below each other; more stand side by side."""
+"""The number that fits below each other; more are side by side."""
 
 _COLUMNS_WIDTH, _COLUMNS_HEIGHT = 1000, 240
 _GREY = join(el("span", class_="swatch"), "Grey: not distinguishable from zero.")

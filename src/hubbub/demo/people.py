@@ -16,7 +16,7 @@ from hubbub.simulate.devices import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class _Held(Stream):
-    """So many people with a code each; the last code is "(none)". `seed` and `group` tell them from others."""
+    """People with a code each; the last code is "(none)". `seed` and `group` tell them from others."""
 
     n: int
     seed: int

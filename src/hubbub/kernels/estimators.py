@@ -138,7 +138,7 @@ def _descend(rows, scale, residual, penalty, sweeps, tolerance, solution):
 
 
 MOST = 50_000
-_EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in so many
+_EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in this number of iterations
 
 
 def most_likely(

@@ -304,7 +304,7 @@ Item = TypeVar("Item")
 
 
 def in_turn(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
-    """At most so many items, one of each kind in turn; a kind that has no more is passed over."""
+    """Up to a given number of items, one of each kind in turn; a kind that has no more is passed over."""
     items: list[Item] = []
     while kinds and len(items) < most:
         rest = []

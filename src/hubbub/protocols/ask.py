@@ -59,7 +59,7 @@ EVERYONE = Arc(0, CIRCLE)
 
 
 def equal_arcs(number: int) -> list[Arc]:
-    """The circle cut into so many arcs, whose lengths differ by at most 1."""
+    """The circle cut into a number of arcs, whose lengths differ by at most 1."""
     borders = [CIRCLE * part // number for part in range(number + 1)]
     return [Arc(low, high - low) for low, high in pairwise(borders)]
 

@@ -71,7 +71,7 @@ class QueryTimeout(HubbubError, TimeoutError):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Let the queries that this thread runs inside the block take at most so many seconds in all."""
+    """Let the queries that this thread runs inside the block take at most this number of seconds in all."""
     before = _deadline.set(time.monotonic() + seconds)
     try:
         yield

@@ -167,5 +167,5 @@ def unpack(packed: NDArray[Any], size: int) -> NDArray[np.uint8]:
 
 
 def every_row(size: int) -> NDArray[np.uint8]:
-    """All 2^size rows of so many bits, packed."""
+    """All 2^size rows of `size` bits, packed."""
     return pack((np.arange(1 << size)[:, None] >> np.arange(size) & 1).astype(bool))

@@ -154,7 +154,7 @@ class EventStream(Stream):
         return self._with(self.index[rng.permutation(self.n)[:n]], self.data)
 
     def first(self, steps: int, *, after: int = 0) -> EventStream:
-        """At most so many steps, from step `after` + 1 on."""
+        """The steps, up to a given number, from step `after` + 1 on."""
         if steps < 1:
             raise InvalidValue("steps", steps, "an integer of at least 1")
         if not 0 <= after < len(self.table):

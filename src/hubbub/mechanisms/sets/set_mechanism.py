@@ -71,6 +71,6 @@ class SetMechanism(SupportMechanism):
 
 
 def _runs(names: list[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    """Runs of so many neighbours that wrap round."""
+    """Runs of a given number of neighbours, which wrap round."""
     for start in range(len(names) if 0 < size < len(names) else 1):
         yield tuple(islice((names * 2)[start:], size))

@@ -101,7 +101,7 @@ def _grid(low: int, high: int) -> NDArray[np.int64]:
 
 
 def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
-    """The chance that a set of each size (row) meets so many entries (column), weights one from the other."""
+    """The chance that a set of each size (row) meets each number of entries (column), weights one from the other."""
     m, j = sizes[:, None].astype(np.float64), np.arange(sparsity + 1.0)
     possible = (j <= m) & (m - j <= dimension)
     up, down = (sparsity - j) * (m - j), (j + 1) * (dimension - m + j + 1)

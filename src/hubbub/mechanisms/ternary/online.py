@@ -139,7 +139,7 @@ class OnlineExSub:
         return OnlineState(state.spec_id, counters), answers
 
     def skip(self, state: OnlineState, entries: int, rng: Random) -> OnlineState:
-        """The state after missed timestamps with so many entries: they count as zeros, and are not reported."""
+        """The state after missed timestamps with a number of entries: they count as zeros, and are not reported."""
         self._check(state, entries)
         rows = max(1, _CHUNK // max(1, len(state)))
         while entries:

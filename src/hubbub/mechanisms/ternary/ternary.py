@@ -97,7 +97,7 @@ class SparseVectors(Mechanism):
         return in_turn([self._vectors(count, every=every) for count in counts], most)
 
     def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
-        """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""
+        """Every vector with a given number of entries; or runs of positions that wrap round, with alternating signs."""
         d = self.dimension
         if every:
             for positions, signs in product(combinations(range(d), count), product((1, -1), repeat=count)):

@@ -25,7 +25,7 @@ _NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
 """How many cells the cache holds, at 24 bytes each."""
 KEY_CELLS = 32
-"""A key and its arrays take as much memory as the supports of so many cells."""
+"""A key and its arrays take as much memory as the supports of this number of cells."""
 
 
 class Supports:

@@ -201,7 +201,7 @@ def _shaped(coefficients: Floats, weights: ArrayLike) -> Floats:
 Queries = Literal["mean", "prefix", "range"]
 Choice = Literal["optimum", "uniform", "paper"]
 
-_QUERIES = 512  # of a longer stream, so many steps are looked at, spread evenly over it
+_QUERIES = 512  # of a longer stream, this number of steps is looked at, spread evenly over it
 _CELLS = 1 << 21
 _ITERATIONS = 200
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 MOST_NODES = 20_000
-"""Aliases behind HAVING and ORDER BY may stand for so many parts of expressions in all."""
+"""The greatest number of parts of expressions that aliases behind HAVING and ORDER BY are replaced by."""
 
 
 def expand_aliases(select: Tree, schema: TableSchema) -> Tree:

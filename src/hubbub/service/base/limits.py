@@ -63,7 +63,7 @@ class ConnectionLimits:
     Parameters
     ----------
     connections
-        Connections at a time; fewer, if the process may not open so many files. For one more, the connection that has
+        Connections at a time; fewer, if the process may not open as many files. For one more, the connection that has
         kept the server waiting longest is closed.
     sender_connections
         Connections at a time from one address that is not a proxy's.

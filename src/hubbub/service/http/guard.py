@@ -68,7 +68,7 @@ class Senders:
             raise RefusedRequest("over_sender_quota", reason, wait=wait)
 
     def blocked(self, address: str) -> bool:
-        """Whether a sender went on after so many refusals that not even a connection is accepted.
+        """Whether a sender went on for so long after refusals that not even a connection is accepted.
 
         A sender in debt also pays for connections: many at once would else all be accepted before the first is refused.
         """
