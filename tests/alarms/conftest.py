@@ -1,4 +1,4 @@
-"""The helpers beside these tests."""
+"""The helpers next to these tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests import the mechanisms with planted bugs from the files beside them."""
+"""Tests import the mechanisms with planted bugs from the files next to them."""
 
 import sys
 from pathlib import Path

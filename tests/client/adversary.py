@@ -86,7 +86,7 @@ class HeardReport(NamedTuple):
 
 @dataclass
 class Limit:
-    """What a signed document promises: an amount in a number of steps of a grid, or in a life; of a question, or of all."""
+    """What a signed document promises: an amount in some steps of a grid, or in a life; of a question, or of all."""
 
     since: int
     limit: int

@@ -3,7 +3,7 @@
     python tests/golden/make_device.py client FOLDER
     python tests/golden/make_device.py client-later FOLDER
 
-Beside the files it writes `expected.json`: what was spent, and what waits. It uses nothing that other formats lack,
+Next to the files it writes `expected.json`: what was spent, and what waits. It uses nothing that other formats lack,
 so that it can be run with older code, too: `PYTHONPATH=older/src`.
 """
 
@@ -151,7 +151,7 @@ def expect(folder: Path, client: Client, clock: ManualClock) -> None:
 
 
 def write(folder: Path, expected: Mapping[str, object]) -> None:
-    """Keep what is expected beside the files."""
+    """Keep what is expected next to the files."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 

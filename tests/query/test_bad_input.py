@@ -52,7 +52,7 @@ def make_engine(price: list[float | None] | None = None) -> QueryEngine:
             "SELECT SUM(price * 1e200) FROM people WHERE age < 3",
             'line 1, column 12: "price" * 1e200 is larger than 1e+140',
         ),
-        ("SELECT ROUND(SUM(price)) FROM people", "cannot stand beside aggregates"),
+        ("SELECT ROUND(SUM(price)) FROM people", "cannot be next to aggregates"),
         ("SELECT MEDIAN(price) + 1 FROM people", "line 1, column 15: a quantile stands alone"),
         ("SELECT SUM(price) FROM people HAVING os = 'a' AND COUNT(*) > 1", "line 1, column 38: os is in no aggregate"),
     ],

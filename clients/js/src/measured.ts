@@ -4,7 +4,7 @@ import type { Built } from "./mechanisms";
 import { readOracle } from "./sets";
 import { type Spec, canonical, integer } from "./spec";
 
-/** Numbers that are sent as they are, and an oracle's report of the code beside them (`measured.py`). */
+/** Numbers that are sent as they are, and an oracle's report of the code with them (`measured.py`). */
 export function measured(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
   const oracle = readOracle(spec, build);
   check(canonical((spec.oracle as Spec).domain!) === canonical(spec.domain!), "oracle", "one over the domain");

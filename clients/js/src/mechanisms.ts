@@ -43,7 +43,7 @@ export interface Fresh {
 export interface Stateful extends Reporting, Remembering {}
 
 export interface Remembering {
-  /** What a state goes on under, beside its mechanism: at another key the device enrols anew. */
+  /** What a state goes on under, in addition to its mechanism: at another key the device enrols anew. */
   stateKey(step: number): string;
   /** A state that has said nothing: drawn without looking at any value. */
   enroll(random: Random): State;

@@ -25,7 +25,7 @@ _ENTRIES = 60_000  # about the most exact probabilities that are computed
 
 
 class OutputTable(NamedTuple):
-    """The exact probabilities of every private part (row) given some values (column), beside one public part."""
+    """The exact probabilities of every private part (row) given some values (column), with one public part."""
 
     outputs: Reports
     prob: NDArray[np.object_]
@@ -42,7 +42,7 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
 
 @lru_cache(maxsize=2)  # several checks in a row look at one mechanism
 def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable, ...]:
-    """The outputs beside several public parts; nothing where they are too many."""
+    """The outputs with several public parts; nothing where they are too many."""
     tables: list[OutputTable] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:

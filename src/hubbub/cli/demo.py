@@ -48,7 +48,7 @@ def demo(
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="No server: one collection by each mechanism, beside the truth, and a plot.")
+        bool, typer.Option("--once", help="No server: one collection by each mechanism, with the truth, and a plot.")
     ] = False,
     n: Annotated[
         int | None, typer.Option("--n", "-n", help="With --once: how many people.", show_default="everyone, 156,941")

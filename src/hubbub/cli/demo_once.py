@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool) -> None:
     """Which emoji does a crowd use? Ask everyone, privately, and compare with the truth."""
     from hubbub.cli import demo_view as view
-    from hubbub.cli import output as beside
+    from hubbub.cli import output
     from hubbub.cli.output import emit, page, progress
     from hubbub.demo.crowd import compare
     from hubbub.demo.crowd import demo as collect
@@ -30,10 +30,10 @@ def demo_once(n: int | None, epsilon: float, seed: int, out: Path, as_json: bool
     with progress("everyone reports") as follow:
         run = collect(crowd, epsilon=epsilon, rng=rng, progress=follow)
     privacy = audit(run.mechanism)
-    shown = beside.rows(run.estimate, crowd.truth, run.threshold, most=15)
+    shown = output.rows(run.estimate, crowd.truth, run.threshold, most=15)
     name = dict(zip(crowd.labels, crowd.names, strict=True))
     title = f"{crowd.n:,} reports through {type(run.mechanism).__name__}, epsilon {epsilon:g}"
-    beside.figure(shown, [name[row.value] for row in shown], run.threshold, title).savefig(out / "demo.png", dpi=150)
+    output.figure(shown, [name[row.value] for row in shown], run.threshold, title).savefig(out / "demo.png", dpi=150)
     (out / "statement.txt").write_text(privacy.statement() + "\n", encoding="utf-8")
 
     console = page()

@@ -64,7 +64,7 @@ def server(run: Demo) -> RenderableType:
 
 
 def top(run: Demo, shown: Sequence[ShareRow]) -> RenderableType:
-    """The largest estimates beside the truth."""
+    """The largest estimates next to the truth."""
     crowd = run.crowd
     name = dict(zip(crowd.labels, crowd.names, strict=True))
     most = max(max(row.estimate, row.truth) for row in shown)

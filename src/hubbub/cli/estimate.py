@@ -42,10 +42,10 @@ def estimate(
 ) -> None:
     """What would a private collection of this column have estimated?
 
-    Each row is a person, whose value is randomised as on their device. The truth is shown beside the estimate, because
+    Each row is a person, whose value is randomised as on their device. The truth is shown next to the estimate, because
     whoever has the file knows it.
     """
-    from hubbub.cli import output as beside
+    from hubbub.cli import output
     from hubbub.cli.options import named
     from hubbub.cli.output import check_plot, emit, page, progress, save_plot
     from hubbub.consistency import consistent
@@ -57,12 +57,12 @@ def estimate(
     with progress(str(column)) as follow:
         result = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
     threshold = result.mechanism.threshold(result.n)
-    shown = beside.rows(result.estimate, result.truth, threshold)
+    shown = output.rows(result.estimate, result.truth, threshold)
     fixed = None if use is None else consistent(result.estimate, for_=use)
     if plot is not None:
         title = f"{result.column}: {result.n:,} reports through {type(result.mechanism).__name__}, epsilon {epsilon:g}"
         top = shown[:_MOST]
-        save_plot(beside.figure(top, [row.value for row in top], threshold, title), plot)
+        save_plot(output.figure(top, [row.value for row in top], threshold, title), plot)
     if as_json:
         return emit(_answer(result, shown, fixed, use, threshold))
     page().print(_table(result, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")

@@ -117,7 +117,7 @@ MechanismFields = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A field of the mechanism, such as dimension=128; repeatable."),
 ]
 FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
-Truth = Annotated[bool, typer.Option("--truth", help="Show the truth beside: whoever has the file has it.")]
+Truth = Annotated[bool, typer.Option("--truth", help="Show the truth too: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
 StoreUrl = Annotated[
     str,
@@ -126,6 +126,6 @@ StoreUrl = Annotated[
 ReportsFolder = Annotated[
     Path | None,
     typer.Option(
-        "--reports", help="Where single reports are, if a question keeps them.", show_default="beside the store"
+        "--reports", help="Where single reports are, if a question keeps them.", show_default="next to the store"
     ),
 ]

@@ -41,7 +41,7 @@ def page() -> Console:
 
 
 def say(line: str) -> None:
-    """A message beside the answer."""
+    """A message in addition to the answer."""
     typer.echo(line, err=True)
 
 

@@ -73,7 +73,7 @@ def serve(
     from hubbub.service.http.key_folder import public_address, warn_of_open_secrets
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import KeyFolder, bind, run
-    from hubbub.service.kept.archive import Archive, beside
+    from hubbub.service.kept.archive import Archive, reports_folder
     from hubbub.service.rounds.question_run import ReplayMismatch
     from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.store import open_store
@@ -99,7 +99,7 @@ def serve(
     sockets = [bind(host, port)]
     if metrics_port is not None:
         sockets.append(bind(host, metrics_port))
-    files = reports or beside(store)
+    files = reports or reports_folder(store)
     questions = [question for collection in loaded for question in collection.questions.values()]
     keeps = any(question.keeps or question.searches for question in questions)
     archive = Archive(files) if keeps or files.exists() else None

@@ -96,7 +96,7 @@ def watch(
 
     On a terminal it is a live chart; elsewhere, or with --json, one line of JSON for each release.
 
-    With a file, a device without a row in a step counts as "none", and the truth is shown beside the estimates, because
+    With a file, a device without a row in a step counts as "none", and the truth is shown with the estimates, because
     these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached, it is
     asked again.
     """

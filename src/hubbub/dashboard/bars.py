@@ -1,4 +1,4 @@
-"""Tables of shares whose rows draw themselves: each number beside its bar and interval."""
+"""Tables of shares whose rows draw themselves: each number next to its bar and interval."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _drawn(value: Value, axis: _Axis) -> Html:
         low, high = axis.at(value.low), axis.at(value.high)
         path = f"M{low} {middle}H{high}M{low} 6V{_HEIGHT - 6}M{high} 6V{_HEIGHT - 6}"
         shapes.append(el("path", class_="interval", d=path))
-    # The number stands beside it: who does not see the bar misses nothing.
+    # The number is next to it: who does not see the bar misses nothing.
     return el("svg", shapes, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none", aria_hidden="true")
 
 

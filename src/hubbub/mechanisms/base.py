@@ -261,7 +261,7 @@ class Mechanism(ReportFormat):
         return np.asarray(np.array([log_fraction(chance) for chance in chances])[case])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        """Every possible private part, beside the given public part (one row); None where there are too many."""
+        """Every possible private part, with the given public part (one row); None where there are too many."""
         return None
 
     def blanket(self) -> Blanket | None:
@@ -275,7 +275,7 @@ class Mechanism(ReportFormat):
         return self._reports(self._randomize(self.encode(values), rng))
 
     def _beside(self, public: Mapping[str, NDArray[Any]] | None, private: Mapping[str, NDArray[Any]]) -> Reports:
-        """Reports with these private columns, all beside one public part: the given row, or zeros."""
+        """Reports with these private columns, all with one public part: the given row, or zeros."""
         n = len(next(iter(private.values())))
         shared = {
             column.name: np.repeat(public[column.name] if public else np.zeros((1, *column.shape)), n, axis=0)

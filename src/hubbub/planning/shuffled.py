@@ -150,7 +150,7 @@ _WORTH = 0.03  # as many fakes as people are worth this much of the variance: th
 
 
 class FakesChoice(NamedTuple):
-    """A mechanism, the fakes beside its reports, and the variance of a share, averaged over all values."""
+    """A mechanism, the fakes among its reports, and the variance of a share, averaged over all values."""
 
     mechanism: FrequencyOracle
     fakes: int

@@ -115,7 +115,7 @@ class Ask:
         The first ask of the next step, where it does not depend on the answer to this ask. It is not published: the
         server uses it to ask on time while it still waits for late answers.
     kept
-        Whether the single reports are kept beside their sketch, so that a `Count` can read them later.
+        Whether the single reports are kept in addition to their sketch, so that a `Count` can read them later.
     """
 
     mechanism: ReportFormat

@@ -100,7 +100,7 @@ class CountResult(NamedTuple):
 MAIN = "estimate"
 """The name of the only estimate of a release, or of the first where the protocol gives no other name."""
 OWN = "own"
-"""The name of the estimate from the step's own reports, beside a main estimate that is smoothed over time."""
+"""The name of the estimate from the step's own reports, released with a main estimate that is smoothed over time."""
 
 
 class MissingReports(NamedTuple):

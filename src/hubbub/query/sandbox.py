@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = 512
-"""The megabytes that DuckDB may take besides tables in memory, however large a store or an intermediate result is."""
+"""The megabytes that DuckDB may take, tables in memory aside, however large a store or an intermediate result is."""
 
 
 def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:

@@ -113,7 +113,7 @@ class TableQuestion(Question):
     fanout
         How many intervals of an ordered column make one of the next level.
     measures
-        Numeric fields whose values are sent as they are, beside the report: for what the server may know. A collection
+        Numeric fields whose values are sent as they are, with the report: for what the server may know. A collection
         that has some says why, as `sent_as_it_is` in [override].
 
     Example:
@@ -185,7 +185,7 @@ class TableQuestion(Question):
         return tuple(parts)
 
     def _beside(self, setting: Setting, view: Joint, oracle: FrequencyOracle) -> LevelPart:
-        """A level, with the measures beside it."""
+        """A level, with the measures."""
         if not self.measures:
             return LevelPart(view, oracle)
         ranges = [setting.domains[name] for name in self.measures]

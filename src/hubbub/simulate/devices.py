@@ -100,7 +100,7 @@ class EventStream(Stream):
     labels
         The meaning of the codes; code 0 is "none".
     data
-        A description of the data, for a note beside the results.
+        A description of the data, for a note next to the results.
     dropped, repeated
         How many events of the source have no device; and how many were replaced by a later event of the same device in
         the same step.

@@ -119,7 +119,7 @@ class PrivSet(SetMechanism):
         How many elements a report has, and in how many of them a preferred one meets the set; 0 chooses those of the
         smallest mean variance if people hold half of what they may (give both, or none).
     bits, least
-        A report that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A report that falls short has weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
 
     Example:
         >>> from hubbub import Ordinal, Sets

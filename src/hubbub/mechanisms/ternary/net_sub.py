@@ -150,7 +150,7 @@ class NetSub(SignedSets):
         How many more true signs than reversed ones a preferred set has at least. Where both m and t are 0, the pair
         with the smallest error of the mean is chosen; `NetSub.best_for("frequency", ...)` chooses for frequencies.
     bits, least
-        A set that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A set that falls short has the weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
 
     Example:
         >>> from hubbub import Random

@@ -148,7 +148,7 @@ class Pooled:
             raise InvalidValue("variances", self.variances, f"{self.tree.levels} numbers above 0")
 
     def trust(self) -> list[float]:
-        """The weight of a node's own residue, beside the sum of its children's residues, at each level: u_h / v_h."""
+        """The weight of a node's own residue, against the sum of its children's residues, at each level: u_h / v_h."""
         shares, precision = [], 0.0
         for level, variance in enumerate(self.variances):
             own, below = 1 / variance, precision / self.tree.fanout

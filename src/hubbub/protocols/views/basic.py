@@ -68,7 +68,7 @@ class View:
 
     @property
     def measured(self) -> int:
-        """How many numbers the view gives beside a code."""
+        """How many numbers the view gives with a code."""
         return 0
 
     def spec(self) -> dict[str, Json]:

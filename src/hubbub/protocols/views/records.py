@@ -229,7 +229,7 @@ class Beside(View):
 
     @property
     def measured(self) -> int:
-        """How many numbers stand beside the cell."""
+        """How many numbers are sent with the cell."""
         return len(self.numbers)
 
     def spec(self) -> dict[str, Json]:
