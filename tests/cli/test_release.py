@@ -108,7 +108,7 @@ def test_a_pipe_prints_steps_and_goes_on() -> None:
 def test_a_pipe_with_a_gap_is_refused_and_nothing_of_it_taken() -> None:
     done = pipe("1.0\n\n2.0\n", "--state", "state")
     assert done.exit_code == 2
-    assert "value 2 (line 2): got ''; allowed: a number a line, without gaps" in done.stderr
+    assert "value 2 (line 2): got ''; allowed: one number per line, without gaps" in done.stderr
     again = pipe("".join(f"{value}\n" for value in VALUES), "--state", "state", "--json")
     assert len(json.loads(again.stdout)["steps"]) == 9
 

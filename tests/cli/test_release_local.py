@@ -134,7 +134,7 @@ def test_a_pipe_goes_on_and_a_gap_takes_nothing() -> None:
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
     gap = pipe("1.0\n\n2.0\n", "--state", "state")
     assert gap.exit_code == 2
-    assert "value 1,702 (line 2): got ''; allowed: a number a line, without gaps" in gap.stderr
+    assert "value 1,702 (line 2): got ''; allowed: one number per line, without gaps" in gap.stderr
     rest = pipe("".join(lines[1700:]), "--state", "state", "--json")
     steps = json.loads(rest.stdout)["steps"]
     assert [step["step"] for step in steps] == list(range(9))

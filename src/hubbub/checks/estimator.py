@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class Repetitions(NamedTuple):
-    """Estimates of one quantity of one population, again and again: a row a repetition, a column a value."""
+    """Estimates of one quantity of one population, again and again: one row per repetition, one column per value."""
 
     quantity: Quantity
     truth: Floats

@@ -110,7 +110,7 @@ def check_normalised(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """`log_prob` is the logarithm of `prob`, to 12 digits, with a row a report and a column a value."""
+    """`log_prob` is the logarithm of `prob`, to 12 digits, with one row per report and one column per value."""
     rng = Random(seed=rng_seed)
     reports = mechanism.randomize(some_values(mechanism, 40, rng), rng)
     values = mechanism.example_values(12)

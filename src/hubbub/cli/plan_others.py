@@ -159,7 +159,7 @@ def plan_table(
     from hubbub.random.source import Random
 
     dimensions = read_columns(columns)
-    rng = Random(seed="plan table")  # ranges that are drawn to stand for many: nothing of anybody is in them
+    rng = Random(seed="plan table")  # ranges drawn to represent many: nothing of anybody is in them
     boxes = [query for text in queries for query in read_queries(text, dimensions, rng)]
     ways = choose_ranges(epsilon=epsilon, dimensions=list(dimensions.values()), queries=boxes, n=n, unbiased=unbiased)
     best = ways[0]

@@ -226,5 +226,5 @@ def _numbers(lines: list[str], name: Callable[[int], str]) -> NDArray[np.float64
         try:
             numbers[place] = float(line)
         except ValueError:
-            raise InvalidValue(name(place), line.strip(), "a number a line, without gaps") from None
+            raise InvalidValue(name(place), line.strip(), "one number per line, without gaps") from None
     return numbers

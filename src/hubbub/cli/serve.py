@@ -23,9 +23,9 @@ def serve(
         "hubbub-keys"
     ),
     reports: ReportsFolder = None,
-    quota: Annotated[float, typer.Option("--quota", help="Reports a second that each collection takes.")] = 500_000.0,
+    quota: Annotated[float, typer.Option("--quota", help="Reports per second that each collection takes.")] = 500_000.0,
     sender_quota: Annotated[
-        float, typer.Option("--sender-quota", help="Reports a second that are taken from one sender.")
+        float, typer.Option("--sender-quota", help="Reports per second that are taken from one sender.")
     ] = 5_000.0,
     proxy_secret: Annotated[
         Path | None,

@@ -31,7 +31,7 @@ _LINE, _THRESHOLD, _TRUTH = "▁━▔", "▁╌▔", ".·˙"
 
 
 def chart(run: Watched, rows: int, columns: int) -> list[Text]:
-    """The band, a column a step, with its scale to the right; then which were published, and when."""
+    """The band, one column per step, with its scale to the right; then which were published, and when."""
     shown, show = run.moments[-columns:], written(run.share)
     least, most = run.span
     numbers = [number for moment in shown for number in (moment.truth, moment.value)] + [*run.thresholds]

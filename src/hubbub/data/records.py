@@ -1,4 +1,4 @@
-"""Data sets that come as records, one row a person or an event: the census of 1994, and flights."""
+"""Data sets that come as records, one row per person or event: the census of 1994, and flights."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Count:
         """Refuse a result whose shape is not that of the candidates."""
         support = np.asarray(result.support)
         if support.shape != (len(self.candidates),) or support.dtype != np.int64:
-            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one a candidate")
+            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one per candidate")
 
     def estimate(self, result: CountResult) -> Estimate:
         """The estimated shares of the candidates."""

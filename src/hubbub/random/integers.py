@@ -121,7 +121,7 @@ def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -
 
 
 def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
-    """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word a column.
+    """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word per column.
 
     By selection sampling: a column is marked with probability (columns still to mark)/(columns still to visit).
     """

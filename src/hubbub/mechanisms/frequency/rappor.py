@@ -252,7 +252,7 @@ def _least_squares(half: _Equations, selected: Ints) -> tuple[Floats, Floats, fl
     """Each candidate's precision and coefficient with the selected ones and the background; and the noise."""
     basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(candidate) for candidate in selected)]))
     apart = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()
-    if not apart.all():  # two candidates of the same bits: the first stands for both
+    if not apart.all():  # two candidates of the same bits: the first represents both
         return _least_squares(half, selected[apart[1:]])
     fitted = basis.T @ half.target
     rest = half.target - basis @ fitted

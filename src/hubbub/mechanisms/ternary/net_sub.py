@@ -68,7 +68,7 @@ def best_net(
 
 
 def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.int64], *, of: Quantity) -> Floats:
-    """The squared error of one report over all d positions, a row a threshold t from 1 on, a column a size m.
+    """The squared error of one report over all d positions: a row for each threshold t >= 1, a column for each size m.
 
     Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
     """
@@ -113,7 +113,7 @@ def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
 
 
 def _walks(steps: int, most: int) -> tuple[Floats, Floats]:
-    """W and G of the module's docstring: a row a threshold from 1 to `most`, a column a number of steps."""
+    """W and G of the module's docstring: one row per threshold from 1 to `most`, one column per number of steps."""
     reaching, ahead = np.zeros((most, steps + 1)), np.zeros((most, steps + 1))
     t = np.arange(1, most + 1)
     walk = np.zeros(2 * steps + 3)  # P(the walk is at x), at index steps + 1 + x

@@ -106,14 +106,14 @@ class Texts(BitEncoding):
 
 @dataclass(frozen=True)
 class Integers(BitEncoding):
-    """The integers from 0 to size - 1 in `bits` bits; the string of `size` stands for no value.
+    """The integers from 0 to size - 1 in `bits` bits; the string of `size` means no value.
 
     Parameters
     ----------
     bits
         From 1 to 64.
     size
-        How many integers there are. If 0, all integers of this length are values, and no string stands for no value.
+        How many integers there are. If 0, all integers of this length are values, and no string means no value.
     """
 
     bits: int
@@ -122,7 +122,7 @@ class Integers(BitEncoding):
     def __post_init__(self) -> None:
         check_integer("bits", self.bits, 1, 64)
         if self.size and not 1 <= self.size < 1 << self.bits:
-            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string stands for no value")
+            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string means no value")
 
     def absent(self) -> dict[str, int]:
         return {NONE: self.size} if self.size else {}

@@ -64,7 +64,7 @@ class Senders:
         wait = self._quota.take(name, reports)
         if wait:
             self._quota.owe(name, PRICE)
-            reason = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            reason = f"more than {self._limits.rate:g} reports per second; try again in {wait:.3g} seconds"
             raise RefusedRequest("over_sender_quota", reason, wait=wait)
 
     def blocked(self, address: str) -> bool:
