@@ -24,7 +24,7 @@ from hubbub.protocols.itemsets.mining import Groups
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
 from hubbub.protocols.views.basic import Whole
 from hubbub.protocols.views.sets import SubsetCount
-from hubbub.statistics.selected import chance_to_miss
+from hubbub.statistics.selection import chance_to_miss
 
 DOMAIN = Sets(Ordinal(300), most=20)
 BASKETS: list[Any] = [(3, 7)] * 300 + [(7,)] * 300 + [(3, 7, 11)] * 100 + [(11, 90)] * 100 + [()] * 200

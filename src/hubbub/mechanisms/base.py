@@ -303,7 +303,7 @@ def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.obje
 Item = TypeVar("Item")
 
 
-def in_turn(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
+def round_robin(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
     """Up to a given number of items, one of each kind in turn; a kind that has no more is passed over."""
     items: list[Item] = []
     while kinds and len(items) < most:

@@ -1,4 +1,4 @@
-"""DSAT_w: publish if the stream has moved past a threshold, which is adjusted to keep publications at a set rate."""
+"""DSAT_w, PeGaSus, RescueDP and FAST: methods from before LDP-IDS, for windows of w steps."""
 
 from __future__ import annotations
 
