@@ -11,7 +11,7 @@ export function measured(spec: Spec, _name: string, build: (spec: unknown) => Bu
   const count = Number(integer("measures", spec.measures, 1, 64));
   return {
     ratio: oracle.ratio,
-    reads: `${oracle.reads} beside ${count}`,
+    reads: `${oracle.reads} with ${count}`,
     bytes: 8 * count + oracle.bytes,
     randomize(input, random): Bytes {
       const [code, values] = input as [unknown, unknown[]];

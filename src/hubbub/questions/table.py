@@ -28,7 +28,7 @@ from hubbub.protocols.ranges.cell_sums import cells_of
 from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.steady import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
-from hubbub.protocols.views.records import Axis, Beside, CellAxis, CodeAxis, Joint, PublicNumber
+from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, Joint, PublicNumber, WithNumbers
 from hubbub.questions.base import Question, Shape
 from hubbub.questions.words import listed, odds_text
 from hubbub.statistics.influence import Influence
@@ -195,7 +195,7 @@ class TableQuestion(Question):
             if isinstance(domain, Numeric)
         )
         wrapped = Measured(epsilon=oracle.epsilon, domain=oracle.domain, oracle=oracle, measures=len(numbers))
-        return LevelPart(Beside(view, numbers), wrapped)
+        return LevelPart(WithNumbers(view, numbers), wrapped)
 
     def _axis(self, setting: Setting, place: int, depth: int) -> Axis:
         name = self.columns[place]
