@@ -89,7 +89,7 @@ def _rates(ingest: Ingest, now: float) -> Html:
             points,
             name="rate",
             title="Accepted reports per second",
-            summary=f"Accepted reports a second over the last {nearly(now - points[0].time)}: "
+            summary=f"Accepted reports per second over the last {nearly(now - points[0].time)}: "
             f"{scale.text(numbers[-1])} now, at most {scale.text(max(numbers))}.",
             scale=scale,
             headings=("Time", "A second", "", "Turned away"),
