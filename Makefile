@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
+# The versions that development uses, for every Python; `make test CONSTRAINTS=` takes the newest instead.
+CONSTRAINTS ?= --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-papers test-mutations bench lint docs clean
+.PHONY: help demo test test-slow test-papers test-mutations coverage bench lint lock docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -20,13 +22,13 @@ $(VENV)/demo.stamp: pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install -e '.[demo]'
 	@touch $@
 
-$(VENV)/dev.stamp: pyproject.toml papers/pyproject.toml | $(VENV)/bin/python
+$(VENV)/dev.stamp: pyproject.toml papers/pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing hubbub and its development tools ..."
-	@$(PIP) install -e '.[all]' -e papers --group dev
+	@$(PIP) install -e '.[all]' -e papers --group dev $(CONSTRAINTS)
 	@touch $@ $(VENV)/demo.stamp
 
 $(VENV)/docs.stamp: $(VENV)/dev.stamp
-	@$(PIP) install --group docs
+	@$(PIP) install --group docs $(CONSTRAINTS)
 	@touch $@
 
 demo: $(VENV)/demo.stamp ## the main job, end to end
@@ -39,13 +41,13 @@ lint: $(VENV)/dev.stamp ## style, types, layers
 	@$(VENV)/bin/lint-imports
 
 # Tests start hundreds of processes: without files of bytecode each of them would compile the package anew.
-test test-slow test-papers: export PYTHONDONTWRITEBYTECODE =
+test test-slow test-papers coverage: export PYTHONDONTWRITEBYTECODE =
 
 # Many tests wait for processes, browsers and real clocks: two more at work than there are processors.
 WORKERS = $$(($$(getconf _NPROCESSORS_ONLN) + 2))
 IN_MEMORY = sh tests/in_memory.sh
 
-test: $(VENV)/dev.stamp ## doctests and tests, with lint beside them; the slowest 20 are named at the end
+test: $(VENV)/dev.stamp ## doctests and tests, and lint at the same time; the slowest 20 are named at the end
 	@mkdir -p build
 	@$(MAKE) --no-print-directory lint > build/lint.txt 2>&1 & lint=$$!; \
 	$(IN_MEMORY) $(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20; tests=$$?; \
@@ -61,8 +63,17 @@ test-papers: $(VENV)/dev.stamp ## every figure and table of the papers, at a sma
 test-mutations: $(VENV)/dev.stamp ## a test fails for each security decision that is mutated; ONLY="shuffler:" tries some of them
 	@$(PY) tests/mutations.py $(ONLY)
 
+coverage: $(VENV)/dev.stamp ## line coverage of `make test`, with the processes that tests start; build/coverage/index.html has the lines
+	@mkdir -p build
+	@$(IN_MEMORY) $(PY) -m pytest --numprocesses $(WORKERS) --dist worksteal --cov --cov-report html --cov-report term:skip-covered
+
 bench: $(VENV)/dev.stamp ## speed, as ratios, against plain C and the best peers (needs a C compiler)
 	@$(PY) benchmarks/run.py
+
+lock: $(VENV)/dev.stamp ## write constraints.txt anew: the newest allowed versions, for Python 3.11 and later
+	@$(PIP) install 'uv>=0.8,<1'
+	@$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --group dev --group docs --no-annotate \
+		--upgrade --custom-compile-command 'make lock' --output-file constraints.txt pyproject.toml
 
 docs: $(VENV)/docs.stamp ## the API reference, in build/docs
 	@$(VENV)/bin/pdoc --output-directory build/docs hubbub '!hubbub.kernels'

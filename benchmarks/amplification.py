@@ -59,7 +59,7 @@ def amplification(quick: bool) -> Iterator[Result]:
 
 
 def _finest(mechanism: Mechanism, n: int) -> float:
-    """The blanket's epsilon with so many blocks that more change nothing."""
+    """The blanket's epsilon with enough blocks: more change nothing."""
     blanket = mechanism.blanket()
     if blanket is None:
         raise Failure(f"{type(mechanism).__name__} has no blanket.")

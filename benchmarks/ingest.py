@@ -40,7 +40,7 @@ def ingest(quick: bool) -> Iterator[Result]:
         singles = asyncio.run(_load(server, _singles, 128, QUICK if quick else BATCHES, watch=True))
         # Memory holds the ids of a minute and a half: it can only be compared at one rate.
         held = asyncio.run(_load(server, _singles, 128, QUICK if quick else SINGLES, watch=True, pace=PACE))
-    yield from _judged("reports, one a request, the dashboard open", singles, nothing_single, 1, 5_000)
+    yield from _judged("reports, one per request, the dashboard open", singles, nothing_single, 1, 5_000)
     lasts = f"{QUICK if quick else SINGLES:g} seconds"
     yield Result(what=f"{PACE:,} a second asked for {lasts}: taken", unit="/s", ours=held.rate, least=5_000)
     yield Result(what="the slowest ten seconds of it", unit="/s", ours=held.slowest)
@@ -173,7 +173,7 @@ async def _load(
     watch: bool = False,
     pace: float = float("inf"),
 ) -> Loaded:
-    """So many connections, each with one request under way, for so long; together no faster than a pace."""
+    """A number of connections, each with one request under way, for so long; together no faster than a pace."""
     made, done, begun = frames(_Asked(server.port)), 0, 0
     slices: Counter[int] = Counter()
     began, spent = time.monotonic(), _cpu_seconds(server.pid)

@@ -1,4 +1,4 @@
-"""How many people are between two values of a column: an adaptive hierarchy beside a fixed one.
+"""How many people are between two values of a column: an adaptive hierarchy and a fixed one.
 
 Real columns, each cut into 1,024 buckets of one width, and random ranges of them. Nothing in the adaptive hierarchy was
 chosen on these columns. Run it with `python examples/adaptive_ranges.py`.

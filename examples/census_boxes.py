@@ -1,4 +1,4 @@
-"""How many people are in a box of several columns of the census: grids (HDG) beside a hierarchy (HIO).
+"""How many people are in a box of several columns of the census: grids (HDG) and a hierarchy (HIO).
 
 Half of each of two, and of each of four columns. Run it with `python examples/census_boxes.py`.
 """

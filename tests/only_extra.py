@@ -19,14 +19,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+NAME = PROJECT["name"]
 BASE = "base"
 
 
 def declared(extra: str) -> list[str]:
-    """What `pip install hubbub[extra]` asks for, with the extras that it names in turn; "base" is no extra."""
+    """What `pip install hubbub-ldp[extra]` asks for, with the extras that it names in turn; "base" is no extra."""
     wanted = [] if extra == BASE else PROJECT["optional-dependencies"][extra]
-    inner = [other for text in wanted if Requirement(text).name == "hubbub" for other in Requirement(text).extras]
-    named = [text for text in wanted if Requirement(text).name != "hubbub"]
+    inner = [other for text in wanted if Requirement(text).name == NAME for other in Requirement(text).extras]
+    named = [text for text in wanted if Requirement(text).name != NAME]
     return [*PROJECT["dependencies"], *named, *(text for other in inner for text in declared(other))]
 
 
@@ -56,7 +57,7 @@ class Absent(MetaPathFinder):
     def __init__(self, brought: set[str]) -> None:
         owners = packages_distributions()
         self._absent = {
-            module for module, names in owners.items() if not {*map(canonicalize_name, names)} & {"hubbub", *brought}
+            module for module, names in owners.items() if not {*map(canonicalize_name, names)} & {NAME, *brought}
         }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""`hubbub serve` as `pip install hubbub[server]` gives it: a process, and requests to it over sockets."""
+"""`hubbub serve` as `pip install hubbub-ldp[server]` gives it: a process, and requests to it over sockets."""
 
 from __future__ import annotations
 

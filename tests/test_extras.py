@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def _imported() -> set[str]:
 def _declared() -> set[str]:
     extras = PROJECT["optional-dependencies"]
     every = [*PROJECT["dependencies"], *(each for name in extras for each in extras[name])]
-    return {_name(each) for each in every} - {"hubbub"}
+    return {_name(each) for each in every} - {PROJECT["name"]}
 
 
 def test_nothing_is_declared_that_nothing_imports():
@@ -61,8 +62,16 @@ def test_all_is_every_extra():
 def test_a_package_has_one_range_of_versions():
     extras = PROJECT["optional-dependencies"].values()
     stated = {text for wanted in (PROJECT["dependencies"], *extras) for text in wanted}
-    names = [_name(text) for text in stated if _name(text) != "hubbub"]
+    names = [_name(text) for text in stated if _name(text) != PROJECT["name"]]
     assert len(names) == len(set(names))
+
+
+def test_the_browser_client_has_the_version_of_the_package():
+    """The papers read it when they are built (`papers/hatch_build.py`)."""
+    package, lock = (
+        json.loads((ROOT / "clients" / "js" / f"{name}.json").read_text()) for name in ("package", "package-lock")
+    )
+    assert {package["version"], lock["version"], lock["packages"][""]["version"]} == {hubbub.__version__}
 
 
 class Environment(NamedTuple):
@@ -146,7 +155,7 @@ def works(environment: Environment, extra: str, folder: Path) -> None:
 def lacks(environment: Environment, command: str, extra: str, folder: Path) -> None:
     done = environment.run(*_arguments(command), cwd=prepare(folder))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), (command, done.stderr)
-    assert done.stderr.endswith(f": pip install 'hubbub[{extra}]'\n"), done.stderr
+    assert done.stderr.endswith(f": pip install 'hubbub-ldp[{extra}]'\n"), done.stderr
 
 
 def serves(environment: Environment, folder: Path) -> None:

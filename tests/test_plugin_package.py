@@ -102,7 +102,7 @@ def wheel(folder: Path) -> Path:
     ]
     files = {str(path.relative_to(PACKAGE)): path.read_text() for path in PACKAGE.glob("hubbub_forced/*.py")}
     files[f"{stem}.dist-info/METADATA"] = (
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\nRequires-Dist: hubbub\n"
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\nRequires-Dist: hubbub-ldp\n"
     )
     files[f"{stem}.dist-info/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files[f"{stem}.dist-info/entry_points.txt"] = "\n".join(groups)

@@ -1,4 +1,4 @@
-"""Serve the example page beside a collector: python examples/browser/serve.py --server http://127.0.0.1:8000 --key KEY
+"""Serve the example page next to a collector: python examples/browser/serve.py --server http://127.0.0.1:8000 --key KEY
 
 KEY is the collector's public key, 64 hexadecimal digits. Requests for /v1 are handed on, so that the page and the
 collector have one address, as behind a reverse proxy.

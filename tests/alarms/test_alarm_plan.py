@@ -1,4 +1,4 @@
-"""A collection's alarms: what is written beside them is read even where there are none."""
+"""A collection's alarms: what is written next to them is read even where there are none."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def raises_a_month(test: SequentialTest, months: int, *, epsilon: float = 1.0, n
 
 
 def share_delays(test: SequentialTest, jump: float, runs: int, *, before: int = 24) -> Floats:
-    """The steps from a jump of so many standard errors to the alarm, of the runs without a false one before."""
+    """The steps from a jump of a number of standard errors to the alarm, of the runs without a false one before."""
     rng, shares, mechanism = np.random.default_rng(12), zipf(N), oracle(1.0)
     few = shares[8]
     moved = few + jump * np.sqrt(mechanism.noise(N).variance(few))

@@ -33,7 +33,7 @@ class FirstRaises(View):
 def kind(sizes: int, view: View) -> type[StatisticQuestion]:
     @dataclass(frozen=True, kw_only=True)
     class Misfit(StatisticQuestion):
-        """Asks for so many codes of a field of two values and "(none)"."""
+        """Asks for a number of codes of a field of two values and "(none)"."""
 
         kind = "misfit"
 

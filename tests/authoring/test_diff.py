@@ -29,7 +29,7 @@ OLD = make(
 
 
 def against(old: Collection = OLD, **change: Any) -> dict[str, list[tuple[str, str]]]:
-    """What a change to version 2 brings, beside what the new version would be told anyway."""
+    """What a change to version 2 brings, apart from what the new version would be told anyway."""
     new = replace(old, **{"version": 2, **change})
     known = check(new)
     findings: dict[str, list[tuple[str, str]]] = {}

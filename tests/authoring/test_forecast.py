@@ -36,7 +36,7 @@ QUICK = {
 
 
 def measured(question: Any, people: int, steps: int) -> float:
-    """The mean squared error of so many releases, of a population in which all values are alike."""
+    """The mean squared error of a number of releases, of a population in which all values are alike."""
     collection = make(questions={"q": question})
     asked = question.statistic(setting(question, FIELDS[question.field]))
     rng, mean = np.random.default_rng(7), asked.size == 1

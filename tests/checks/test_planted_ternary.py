@@ -1,4 +1,4 @@
-"""Bugs planted in ternary mechanisms, each caught by the check named beside it.
+"""Bugs planted in ternary mechanisms, each caught by the check named next to it.
 
 Statistical checks reject a right mechanism with probability 1e-6; the seeds are fixed, and each planted bug is so far
 off that its own check misses it with a smaller probability than that.
@@ -52,7 +52,7 @@ class RoundedToZero(ExSub):
 
 
 class NeverMisses(ExSub):
-    """The sampler drops the groups that miss: in floats their weight would be 0 beside the others."""
+    """The sampler drops the groups that miss: in floats their weight would be 0 against the others."""
 
     @cached_property
     def _groups(self):

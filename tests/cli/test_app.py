@@ -112,7 +112,7 @@ def test_a_base_install_says_what_is_missing(process: Process, package: str) -> 
     done = process("demo", before=f"import sys; sys.modules['{package}'] = None;")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == f"hubbub: the command line needs {package}: pip install 'hubbub[demo]'\n"
+    assert done.stderr == f"hubbub: the command line needs {package}: pip install 'hubbub-ldp[demo]'\n"
 
 
 @pytest.mark.parametrize(

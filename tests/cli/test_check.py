@@ -152,7 +152,7 @@ def test_alarms_are_shown_with_what_they_promise(
     assert planned[0]["steps"] == {"1": 12, "4": 1}
     assert planned[0]["errors"]["10000"] == pytest.approx(answer("plan", path)["questions"][0]["errors"]["10000"])
     assert "at most one false alarm in 120 days" in " ".join(hubbub("check", path).stdout.split())
-    assert "half of the time within that number of steps" in " ".join(hubbub("plan", path).stdout.split())
+    assert "half of the time within the given steps" in " ".join(hubbub("plan", path).stdout.split())
 
 
 def test_an_alarm_that_cannot_be_is_refused_and_one_that_is_never_raised_is_warned_of(

@@ -1,4 +1,4 @@
-"""Rows, bars and figures of an estimate beside the truth."""
+"""Rows, bars and figures of an estimate next to the truth."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class HeardReport(NamedTuple):
 
 @dataclass
 class Limit:
-    """What a signed document promises: so much in so many steps of a grid, or in a life; of a question, or of all."""
+    """What a signed document promises: an amount in some steps of a grid, or in a life; of a question, or of all."""
 
     since: int
     limit: int

@@ -1,8 +1,8 @@
 """Clients that are killed, run by the tests in a process of their own that forks for each.
 
-    python client_crash.py points FOLDER COUNT    killed at so many points, spread over a whole life
+    python client_crash.py points FOLDER COUNT    killed at COUNT points, spread over a whole life
     python client_crash.py careless FOLDER COUNT  the same with a planted bug: debits come after the sending
-    python client_crash.py race FOLDER COUNT      two processes share a folder, so many times
+    python client_crash.py race FOLDER COUNT      two processes share a folder, COUNT times
 
 It prints a JSON object: how many lives there were, and what was wrong afterwards.
 """

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("any_version")
 
 
 def lives(folder: Path, seeds: range, *, stop: bool = False) -> tuple[list[str], int]:
-    """What went wrong in so many histories, and how much was heard; with `stop`, up to the first that goes wrong."""
+    """What went wrong in some histories, and how much was heard; with `stop`, up to the first that goes wrong."""
     wrong: list[str] = []
     answered = 0
     for seed in seeds:

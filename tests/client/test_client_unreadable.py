@@ -72,7 +72,7 @@ def world(folder: Path) -> Iterator[tuple[LocalServer, ManualClock, Client]]:
     client.close()
 
 
-@pytest.mark.parametrize("copies", [0, 1], ids=["alone", "beside a part that can be read"])
+@pytest.mark.parametrize("copies", [0, 1], ids=["alone", "with a part that can be read"])
 @pytest.mark.parametrize(("reason", "change"), UNREADABLE.values(), ids=UNREADABLE)
 def test_an_ask_that_cannot_be_read_is_refused_alone(
     world: tuple[LocalServer, ManualClock, Client], reason: str, change: Change, copies: int

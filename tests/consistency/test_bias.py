@@ -43,7 +43,7 @@ def test_base_and_norm_are_unbiased(name, z_scores):
 
 @pytest.mark.parametrize("name", ["base-pos", "post-pos"])
 def test_lemma_1_positive_parts_are_biased_upward(name, z_scores):
-    # All values gain; where the share is large beside the noise, too little to be seen.
+    # All values gain; where the share is large against the noise, too little to be seen.
     z, bias = z_scores(name)
     assert (z > -5).all()
     assert (z[-3:] > 5).all()

@@ -247,7 +247,7 @@ def test_an_older_copy_is_refused(path: Path, tmp_path: Path) -> None:
     shutil.copy(tmp_path / "copy", path)
     with pytest.raises(InvalidValue, match="this one is older"):
         opened(path)
-    with pytest.raises(InvalidValue, match=r"copy\.count beside it"):
+    with pytest.raises(InvalidValue, match=r"copy\.count next to it"):
         opened(tmp_path / "copy")
 
 

@@ -48,7 +48,7 @@ PLANES = collection_text(
 
 
 def planes(hours: int, *, first: int = 12, last: int = 16, n: int = 4000) -> Collector:
-    """So many hours, in which 10% of planes are late, and from one hour to another 40%."""
+    """A number of hours, in which 10% of planes are late, and from one hour to another 40%."""
     collection, clock = load_collection(PLANES), ManualClock(START)
 
     def values(step: int) -> Mapping[str, Any]:

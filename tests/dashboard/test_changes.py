@@ -21,7 +21,7 @@ from tests.dashboard.pages_visit import ask
 
 
 def day(n: int, steps: int) -> Collector:
-    """So many people at home; from the third hour on a tenth of the reports is lost."""
+    """A number of people at home; from the third hour on a tenth of the reports is lost."""
     collection, rng = load_collection(EXAMPLES / "places.toml"), Random(seed=1)
     clock = ManualClock(collection.opens(2400) + 60.0)
     collector = Collector([collection], open_store("sqlite:///:memory:"), clock=clock, keys=Keys.new(), rng=rng)

@@ -147,7 +147,7 @@ def expect(folder: Path, client: Client, clock: ManualClock) -> None:
 
 
 def write(folder: Path, expected: Mapping[str, object]) -> None:
-    """Keep what is expected beside the files."""
+    """Keep what is expected next to the files."""
     (folder / "expected.json").write_text(json.dumps(expected, indent=1, sort_keys=True) + "\n")
 
 

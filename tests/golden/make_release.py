@@ -2,7 +2,7 @@
 
     python -m tests.golden.make_release release|local|sums FOLDER
 
-Beside the state, `expected.json`: the settings, what was published, and what must be published again.
+Next to the state, `expected.json`: the settings, what was published, and what must be published again.
 """
 
 from __future__ import annotations

@@ -863,7 +863,7 @@ def test_a_version_with_unsafe_terms_is_not_put_in_force(context: BrowserContext
 
 def test_numbers_are_sent_as_they_are_only_with_a_reason(context: BrowserContext, site: Callable[..., Any]) -> None:
     collector = site(THEMES)
-    views = [{"kind": "beside", "view": {"kind": "whole"}, "numbers": []}]
+    views = [{"kind": "withnumbers", "view": {"kind": "whole"}, "numbers": []}]
     terms = {"popular": {**THEMES.spec()["terms"]["popular"], "views": views}}
     collector.changed = {"terms": terms}
     with pytest.raises(Exception, match="none that sends numbers as they are, or a reason"):

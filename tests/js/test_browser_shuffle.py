@@ -131,7 +131,7 @@ def test_a_version_with_a_weaker_shuffle_is_refused(
 
 LINKED = {
     "a state": {"state": "ChangeStream", "frozen": "last"},
-    "plain numbers": {"views": [{"kind": "beside", "view": {"kind": "whole"}, "numbers": []}]},
+    "plain numbers": {"views": [{"kind": "withnumbers", "view": {"kind": "whole"}, "numbers": []}]},
 }
 
 

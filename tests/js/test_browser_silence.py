@@ -70,7 +70,7 @@ def served(second: Collection, keys: Keys) -> list[list[Any]]:
 
 
 def history(days: list[list[Any]], values: tuple[int | None, ...]) -> list[list[Any]]:
-    """A device that records these values in every field, one a day, or nothing."""
+    """A device that records these values in every field, one per day, or nothing."""
     events: list[list[Any]] = []
     for day, value in zip(days, values, strict=True):
         first = [] if events else [["open", 0]]

@@ -37,7 +37,7 @@ PLAIN = Collection(
 
 
 def whole(limit: int, steps: int = 0) -> dict[str, Any]:
-    """A promise of the whole: for life, or in any so many hours."""
+    """A promise of the whole: for life, or in any stretch of hours."""
     grid = {"steps": steps, "interval": HOUR if steps else 0, "origin": 0}
     return {"limit": limit, **grid, "parts": {"asks": limit}}
 

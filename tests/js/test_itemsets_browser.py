@@ -1,4 +1,4 @@
-"""Browsers that hold sets take part in a study of itemsets, beside others who hold none: what they hold is found."""
+"""Browsers that hold sets take part in a study of itemsets, with others who hold none: what they hold is found."""
 
 from __future__ import annotations
 

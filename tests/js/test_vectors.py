@@ -51,7 +51,7 @@ from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, place_on_circle
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.views.basic import Among, Binned, Clipped, Whole
-from hubbub.protocols.views.records import Beside, CellAxis, CodeAxis, GridAxis, Joint, PublicNumber
+from hubbub.protocols.views.records import CellAxis, CodeAxis, GridAxis, Joint, PublicNumber, WithNumbers
 from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
 from hubbub.questions import Question
 from hubbub.random.source import Random
@@ -181,7 +181,7 @@ def blocks(mechanism: Mechanism, value: Any) -> Iterator[bytes]:
 
 
 def borders(mechanism: Any) -> list[int]:
-    """64 bits that cannot decide among groups, and those beside them."""
+    """64 bits that cannot decide among groups, and those next to them."""
     own = mechanism._meets if isinstance(mechanism, PrivSet) else None
     choice = own or (mechanism._groups[1] if isinstance(mechanism, SignedSets) else mechanism._trues)
     first: list[int] = choice._first_bits.tolist()
@@ -622,7 +622,7 @@ def vectors() -> dict[str, Any]:
         ]
         + [{"view": Whole().spec(), "values": looks, "sees": looks}],
         "joint": list(joint()),
-        "beside": beside(),
+        "withnumbers": with_numbers(),
         "codes": list(codes()),
         "mechanisms": list(reports()),
         "transcripts": list(transcripts()),
@@ -657,10 +657,10 @@ def joint() -> Iterator[dict[str, Any]]:
         yield {"view": view.spec(), "size": view.size, "values": records, "drawn": drawn, "sees": sees}
 
 
-def beside() -> dict[str, Any]:
-    """Cells, and beside them numbers that are sent as they are: null where there is none."""
+def with_numbers() -> dict[str, Any]:
+    """Cells, and with them numbers that are sent as they are: null where there is none."""
     numbers = PublicNumber("price", low=0.0, high=9.5), PublicNumber("age", low=-1.0, high=1.0)
-    view = Beside(Joint((CodeAxis("os", codes=4), CodeAxis("crashed", codes=3))), numbers)
+    view = WithNumbers(Joint((CodeAxis("os", codes=4), CodeAxis("crashed", codes=3))), numbers)
     records = [
         {"os": 1, "crashed": 2, "price": 3.25, "age": 7.0},
         {"os": 9, "price": -4.0},
@@ -671,7 +671,7 @@ def beside() -> dict[str, Any]:
         [int(code), [None if number != number else number for number in row]]
         for code, row in zip(seen["code"], seen["measures"].tolist(), strict=True)
     ]
-    return {"view": view.spec(), "gives": ["12 beside 2", "4 bits beside 2"], "values": records, "sees": sees}
+    return {"view": view.spec(), "gives": ["12 with 2", "4 bits with 2"], "values": records, "sees": sees}
 
 
 def _shown(seen: Any) -> Any:

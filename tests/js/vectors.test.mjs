@@ -82,7 +82,7 @@ test("views of several fields", () => {
     assert.deepEqual(seen, sees);
     assert.equal(js.readView(view).gives[0], `${size}`);
   }
-  const { view, gives, values, sees } = vectors.beside;
+  const { view, gives, values, sees } = vectors.withnumbers;
   const { see, gives: given } = js.readView(view);
   assert.deepEqual(given, gives);
   const shown = ([cell, numbers]) => [cell, numbers.map((number) => (Number.isNaN(number) ? null : number))];
@@ -90,7 +90,7 @@ test("views of several fields", () => {
   const number = { field: "price", low: 0, high: 1 };
   for (const bad of [{ of: { kind: "whole" }, numbers: [number] }, { of: view.of, numbers: [] }, { of: view.of, numbers: [{ ...number, high: 0 }] },
     { of: view.of, numbers: [{ ...number, more: 1 }] }, { of: view.of }]) {
-    assert.throws(() => js.readView({ kind: "beside", ...bad }));
+    assert.throws(() => js.readView({ kind: "withnumbers", ...bad }));
   }
   const good = { field: "os", codes: 3, width: 1 };
   for (const axes of [null, [], [null], [{}], [{ ...good, more: 1 }], [{ ...good, codes: 0 }], [{ ...good, width: 4 }], [{ ...good, field: "" }],

@@ -34,7 +34,7 @@ def each_of(kinds: list[type]) -> list[Any]:
 def repeated(
     mechanism: TernaryMechanism, person: dict[int, float], n: int, times: int, seed: int, read: Callable[..., Estimate]
 ) -> list[Estimate]:
-    """What is read of so many collections from n people who all hold the same."""
+    """What is estimated in a number of collections from n people who all hold the same."""
     rng = hb.Random(seed=seed)
     everyone = Ternary.pairs([person], dimension=mechanism.dimension)[np.zeros(n * times, dtype=np.int64)]
     reports = mechanism.randomize(everyone, rng)
@@ -224,7 +224,7 @@ def test_flh_states_the_error_of_a_count_as_well_as_that_of_shares() -> None:
 
 
 def bloom_sketch(rappor: hb.Rappor, people: np.ndarray, rng: np.random.Generator) -> hb.Sketch:
-    """The sketch of so many holders of each code: the bits of a cohort are binomial, given who is in it."""
+    """The sketch of a given number of people with each code: the bits of a cohort are binomial, given who is in it."""
     counts = np.zeros(rappor.sketch_shape, dtype=np.int64)
     p, q = (float(rate) for rate in rappor.rates)
     dealt = np.array([rng.multinomial(holders, np.full(rappor.cohorts, 1 / rappor.cohorts)) for holders in people])

@@ -90,7 +90,7 @@ def test_the_two_layers_together_are_the_stated_probability(mechanism: Any) -> N
 
 
 def longitudinal_ratio(mechanism: Any, times: int) -> Fraction:
-    """The worst ratio of the probabilities of so many reports of one value and of another; their order is no matter."""
+    """The worst ratio of the probabilities of some reports of one value and of another; their order is no matter."""
     public = PUBLIC[mechanism]
     values = mechanism.example_values(9)
     answers = {repr(value): permanent_answers(mechanism, value, public) for value in values}
@@ -129,7 +129,7 @@ def test_many_reports_come_near_what_the_permanent_answer_tells() -> None:
 
 
 def test_that_a_value_changed_is_not_hidden() -> None:
-    """What is not promised: beside m memos of epsilon each, the times of change show through the second layer."""
+    """What is not promised: apart from m memos of epsilon each, the times of change show through the second layer."""
     loloha = hb.Loloha(epsilon=1.0, domain=2, report_epsilon=0.5, buckets=2)
     other, swap = Fraction(loloha.other, 1 << 64), Fraction(loloha.swap, 1 << 64)
     answers = ((0, 1 - other), (1, other))  # of bucket 0; bucket 1 has them the other way round
@@ -138,7 +138,7 @@ def test_that_a_value_changed_is_not_hidden() -> None:
         return (1 - swap if answer == seen else swap) ** times
 
     def ratios(times: int) -> Fraction:
-        """The ratio of so many 0s and then as many 1s, from a device whose value changed and from one that stayed."""
+        """The ratio of some 0s and then as many 1s, from a device whose value changed and from one that stayed."""
         stayed = sum(p * chance(times, a, 0) * chance(times, a, 1) for a, p in answers)
         changed = sum(p * chance(times, a, 0) * q * chance(times, 1 - b, 1) for a, p in answers for b, q in answers)
         return Fraction(changed) / Fraction(stayed)

@@ -22,7 +22,7 @@ from hubbub.mechanisms.ternary.set_forms import AsBits, AsList
 SIZES = [(2, 1, 2, 1), (3, 2, 2, 1), (3, 2, 5, 1), (3, 2, 4, 2), (3, 3, 6, 1), (3, 3, 5, 2), (4, 2, 3, 1), (3, 3, 3, 3)]
 sizes = pytest.mark.parametrize(("d", "s", "m", "t"), SIZES)
 
-# The table: d = 128, s = 8. Its numbers, and those of ExSub beside them.
+# The table: d = 128, s = 8. Its numbers, and those of ExSub next to them.
 TABLE = {
     0.1: (638_818, (113, 1), 956_127),
     0.5: (24_837, (136, 1), 35_625),

@@ -82,7 +82,7 @@ def crowd(items: int, n: int, seed: int) -> ItemSets:
 
 
 def measured(option: SetOption, people: ItemSets, times: int) -> float:
-    """The mean squared error over so many repetitions."""
+    """The mean squared error over a number of repetitions."""
     values, rng, truth = option.values(people), Random(seed=1), people.support() / people.n
     errors = []
     for _ in range(times):

@@ -29,7 +29,7 @@ def population(n: int, d: int) -> np.ndarray:
 
 
 def errors(oracle: FrequencyOracle, n: int, repetitions: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The errors and the stated standard errors of all values in so many collections of n people."""
+    """The errors and the stated standard errors of all values in a number of collections of n people."""
     values, rng = population(n, oracle.size), hb.Random(seed=seed)
     truth = np.bincount(values, minlength=oracle.size) / n
     off, stated = [], []

@@ -1,6 +1,6 @@
 """A book of promises in a file of its own, with the answers it paid for: what tests of the book drive.
 
-A client keeps its book in its one database, beside everything else (`hubbub.client.store`). Here a budget is one
+A client keeps its book in its one database, with everything else (`hubbub.client.store`). Here a budget is one
 account of one grid, so that the rules of `Book` and `LedgerFile` are tried without a collection or a mechanism.
 """
 

@@ -1,9 +1,9 @@
 """Processes with a ledger that are killed, run by the tests in a process of their own that forks for each.
 
-    python ledger_crash.py points FOLDER COUNT    killed at so many points, spread over a whole life
+    python ledger_crash.py points FOLDER COUNT    killed at COUNT points, spread over a whole life
     python ledger_crash.py careless FOLDER COUNT  the same with a planted bug: the debit in a transaction of its own
     python ledger_crash.py moments FOLDER COUNT   killed from outside, after random times
-    python ledger_crash.py race FOLDER COUNT      two processes ask for the last of a budget, so many times
+    python ledger_crash.py race FOLDER COUNT      two processes ask for the last of a budget, COUNT times
 
 It prints a JSON object: how many lives there were, and what was wrong afterwards.
 """

@@ -72,7 +72,7 @@ def test_noise_on_a_histogram_is_enumerated_where_it_fits():
     assert result.enumeration.ratio == result.ratio
 
 
-def registered_beside(monkeypatch, kind):
+def registered_too(monkeypatch, kind):
     """All that there is to audit is this class and another."""
     module = import_module("hubbub.privacy.audit")
     monkeypatch.setattr(module, "randomizers", lambda: {"OUE": OUE, kind.__name__: kind})
@@ -85,7 +85,7 @@ def test_progress_and_refusals_are_reported(monkeypatch):
             if self.size == 3:
                 raise InvalidValue("domain", 3, "anything but 3")
 
-    registered_beside(monkeypatch, Shy)
+    registered_too(monkeypatch, Shy)
     calls = []
     results = audit_all([1.0], [2, 3], progress=lambda finished, total: calls.append((finished, total)))
     assert calls[-1] == (len(calls), len(calls))
@@ -100,7 +100,7 @@ def test_mechanisms_without_a_size_are_built_from_their_examples(monkeypatch):
         def examples(cls):
             yield cls(epsilon=4.0, domain=Strings(longest=8))
 
-    registered_beside(monkeypatch, Words)
+    registered_too(monkeypatch, Words)
     results = [result for result in audit_all([1.0, 2.0], [2]) if result.mechanism == "Words"]
     assert [(result.epsilon, result.domain, result.ok) for result in results] == [(1.0, None, True), (2.0, None, True)]
 
@@ -160,7 +160,7 @@ class TestStatement:
     def test_how_it_was_checked_is_said(self):
         sampled = audit(OLH(epsilon=1.0, domain=16), montecarlo=2000).statement()
         assert "Every possible report (4) was enumerated under all 16 answers" in sampled
-        assert "beside each of 32 public parts" in sampled
+        assert "with each of 32 public parts" in sampled
         assert "consistent with the computed epsilon" in sampled
         assert "too many to enumerate" in audit(OUE(epsilon=1.0, domain=100)).statement()
 

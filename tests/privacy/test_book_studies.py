@@ -31,7 +31,7 @@ class Shown:
 
 
 def most_in_any(spent: list[tuple[int, int, int]], steps: int, last: int) -> int:
-    """The most that any so many steps cost: a run costs in every step from its first answer to its end."""
+    """The most that any steps of a given number cost: a run costs in every step from its first answer to its end."""
     totals = []
     for first in range(last // STEP + 2):
         low, high = first * STEP, (first + steps) * STEP

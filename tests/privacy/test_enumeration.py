@@ -42,7 +42,7 @@ class Rounded(GRR):
 
 
 class Lopsided(OLH):
-    """Spends more beside one public part than beside the others."""
+    """Spends more with one public part than with the others."""
 
     def prob(self, reports, values):
         chances = super().prob(reports, values)

@@ -133,7 +133,7 @@ def one_moves(level: Floats, size: int) -> Floats:
 
 
 def jumps(rng: np.random.Generator, steps: int, unit: float, low: float, high: float) -> Floats:
-    """Levels that stand for 30 to 45 steps and jump by so many units, about a base, up and down."""
+    """Levels that stay for 30 to 45 steps and jump by a number of units, about a base, up and down."""
     level, t, at = np.zeros(steps), QUIET + int(rng.integers(15)), 0.0
     while t < steps:
         size = unit * low * (high / low) ** rng.random()
@@ -212,7 +212,7 @@ def paper(kind: str, seed: int, steps: int = 400) -> Floats:
 
 
 def runs(method: str, stream: str, number: int, *, first: int = 0, **options: Any) -> Iterator[RunResult]:
-    """So many runs of a method over streams of a kind."""
+    """A number of runs of a method over streams of a kind."""
     make, size = STREAMS[stream]
     n = 100_000 if stream == "flights" else N
     for seed in range(first, first + number):

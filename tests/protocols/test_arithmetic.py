@@ -1,4 +1,4 @@
-"""The arithmetic of every protocol, beside its number: fixed sketches in, the same asks, releases and snapshots out.
+"""The arithmetic of every protocol, next to its number: fixed sketches in, the same asks, releases and snapshots out.
 
 A collector that is upgraded goes on from what an older one stored, unless the number of a protocol's arithmetic says
 that it cannot. So whoever changes what a protocol asks, releases or remembers increases the number.

@@ -24,7 +24,7 @@ from hubbub.protocols.itemsets.mining import Groups
 from hubbub.protocols.itemsets.study import group_percents, itemset_study
 from hubbub.protocols.views.basic import Whole
 from hubbub.protocols.views.sets import SubsetCount
-from hubbub.statistics.selected import chance_to_miss
+from hubbub.statistics.selection import chance_to_miss
 
 DOMAIN = Sets(Ordinal(300), most=20)
 BASKETS: list[Any] = [(3, 7)] * 300 + [(7,)] * 300 + [(3, 7, 11)] * 100 + [(11, 90)] * 100 + [()] * 200
@@ -158,7 +158,7 @@ def test_other_fields_are_refused() -> None:
 
 
 def test_the_percentile_and_the_factor_are_those_of_the_text() -> None:
-    counts = np.array([5, 40, 30, 20, 7, 0, 3])  # people with so many items
+    counts = np.array([5, 40, 30, 20, 7, 0, 3])  # people by their number of items
     lengths = LengthShares(counts / counts.sum())
     items = counts * np.arange(7)
     assert lengths.percentile() == 4  # 90 of the 100 who hold any hold at most 3, and 97 at most 4

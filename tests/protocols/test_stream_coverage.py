@@ -201,7 +201,7 @@ def test_pooled_estimates_keep_how_errors_go_together() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_coverage_on_streams_that_nothing_was_chosen_on(method: str, stream: str) -> None:
     # 20 runs of 240 steps. Given a jump of some size and the steps since there are 20 to 100 intervals: one group in a
-    # thousand falls 3.3 standard errors short of 0.95, which is allowed for beside the numbers that are promised.
+    # thousand falls 3.3 standard errors short of 0.95, which is allowed for in the numbers that are promised.
     result = coverage(runs(method, stream, 20))
     assert 0.90 < result.all_known.share < 0.985
     assert result.least.share > 0.90

@@ -15,7 +15,7 @@ from tests.query.generated import Generator, world
 
 
 def compared(seed: int, count: int, method: str, consistent: bool | None) -> int:
-    """Ask so many queries of both; returns how many had an answer with a row in it."""
+    """Ask both a number of queries; returns how many had an answer with a row in it."""
     generator, both = Generator(seed), world(method, consistent)
     answered = 0
     for _ in range(count):

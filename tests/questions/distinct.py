@@ -106,7 +106,7 @@ class DistinctQuestion(StatisticQuestion):
 def values_in_use(mechanism: Any, sketch: Sketch) -> Estimate:
     """The number of values whose share is above the threshold.
 
-    Its variance is that of a sum of independent coins, one a value, with the probability that the share is above it.
+    Its variance is that of a sum of independent coins, one per value, with the probability that the share is above it.
     """
     if sketch.n == 0:
         return Estimate([0.0], [np.inf], 0, bias="heuristic", kind="quantity")

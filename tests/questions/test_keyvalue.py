@@ -127,7 +127,7 @@ def test_the_mechanism_is_the_one_of_the_smallest_error(
 def test_means_that_need_no_shares_are_read_without_them() -> None:
     """Real values, every position said: 100 runs, whose squared errors are 1 to 0.95 of the stated variance.
 
-    Rounding is counted as the most it can be, 1 - mean^2 beside a variance of 22: no more than 5% too much. Their mean
+    Rounding is counted as the most it can be, 1 - mean^2 against a variance of 22: no more than 5% too much. Their mean
     over 8 keys has a standard error of 0.05.
     """
     statistic = asking(-2.0, 2.0, keys=8)

@@ -37,21 +37,21 @@ class PairQuestion(HistogramQuestion):
     """A histogram of a field that also reads another, which must be a field of the collection."""
 
     kind: ClassVar[str] = "pair"
-    beside: str
+    second: str
 
     def reads(self) -> tuple[str, ...]:
-        return self.field, self.beside
+        return self.field, self.second
 
 
 def test_a_question_may_read_several_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(QUESTIONS, "pair", PairQuestion)
-    pair = Question.make("pair", field="theme", beside="level", epsilon=1.0)
+    pair = Question.make("pair", field="theme", second="level", epsilon=1.0)
     whole = make(questions={"both": pair})
     assert whole.terms["both"].fields == ("theme", "level")
     assert list(whole.setting("both").domains) == ["theme", "level"]
     assert read_collection(whole.spec()) == whole
     with pytest.raises(InvalidValue, match=r"questions\.both\.field: got 'gone'"):
-        make(questions={"both": Question.make("pair", field="theme", beside="gone", epsilon=1.0)})
+        make(questions={"both": Question.make("pair", field="theme", second="gone", epsilon=1.0)})
 
 
 # -- other packages ------------------------------------------------------------------------------------------------

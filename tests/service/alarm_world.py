@@ -58,7 +58,7 @@ epsilon = 4.0
 
 
 def statuses(late: float, people: int = 1000) -> list[str]:
-    """A crowd in which so many are late, a tenth early."""
+    """A crowd in which a given share is late, a tenth early."""
     count = round(late * people)
     return ["late"] * count + ["early"] * (people // 10) + ["fine"] * (people - people // 10 - count)
 

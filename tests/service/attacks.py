@@ -194,7 +194,7 @@ ATTACKS: dict[str, tuple[Callable[[Attacker], Awaitable[None]], int]] = {
 
 
 async def honest(port: int, seconds: float, rate: float) -> dict[str, Any]:
-    """Single reports, so many a second, each on a connection of its own as devices do it."""
+    """Single reports at a given rate per second, each on a connection of its own as devices do it."""
     ask, until = ask_of(port), time.monotonic() + seconds
     report = EXACT.randomize([3], Random(seed=0)).to_bare()
     took: list[float] = []

@@ -382,7 +382,7 @@ def test_when_retention_deletes_files_meanwhile_it_is_done_again(
 
 
 def test_a_store_after_a_crash_is_backed_up_with_its_log(tmp_path: Path):
-    """The log beside a database is a part of it."""
+    """The log next to a database is a part of it."""
     clock, url = ManualClock(10 * HOUR), f"sqlite:///{tmp_path / 'hubbub.db'}"
     collector = opened(url, tmp_path / "reports", clock)
     some_steps(collector, clock, range(2))

@@ -26,7 +26,7 @@ STEP = 3600
 
 
 def failing(protocol: Protocol, messages: int, error: Exception) -> Protocol:
-    """The same protocol, which raises after so many messages."""
+    """The same protocol, which raises after a number of messages."""
     heard = None
     for _ in range(messages):
         heard = yield protocol.send(heard)

@@ -28,7 +28,7 @@ PARTIES = [*TOUCHES, BACKUP, TAKEOVER]
 def kill_often(
     store: str, folder: Path, times: int, parties: Sequence[str] = (), plant: str = "", *, at_once: int = 1
 ) -> None:
-    """Kill so many times; before each, one of the parties in turn touches the store, or several one after another."""
+    """Kill it, again and again; before each, one of the parties in turn touches the store, or several in a row."""
     draw = random.Random(times)
     fleet = Fleet()
     process = exact_process(store, folder, plant)

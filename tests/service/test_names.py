@@ -21,7 +21,7 @@ from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
 from hubbub.service.collector.collector import Collector
 from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.ingest.open_asks import Board, OpenAsk
-from hubbub.service.rounds.ask_publisher import asks_bulletin
+from hubbub.service.rounds.ask_publisher import signed_asks
 from hubbub.service.store.sqlite import SqliteStore
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, decode_upload, encode_upload
 from tests.service.exact_world import EXACT, exact_collection, upload_frame
@@ -141,7 +141,7 @@ class Varied:
         open_ask = OpenAsk(
             None, AnswerName("popular", 0, ask.step, 1, 0), ask, 0.0, 1100.0, 1110.0, ask.mechanism.empty(), None
         )  # type: ignore[arg-type]
-        self.asks = asks_bulletin(collection, [open_ask], step=10, until=1100.0, private=KEYS.private).body
+        self.asks = signed_asks(collection, [open_ask], step=10, until=1100.0, private=KEYS.private).body
 
     def request(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         if method == "POST":

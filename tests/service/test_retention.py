@@ -39,7 +39,7 @@ def start_collector(collection: Collection, clock: ManualClock, store: Store) ->
 
 
 def run(collector: Collector, clock: ManualClock, steps: int, reports: Callable[[int], int]) -> None:
-    """Let so many steps pass; each open ask is answered by so many reports."""
+    """Let a number of steps pass; each open ask is answered by a number of reports."""
     (collection,) = collector.collections.values()
     for _ in range(steps):
         for open_ask in collector.board.open(collection.collection_id, clock.now()):

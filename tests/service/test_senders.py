@@ -104,7 +104,7 @@ def test_a_batch_leaves_its_sender_in_debt():
     name = one.name("192.0.2.7", [])
     one.take(name, 100)
     one.correct(name, 1000)
-    with pytest.raises(RefusedRequest, match="over_sender_quota: more than 10 reports a second") as refused:
+    with pytest.raises(RefusedRequest, match="over_sender_quota: more than 10 reports per second") as refused:
         one.take(name, 1)
     assert refused.value.wait == pytest.approx(100.1)
     clock.advance(105.2)  # a request that was refused costs something too

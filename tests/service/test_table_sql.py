@@ -533,7 +533,7 @@ def test_a_collector_installed_without_sql(tmp_path: Path) -> None:
         answer = json.loads(response.read())
         connection.close()
         assert (response.status, answer["type"]) == (501, "urn:hubbub:problem:no_sql"), answer
-        assert "hubbub[sql]" in answer["detail"]
+        assert "hubbub-ldp[sql]" in answer["detail"]
         assert served.get("/results/people/people", token=True)[0] == 200
     finally:
         served.close()

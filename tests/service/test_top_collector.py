@@ -81,7 +81,7 @@ def collected(collection: Collection, crowd: Crowd, archive: Archive | None = No
     clock.set(float(START + ROUND + LATENESS))
     end = time.monotonic() + HANGS
     while not collector.store.releases(collection.collection_id, "words", 0, 99, 99) and time.monotonic() < end:
-        collector.tick()  # a long search is made beside
+        collector.tick()  # a long search runs in another thread
         time.sleep(0.001)
     return collector
 

@@ -26,10 +26,10 @@ def respond(collector: Collector, path: str, headers: Mapping[str, str], body: b
         rejected = [{"id": report, "reason": reason} for report, reason in receipt.rejected]
         counted = {"accepted": receipt.accepted, "duplicates": receipt.duplicates, "rejected": rejected}
         return Response(200, {}, json.dumps(counted).encode())
-    bulletin = (collector.asks if path.endswith("/asks") else collector.specs)[path.split("/")[3]]
-    if headers.get("If-None-Match") == bulletin.etag:
-        return Response(304, {"etag": bulletin.etag}, b"")
-    return Response(200, {"etag": bulletin.etag}, bulletin.body)
+    document = (collector.asks if path.endswith("/asks") else collector.specs)[path.split("/")[3]]
+    if headers.get("If-None-Match") == document.etag:
+        return Response(304, {"etag": document.etag}, b"")
+    return Response(200, {"etag": document.etag}, document.body)
 
 
 class InProcess:

@@ -51,7 +51,7 @@ class Twins:
 def answered(
     collection: Collection, question: str, field: str | tuple[str, ...], value: Callable[[int], Any], steps: range
 ) -> Iterator[tuple[list[dict[str, Any]], Callable[[str], httpx.Response]]]:
-    """Let 24 devices answer for so many steps. What both collectors released, and how a page of one is fetched.
+    """Let 24 devices answer for a number of steps. What both collectors released, and how a page of one is fetched.
 
     Of several fields a device has several values, or None where it records nothing.
     """

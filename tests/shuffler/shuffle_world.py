@@ -189,10 +189,10 @@ class ShuffleWorld:
             return _ok({})
         parts = path.split("/")
         if len(parts) == 6:
-            bulletin = collector.ask_of(parts[3], AnswerName.read(parts[5]))
-            return Response(404, {}, b"{}") if bulletin is None else Response(200, {}, bulletin.body)
-        bulletin = (collector.asks if path.endswith("/asks") else collector.specs)[parts[3]]
-        return Response(200, {"etag": bulletin.etag}, bulletin.body)
+            document = collector.ask_of(parts[3], AnswerName.read(parts[5]))
+            return Response(404, {}, b"{}") if document is None else Response(200, {}, document.body)
+        document = (collector.asks if path.endswith("/asks") else collector.specs)[parts[3]]
+        return Response(200, {"etag": document.etag}, document.body)
 
     # -- what happens -----------------------------------------------------------------------------------------
 

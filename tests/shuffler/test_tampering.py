@@ -367,9 +367,9 @@ def test_a_version_with_a_weaker_shuffle_is_refused_by_devices(tmp_path: Path, c
 def test_a_version_that_changes_is_refused() -> None:
     world = ShuffleWorld()
     world.collection = load_collection(world.text(least=30))
-    from hubbub.service.rounds.ask_publisher import collection_bulletin
+    from hubbub.service.rounds.ask_publisher import signed_collection
 
-    world.collector.specs["survey"] = collection_bulletin(world.collection, KEYS.private)
+    world.collector.specs["survey"] = signed_collection(world.collection, KEYS.private)
     with pytest.raises(Exception, match="a version never changes"):
         world.hops[0].refresh()
 

@@ -43,7 +43,7 @@ query_limit = 8192
 
 
 def released(collector: Collector) -> dict[str, object]:
-    """What was found; a long search is made beside."""
+    """What was found; a long search runs in another thread."""
     end = time.monotonic() + HANGS
     while not (rows := collector.releases("survey", "words", first=0, last=99, most=9)) and time.monotonic() < end:
         collector.tick()

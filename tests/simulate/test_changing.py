@@ -41,7 +41,7 @@ class Vectors(Stream):
 
 
 def toggling(n: int, steps: int, dimension: int, changes: int, seed: int = 1) -> Vectors:
-    """Synthetic streams as in section 7.1: of all entries of all steps so many, drawn at random, are changes."""
+    """Synthetic streams as in section 7.1: a number of entries, drawn at random among all steps, are changes."""
     keys = hb.Random(seed=seed).uint64(n, steps * dimension)
     turned = np.zeros((n, steps * dimension), dtype=np.int8)
     np.put_along_axis(turned, np.argpartition(keys, changes - 1, axis=1)[:, :changes], 1, axis=1)

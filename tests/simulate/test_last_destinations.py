@@ -1,4 +1,4 @@
-"""Where each aircraft went last: the stream's facts from the source, and SaO2 beside its rivals on it."""
+"""Where each aircraft went last: the stream's facts from the source, and SaO2 next to its rivals on it."""
 
 from __future__ import annotations
 

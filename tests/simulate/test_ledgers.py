@@ -56,7 +56,7 @@ class Debit:
     account: str
     question: str
     units: tuple[int, ...]
-    """One a device; negative where it is not asked."""
+    """One per device; negative where it is not asked."""
     lasts: int | None = None
     """For how long it pays, of a study."""
 

@@ -1,4 +1,4 @@
-"""The true top itemsets, beside a list of all of them."""
+"""The true top itemsets, next to a list of all of them."""
 
 from __future__ import annotations
 

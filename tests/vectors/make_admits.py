@@ -33,7 +33,7 @@ from hubbub.mechanisms.sets.split_unary import SplitUnary
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
 from hubbub.protocols.changes.stream import ChangeStream
 from hubbub.protocols.views.basic import Among, Binned, Clipped, Field, Prefix, View, Whole
-from hubbub.protocols.views.records import Beside, CodeAxis, Joint, PublicNumber
+from hubbub.protocols.views.records import CodeAxis, Joint, PublicNumber, WithNumbers
 from hubbub.protocols.views.sets import Held, Members, On, Size, SubsetCount, Subsets
 
 PLACE = Path(__file__).with_name("admits.json")
@@ -159,7 +159,7 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     yield "another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=1.0, domain=4)), 1
     yield "an epsilon of another family", STUDY, replace(study, mechanism=hb.OUE(epsilon=0.5, domain=4)), 1
     yield "a family that is not signed", STUDY, replace(study, mechanism=hb.SUE(epsilon=1.0, domain=4)), 1
-    yield "a family beside a view without a size", STUDY, replace(study, view=Whole(), mechanism=_grr(4)), 1
+    yield "a family next to a view without a size", STUDY, replace(study, view=Whole(), mechanism=_grr(4)), 1
     yield "a mechanism by its id", STUDY, replace(study, view=Whole(), mechanism=GRR), 1
     yield "a part of the circle", STUDY, replace(study, cohort=Arc(CIRCLE - 7, LEAST)), 3
     for sets in ([(1,), (2,)], [(1,), (2,), (3,), (4,)], [(1, 2, 3)]):
@@ -196,9 +196,9 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
             replace(study, view=other, mechanism=olh),
             1,
         )
-    beside = Beside(nine, (PublicNumber("age", 0.0, 9.0),))
+    with_numbers = WithNumbers(nine, (PublicNumber("age", 0.0, 9.0),))
     terms = replace(PREFIXES, families=(Family("Measured", (EPSILON,)), Family("OLH", (EPSILON,))), report_bytes=99)
-    for view in (nine, beside):
+    for view in (nine, with_numbers):
         for measures in (0, 1, 2):
             wrapped = Measured(epsilon=1.0, domain=9, oracle=olh, measures=measures) if measures else olh
             asked = replace(study, view=view, mechanism=wrapped)
@@ -216,7 +216,7 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
     whole = Ask(mechanism=OPEN, step=0, view=Prefix(32, 32))
     yield "a prefix for another epsilon", PREFIXES, replace(whole, mechanism=replace(OPEN, epsilon=0.5, other=0)), 1
     narrow = hb.OLH(epsilon=1.0, domain=BitStrings(32))
-    yield "a family beside a prefix, which has no size", PREFIXES, replace(whole, mechanism=narrow), 1
+    yield "a family next to a prefix, which has no size", PREFIXES, replace(whole, mechanism=narrow), 1
     yield "reports that are kept", STUDY, replace(study, kept=True), 1
     for high in (1.0, 64.5, 3.25, 64.6, 0.5):
         clipped = Ask(mechanism=hb.Hybrid(epsilon=1.0, low=0.0, high=high), step=3, view=Clipped(0.0, high))
@@ -231,7 +231,7 @@ def cases() -> Iterator[tuple[str, Terms, Ask, int]]:
         yield f"numbers up to {high:g} of 16 cells", SEARCHED, asked, 1
     yield "codes of 16 cells", SEARCHED, Ask(mechanism=hb.GRR(epsilon=1.0, domain=16), step=3, view=CELLS), 1
     yield "codes of 15 cells", SEARCHED, Ask(mechanism=hb.GRR(epsilon=1.0, domain=15), step=3, view=CELLS), 1
-    yield "a mechanism for cells beside another view", SEARCHED, Ask(mechanism=wave, step=3, view=Clipped(0.0, 20.0)), 1
+    yield "a mechanism for cells, and another view", SEARCHED, Ask(mechanism=wave, step=3, view=Clipped(0.0, 20.0)), 1
     yield "other cells", SEARCHED, Ask(mechanism=wave, step=3, view=replace(CELLS, first=1.0)), 1
     yield "a memo", KEPT, Ask(mechanism=MEMO, step=7), 1
     yield "another state", replace(KEPT, state="Loloha"), Ask(mechanism=MEMO, step=7), 1
@@ -275,11 +275,11 @@ def fitting() -> Iterator[tuple[str, Any, View, Domain]]:
         yield f"two candidate sets of {size}", PSFO(epsilon=1.0, domain=size, length=2), pair, Sets(four, 3)
     single = PSFO(epsilon=1.0, domain=Sets(Ordinal(2), 1), length=1)
     yield "candidate sets, too many at once", single, pair, Sets(four, 3)
-    olh, beside = hb.OLH(epsilon=1.0, domain=9), Beside(NINE, (PublicNumber("age", 0.0, 9.0),))
+    olh, with_numbers = hb.OLH(epsilon=1.0, domain=9), WithNumbers(NINE, (PublicNumber("age", 0.0, 9.0),))
     for count in (1, 2):
         measured = Measured(epsilon=1.0, domain=9, oracle=olh, measures=count)
-        yield f"{count} numbers next to a code", measured, beside, four
-    yield "a number that is not asked for", olh, beside, four
+        yield f"{count} numbers next to a code", measured, with_numbers, four
+    yield "a number that is not asked for", olh, with_numbers, four
 
 
 @dataclass(frozen=True)
@@ -408,7 +408,7 @@ VIEWS: list[View] = [
     On(),
     NINE,
     Joint((CodeAxis("theme", 1),)),
-    Beside(NINE, (PublicNumber("age", 0.0, 9.0),)),
+    WithNumbers(NINE, (PublicNumber("age", 0.0, 9.0),)),
     Prefix(4, 32),
     Prefix(1, 32),
     Subsets(tuple((item,) for item in range(9))),

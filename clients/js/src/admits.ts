@@ -42,7 +42,7 @@ type Inputs = [kind: string, ...sizes: number[]];
 
 /** Whether a signed mechanism takes everything that a view gives of a field (`_takes` in `collection/admits.py`). */
 function takes(spec: Spec, { view, viewSpec }: AskContent, field: Spec | undefined): boolean {
-  const measures = /beside (\d+)$/.exec(view.gives[0] ?? "");
+  const measures = /with (\d+)$/.exec(view.gives[0] ?? "");
   if (((spec.measures as number | undefined) ?? 0) !== Number(measures?.[1] ?? 0)) return false;
   const [given, taken] = [givenBy(view, viewSpec as Spec, field), takenBy(spec)];
   return !given.length || !taken.length || given.some((one) => taken.some((other) => within(one, other)));

@@ -37,7 +37,7 @@ export function changeStream(spec: Spec): Built {
   const steps = whole("steps", 1, 1 << 10);
   const [fanout, one] = [whole("fanout", 2, ENTRIES), spec.one];
   check(typeof one === "boolean", "one", "true or false");
-  check(dimension * steps <= ENTRIES, "steps", "fewer, of so many entries");
+  check(dimension * steps <= ENTRIES, "steps", "fewer, of that number of entries");
   const weights = leastOf(spec.epsilon as number);
   const [sizes, lengths] = [spec.sizes, spec.lengths];
   check(Array.isArray(sizes) && Array.isArray(lengths) && sizes.length === lengths.length, "lengths", "one a level");

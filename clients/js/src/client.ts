@@ -46,7 +46,7 @@ export interface Status {
   step: number;
   /** All that was ever spent. */
   lifetime: bigint;
-  /** Every promise that was ever made: of an account or a question, in so many steps of a length (0: in a life). */
+  /** Every promise that was ever made: of an account or a question, in a number of steps of a length (0: in a life). */
   promises: { scope: string; limit: bigint; spent: bigint; steps: number; interval: number }[];
   /** Whether the account was lost, and begun anew with all of it spent. */
   recovered: boolean;
@@ -146,7 +146,7 @@ export class Client {
       const known = await access.get<CryptoKey>(["key"]);
       const book = await access.get<Book>(["book"]);
       const lost = !!(known || book) && !book?.promises;
-      check(!lost || recovering, "account", "gone, beside a key that is not: only recover() begins another, all spent");
+      check(!lost || recovering, "account", "gone, while the key is not: only recover() begins another, all spent");
       if (!known) access.put(["key"], newKey); // it can be used, and never be read again
       if (!book?.promises) access.put(["book"], newBook(this.#clock.now(), lost));
       return known ?? newKey;

@@ -4,14 +4,14 @@ import type { Built } from "./mechanisms";
 import { readOracle } from "./sets";
 import { type Spec, canonical, integer } from "./spec";
 
-/** Numbers that are sent as they are, and an oracle's report of the code beside them (`measured.py`). */
+/** Numbers that are sent as they are, and an oracle's report of the code with them (`measured.py`). */
 export function measured(spec: Spec, _name: string, build: (spec: unknown) => Built & { name: string }): Built {
   const oracle = readOracle(spec, build);
   check(canonical((spec.oracle as Spec).domain!) === canonical(spec.domain!), "oracle", "one over the domain");
   const count = Number(integer("measures", spec.measures, 1, 64));
   return {
     ratio: oracle.ratio,
-    reads: `${oracle.reads} beside ${count}`,
+    reads: `${oracle.reads} with ${count}`,
     bytes: 8 * count + oracle.bytes,
     randomize(input, random): Bytes {
       const [code, values] = input as [unknown, unknown[]];

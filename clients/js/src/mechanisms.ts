@@ -24,7 +24,7 @@ interface Reporting {
   declared: bigint;
   /** What an answer spends, in units of 1e-12 epsilon, rounded up: a fresh report, a new memo, or a whole horizon. */
   spent: bigint;
-  /** What it reads, where a family may name it: so many codes, sets of them, or numbers of a range. */
+  /** What it reads, where a family may name it: a number of codes, sets of them, or numbers of a range. */
   reads: string;
   /** The length of a report. */
   bytes: number;
@@ -42,7 +42,7 @@ export interface Fresh {
 export interface Stateful extends Reporting, Remembering {}
 
 export interface Remembering {
-  /** What a state goes on under, beside its mechanism: at another key the device enrols anew. */
+  /** What a state goes on under, in addition to its mechanism: at another key the device enrols anew. */
   stateKey(step: number): string;
   /** A state that has said nothing: drawn without looking at any value. */
   enroll(random: Random): State;

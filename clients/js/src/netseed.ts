@@ -37,7 +37,7 @@ export function netSeed(spec: Spec): Built {
         const taken = bounded(word(2 + at), sparsity - at, random) < left;
         left -= Number(taken);
         const column = columnOf(symbol >> 1, width, powers);
-        // A bit of 1 says -1: what the seed is to say here, beside what it says.
+        // A bit of 1 says -1: what the seed is to say here, and what it says.
         return [column, (symbol & 1) ^ Number(!taken) ^ parity(column & seed)];
       });
       // A uniform seed, moved to where its signs at the entries are the wanted ones: uniform among those seeds.

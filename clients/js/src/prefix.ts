@@ -11,7 +11,7 @@ function mix(word: bigint): bigint {
 }
 
 /**
- * A value as a string of so many bits: a text as the UTF-8 bytes of its NFC form, then zero bytes; a number as it is. What
+ * A value as a string of a given number of bits: a text as the UTF-8 bytes of its NFC form, then zero bytes; a number as it is. What
  * cannot be written so, because it is too long, holds a zero byte or is neither, is a string of ones: silence would tell something.
  */
 function written(code: unknown, of: number): bigint {

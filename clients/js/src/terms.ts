@@ -149,7 +149,7 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   check(reason("arc_below_100") || people === null || people >= SMALLEST_ARC, "minimum_arc", `at least ${SMALLEST_ARC} devices, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
   for (const [name, { promises: own, account, limit, state, views }] of Object.entries(terms)) {
-    const plain = views.some((view) => (view as Spec).kind === "beside");
+    const plain = views.some((view) => (view as Spec).kind === "withnumbers");
     const linked = state || plain;
     check(spec.trust === "local" || !linked, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
     const large = (most: bigint) => most > LARGEST_EPSILON;

@@ -24,7 +24,7 @@ export function weightsOf(spec: Spec): [preferred: bigint, least: bigint] {
   return [preferred, integer("least", spec.least, 1, preferred - 1n)];
 }
 
-/** The least weight that an epsilon allows, and what stands beside it: for those that a spec leaves out. */
+/** The least weight that an epsilon allows, and what the others have: for those that a spec leaves out. */
 export function leastOf(epsilon: number): [preferred: bigint, least: bigint] {
   const preferred = 1n << BigInt(65 + Math.floor(epsilon / Math.LN2));
   const power = expBelow(...fraction(epsilon));

@@ -129,7 +129,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
       };
     },
   ],
-  beside: [
+  withnumbers: [
     "kind numbers of",
     (spec) => {
       const of = readView(spec.of);
@@ -142,7 +142,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
       check(numbers.length, "numbers", "at least one");
       const plain = (value: unknown, [low, high]: [number, number]) => (typeof value === "number" ? clip(value, low, high) : NaN);
       return {
-        gives: of.gives.map((gives) => `${gives} beside ${numbers.length}`),
+        gives: of.gives.map((gives) => `${gives} with ${numbers.length}`),
         see: (codes, random) => [
           of.see(codes, random),
           numbers.map(({ field, range }) => plain((codes as Record<string, unknown>)[field], range)),

@@ -55,7 +55,7 @@ function sentOrLinked(terms: All, before: All): string[] {
 function inClear({ fields, views }: Terms): string[] {
   return views.flatMap((pattern) => {
     const { kind, numbers } = pattern as Spec;
-    if (kind !== "beside") return [];
+    if (kind !== "withnumbers") return [];
     const listed = Array.isArray(numbers) && numbers.every((number) => number && typeof number === "object" && !Array.isArray(number));
     return listed ? (numbers as Spec[]).map(({ field }) => `${field}`) : fields;
   });

@@ -161,7 +161,7 @@ _WRITTEN = re.compile(r"([0-9]{1,6}) in ([0-9]+[dhms])")
 
 
 def false_alarms_a_step(text: object, step_seconds: int) -> float:
-    """The average number of false alarms that is allowed a step."""
+    """The average number of false alarms that is allowed per step."""
     number, seconds = written_rate(text)
     if seconds < FEWEST_STEPS * step_seconds * number:
         raise InvalidValue("false_alarms", text, f"at most one in {FEWEST_STEPS} steps of {step_seconds:,} seconds")

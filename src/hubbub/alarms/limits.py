@@ -97,7 +97,7 @@ def limits_for(false_alarms: float, *, baseline: int = 0, independent: bool = Tr
     Parameters
     ----------
     false_alarms
-        The average number of false alarms a step.
+        The average number of false alarms per step.
     baseline
         The number of steps over which the threshold was learnt; 0 for a given threshold. A learnt threshold has an
         error of 1/sqrt(baseline) standard errors of a step, the same in all later steps. The rate is the average over

@@ -31,7 +31,7 @@ class WatchedQuantity:
     test
         The sequential test.
     false_alarms
-        The average number of false alarms a step.
+        The average number of false alarms per step.
     meaning
         What the numbers of an answer mean. If it changes, the state of the test begins anew.
     """
@@ -221,7 +221,7 @@ def once_in(seconds: float) -> str:
 
 
 def false_alarms_a_day(watches: Sequence[WatchedQuantity], step_seconds: int) -> float:
-    """The most false alarms a day to expect of all watched quantities together, on average, if no step is missed."""
+    """The most false alarms per day to expect of all watched quantities together, on average, if no step is missed."""
     return sum(watch.false_alarms for watch in watches) * 86400 / step_seconds
 
 

@@ -46,7 +46,7 @@ class AlarmForecast:
 
 
 def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForecast]:
-    """What each alarm will find at so many devices."""
+    """What each alarm will find at a number of devices."""
     rows = []
     for watches in _by_alarm(collection, plan):
         watch = watches[0]

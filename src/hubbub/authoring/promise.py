@@ -155,7 +155,9 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
 
 def sent_unprotected(collection: Collection) -> list[str]:
     """The questions that also send values as they are, which nothing protects."""
-    return [name for name, terms in collection.terms.items() if any(view["kind"] == "beside" for view in terms.views)]
+    return [
+        name for name, terms in collection.terms.items() if any(view["kind"] == "withnumbers" for view in terms.views)
+    ]
 
 
 def _sent(collection: Collection) -> str:

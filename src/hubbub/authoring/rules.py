@@ -52,7 +52,7 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
     for name, terms in collection.terms.items():
         room = MOST_BATCH_BYTES // (terms.report_bytes + route.layer_bytes) - route.all_fakes
         if room < route.least:
-            text = f"a batch of {name} has room for {max(room, 0):,} people's reports beside the fakes: too few"
+            text = f"a batch of {name} has room for {max(room, 0):,} people's reports in addition to the fakes: too few"
             yield Finding("error", "shuffle.least", text)
 
 

@@ -41,7 +41,7 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
                 rng = CountingRandom(seed=rng_seed)
                 mechanism.randomize([value] * n, rng)
                 drawn[repr(value), n] = rng.drawn / n
-        require(len(set(drawn.values())) == 1, f"the bytes drawn a report depend on the value or on the batch: {drawn}")
+        require(len(set(drawn.values())) == 1, f"the bytes drawn per report depend on value or batch: {drawn}")
         return
     counts = [_bytes_drawn(mechanism, value, Random(seed=rng_seed).child(repr(value))) for value in values]
     _, cells = np.unique(np.array(counts), return_inverse=True)

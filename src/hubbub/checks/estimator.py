@@ -29,7 +29,7 @@ from hubbub.random.source import Random
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
 
 _INTERVALS = 2_000  # so that a coverage of 95% is known to 0.5%: two percentage points are four of those
-_SPREAD = 200  # the variance of a count, so that its steps are small beside it and the normal intervals hold
+_SPREAD = 200  # the variance of a count, so that its steps are small against it and the normal intervals hold
 _LEAST, _MOST = 500, 60_000
 _SUMS = 1_000  # squared errors of sums average 1 to 4.5%: a quarter too many or too few are seen
 _CHUNK = 1 << 19
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class Repetitions(NamedTuple):
-    """Estimates of one quantity of one population, again and again: a row a repetition, a column a value."""
+    """Estimates of one quantity of one population, again and again: one row per repetition, one column per value."""
 
     quantity: Quantity
     truth: Floats

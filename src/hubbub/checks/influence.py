@@ -61,9 +61,9 @@ def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
 
 
 def accepted_reports(mechanism: Mechanism, rng: Random) -> tuple[bool, Reports]:
-    """Reports that the format check accepts, one a row, and whether every private part is among them.
+    """Reports that the format check accepts, one per row, and whether every private part is among them.
 
-    Besides those that clients make: columns filled with all values, or with random, the least and the largest ones.
+    Added to those of clients: columns filled with all values, or with random, the least and the largest ones.
     """
     parts: list[Reports] = []
     for public in public_rows(mechanism, _PUBLIC_ROWS, rng):

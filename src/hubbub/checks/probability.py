@@ -19,20 +19,20 @@ from hubbub.privacy.enumeration import count_of
 from hubbub.random.integers import log_fraction, log_upper
 from hubbub.random.source import Random
 
-_ROWS = 32  # public parts tried: values that differ under some of them almost surely differ under one of so many
+_ROWS = 32  # public parts tried: values that differ under some of them almost surely differ under one of these
 _VALUES = 512
 _ENTRIES = 60_000  # about the most exact probabilities that are computed
 
 
 class OutputTable(NamedTuple):
-    """The exact probabilities of every private part (row) given some values (column), beside one public part."""
+    """The exact probabilities of every private part (row) given some values (column), with one public part."""
 
     outputs: Reports
     prob: NDArray[np.object_]
 
 
 def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
-    """The public parts of so many reports, one row each, without repeats; a single None where reports have none."""
+    """The public parts of a number of reports, one row each, without repeats; a single None where reports have none."""
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
     reports = mechanism.randomize(mechanism.example_values(1) * count, rng)
@@ -42,7 +42,7 @@ def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[s
 
 @lru_cache(maxsize=2)  # several checks in a row look at one mechanism
 def enumerate_outputs(mechanism: Mechanism, rng_seed: int) -> tuple[OutputTable, ...]:
-    """The outputs beside several public parts; nothing where they are too many."""
+    """The outputs with several public parts; nothing where they are too many."""
     tables: list[OutputTable] = []
     rows = public_rows(mechanism, _ROWS, Random(seed=rng_seed))
     for public in rows:
@@ -110,7 +110,7 @@ def check_normalised(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_log_prob(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """`log_prob` is the logarithm of `prob`, to 12 digits, with a row a report and a column a value."""
+    """`log_prob` is the logarithm of `prob`, to 12 digits, with one row per report and one column per value."""
     rng = Random(seed=rng_seed)
     reports = mechanism.randomize(some_values(mechanism, 40, rng), rng)
     values = mechanism.example_values(12)

@@ -62,7 +62,7 @@ def _against_outputs(mechanism: Mechanism, value: Any, reports: Reports) -> list
     for row in first.values():
         outputs = mechanism.outputs(_row(reports, row))
         if outputs is None:
-            raise CheckFailed("outputs() lists the reports beside one public part and not beside another")
+            raise CheckFailed("outputs() lists the reports with one public part and not with another")
         listed.append(outputs)
     every = Reports.concat(listed)
     owner = np.repeat(np.arange(len(first)), [len(outputs) for outputs in listed])

@@ -24,7 +24,7 @@ _COHORTS = 5
 _TIMES = 300  # squared errors average 1 to about a twelfth: 30% too many or too few are seen
 _AT_ONCE = 30  # that many times are drawn together
 _MOST_CANDIDATES = 40
-_PEOPLE_OF_A_HEURISTIC, _TIMES_OF_A_HEURISTIC = 20_000, 10  # so many that the bias is not small beside the noise
+_PEOPLE_OF_A_HEURISTIC, _TIMES_OF_A_HEURISTIC = 20_000, 10  # enough that the bias is not small against the noise
 _NORMAL_95 = 1.96
 
 

@@ -131,8 +131,8 @@ def checks_for(mechanism: ReportFormat) -> tuple[Check, ...]:
 
     Checks that enumerate outputs need outputs that can be listed. Checks of the estimator need a mechanism whose bias
     is "none"; one whose bias is "consistent" estimates a distribution, and has a check of its own. Checks of states are
-    for mechanisms whose devices remember; if these make no reports afresh, only checks of specs and reports apply
-    besides. A class opts out of any other check by name, with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
+    for mechanisms whose devices remember; if these make no reports afresh, only those of specs and reports apply too.
+    A class opts out of any other check by name, with a reason, in `skip_checks: ClassVar[dict[str, str]]`.
 
     Example:
         >>> from hubbub import GRR
@@ -231,7 +231,7 @@ def contract_tests(*kinds: type[ReportFormat], slow: Any = None, unmarked: int =
     slow
         A pytest mark for the long checks, the statistical ones among them (`is_long`).
     unmarked
-        The first so many examples of a class have their long checks without the mark.
+        How many examples of a class have their long checks without the mark.
 
     Example:
         >>> from hubbub import GRR

@@ -1,4 +1,4 @@
-"""The command line: one file a command."""
+"""The command line: one file per command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> None:
         if (error.name or "").partition(".")[0] not in ("rich", "typer"):
             raise
         extra = _EXTRAS.get(sys.argv[1], "analytics") if sys.argv[1:] else "cli"
-        print(f"hubbub: the command line needs {error.name}: pip install 'hubbub[{extra}]'", file=sys.stderr)
+        print(f"hubbub: the command line needs {error.name}: pip install 'hubbub-ldp[{extra}]'", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

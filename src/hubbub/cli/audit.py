@@ -154,7 +154,7 @@ def _table(audits: list[Audit]) -> Table:
 
 
 def _summary(audits: list[Audit]) -> Table:
-    """A row a mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
+    """One row per mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
     from hubbub.cli.output import plain_table
 
     table = plain_table("mechanism", "settings", "enumerated", "sampled", "spends of epsilon", "", left=[""])

@@ -21,9 +21,9 @@ def backup(
     """
     from hubbub.cli.output import say
     from hubbub.service.backup.backups import make_backup
-    from hubbub.service.kept.archive import beside
+    from hubbub.service.kept.archive import reports_folder
 
-    contents = make_backup(store, reports or beside(store), folder)
+    contents = make_backup(store, reports or reports_folder(store), folder)
     size = sum(file.bytes for file in contents.files)
     say(f"backed up to {folder}: the store and {len(contents.reports):,} files of reports, {size:,} bytes")
 
@@ -42,9 +42,9 @@ def restore(
 
     from hubbub.cli.output import say
     from hubbub.service.backup.backups import check_backup, restore_backup
-    from hubbub.service.kept.archive import beside
+    from hubbub.service.kept.archive import reports_folder
 
-    backup = check_backup(folder) if check else restore_backup(folder, store, reports or beside(store))
+    backup = check_backup(folder) if check else restore_backup(folder, store, reports or reports_folder(store))
     when = datetime.fromtimestamp(backup.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     contents = f"the store and {len(backup.reports):,} files of reports, as of {when}"
     say(f"{folder} is whole: {contents}" if check else f"restored {contents}")

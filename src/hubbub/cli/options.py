@@ -120,7 +120,7 @@ MechanismFields = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A field of the mechanism, such as dimension=128; repeatable."),
 ]
 FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
-Truth = Annotated[bool, typer.Option("--truth", help="Show the truth, too: whoever has the file has it.")]
+Truth = Annotated[bool, typer.Option("--truth", help="Show the truth too: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
 StoreUrl = Annotated[
     str,

@@ -42,7 +42,7 @@ def page() -> Console:
 
 
 def say(line: str) -> None:
-    """Print a message on stderr, where no answer is."""
+    """A message in addition to the answer."""
     typer.echo(line, err=True)
 
 
@@ -62,7 +62,7 @@ def percent(share: float) -> str:
 
 
 def shorten(name: str, most: int) -> str:
-    """A name in at most `most` characters, all of them printable."""
+    """A name cut to a number of characters, all of them printable."""
     plain = "".join(letter if letter.isprintable() else " " for letter in name)
     return plain if len(plain) <= most else plain[: most - 3] + "..."
 

@@ -109,7 +109,7 @@ def _alarms(watched: list[AlarmForecast]) -> Table:
     from hubbub.authoring.forecast import DEVICES
     from hubbub.cli.output import plain_table
 
-    title = "The jump that an alarm finds, half of the time within that number of steps, by the number of devices\n"
+    title = "The jump that an alarm finds, half of the time within the given steps, by the number of devices\n"
     table = plain_table("alarm", "steps", *(f"{n:,}" for n in DEVICES), title=title)
     for row in watched:
         for place, (jump, steps) in enumerate(row.steps.items()):

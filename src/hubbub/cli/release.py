@@ -62,7 +62,7 @@ def release(
         typer.Option("--state", help="Go on from this file, and keep it: as secret as the values, unless --local."),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Show the truth, too: for trying out, not for publishing.")
+        bool, typer.Option("--simulate", help="Show the truth too: for trying out, not for publishing.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option("--seed", help="For a repeatable simulation.", show_default="drawn anew")

@@ -76,7 +76,7 @@ def serve(
     from hubbub.service.http.guard import read_secret
     from hubbub.service.http.problems import Tokens
     from hubbub.service.http.server import KeyFolder, bind, run
-    from hubbub.service.kept.archive import beside
+    from hubbub.service.kept.archive import reports_folder
     from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.webhooks.config import load_webhooks
 
@@ -99,7 +99,9 @@ def serve(
     # The port first: a second collector on one store would end the first.
     sockets = [bind(host, wanted) for wanted in (port, metrics_port) if wanted is not None]
     options = {"keys": signing, "limits": limits, "alarms": alarms}
-    collector = _collector(loaded, store, reports or beside(store), folder, clock_hold, Watchdog(stuck_after), options)
+    collector = _collector(
+        loaded, store, reports or reports_folder(store), folder, clock_hold, Watchdog(stuck_after), options
+    )
     _warn(host, folder, proxy_secret, hooks)
     at, *metrics = (f"http://{f'[{host}]' if ':' in host else host}:{bound.getsockname()[1]}" for bound in sockets)
 

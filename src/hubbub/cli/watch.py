@@ -96,9 +96,9 @@ def watch(
 
     On a terminal it is a live chart; elsewhere, or with --json, one line of JSON for each release.
 
-    With a file, a device without a row in a step counts as "none", and the truth is shown next to the estimates,
-    because these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached,
-    it is asked again.
+    With a file, a device without a row in a step counts as "none", and the truth is shown with the estimates, because
+    these devices are simulated. With a collector, releases are shown as they come; while it cannot be reached, it is
+    asked again.
     """
     from hubbub.cli.options import named
     from hubbub.cli.output import check_plot, say
@@ -190,7 +190,7 @@ def _range(mean: str) -> tuple[float, float]:
 
 
 def _paced(run: Watch, speed: float | None) -> Iterator[Moment]:
-    """The moments, at most `speed` of them per second."""
+    """The moments, no faster than a given number per second."""
     due = time.monotonic()
     for moment in run:
         yield moment

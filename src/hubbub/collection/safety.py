@@ -60,7 +60,7 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     if not collection.promises:
         yield Finding("error", "privacy", "no limit of what a device may spend")
     for name, terms in collection.terms.items():
-        plain = any(view["kind"] == "beside" for view in terms.views)
+        plain = any(view["kind"] == "withnumbers" for view in terms.views)
         if collection.shuffle is not None and (terms.state or plain):
             by = "devices keep a state for it" if terms.state else "it sends numbers as they are"
             text = f"{by}, by which their reports can be linked: that undoes the shuffle"
@@ -225,7 +225,7 @@ def _in_clear(terms: Terms) -> set[str]:
     """The fields whose numbers an ask may have sent without randomisation."""
     fields: set[str] = set()
     for view in terms.views:
-        if view["kind"] == "beside":
+        if view["kind"] == "withnumbers":
             numbers: Any = view.get("numbers")
             listed = isinstance(numbers, list) and all(isinstance(number, Mapping) for number in numbers)
             fields.update([str(number.get("field")) for number in numbers] if listed else terms.fields)

@@ -74,7 +74,7 @@ class Study(NamedTuple):
 
     @staticmethod
     def from_spec(spec: Any, rounds: int) -> Study:
-        """Read back the schedule of a study of so many rounds."""
+        """Read back the schedule of a study of a given number of rounds."""
         check_fields("study", spec, set(Study._fields))
         study = Study(
             _integer("start", spec["start"], 0, _MOST_TIME),
@@ -246,7 +246,7 @@ def entry_bytes(question: str, report: int) -> int:
 
 
 def frame_bytes(entries: int) -> int:
-    """The size of a frame whose entries take so many bytes, in whole blocks of 1024."""
+    """The size of a frame whose entries take a given number of bytes, in whole blocks of 1024."""
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
 
 

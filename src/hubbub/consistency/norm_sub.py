@@ -115,7 +115,7 @@ def project_capped_simplex(x: ArrayLike, total: float, cap: float = 1.0) -> Floa
     excess = capped(breaks[low]).sum() - total
     projected = capped(breaks[low] + excess / max(np.count_nonzero(between), 1))
     if not math.isclose(projected.sum(), total, rel_tol=1e-9, abs_tol=1e-9 * cap):
-        raise InvalidValue("x", x, f"numbers so near each other that floats can tell a cap of {cap} beside them")
+        raise InvalidValue("x", x, f"numbers so near each other that floats can tell a cap of {cap} from them")
     return projected
 
 

@@ -44,7 +44,7 @@ class MissingDependency(HubbubError, ImportError):
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
         self.extra = extra
-        install = f"'hubbub[{extra}]'" if extra else package
+        install = f"'hubbub-ldp[{extra}]'" if extra else package
         super().__init__(f"{package} is not installed: pip install {install}", name=package)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -85,7 +85,7 @@ class Estimate:
         if self.centre is not None and self.centre.shape != self.value.shape:
             raise InvalidValue("centre", self.centre.shape, f"the shape of value, {self.value.shape}")
         if self.labels is not None and len(self.labels) != len(self.value):
-            raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one a value")
+            raise InvalidValue("labels", len(self.labels), f"{len(self.value)} names, one per value")
         if self.bounds is not None:
             low, high = (float(end) for end in self.bounds)
             if not low <= high:

@@ -46,9 +46,9 @@ class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
             raise DecodeError(f"{self.name}.data", f"{len(self.data)} bytes", f"{size} bytes, as its shape says")
 
     def check_length(self, n: int) -> None:
-        """Refuse a column that does not have one entry a report."""
+        """Refuse a column that does not have one entry per report."""
         if self.shape[0] != n:
-            raise DecodeError(f"{self.name}.shape", self.shape, f"{n} entries, one a report")
+            raise DecodeError(f"{self.name}.shape", self.shape, f"{n} entries, one per report")
 
     def array(self) -> NDArray[Any]:
         """The array, in this machine's byte order."""
@@ -241,7 +241,7 @@ class Reports:
 def _frozen(name: str, column: NDArray[Any]) -> NDArray[Any]:
     array = np.asarray(column)
     if array.ndim == 0 or array.dtype.kind not in "iu":
-        raise InvalidValue(name, column, "an integer column with one entry a report")
+        raise InvalidValue(name, column, "an integer column with one entry per report")
     view = array.view()
     view.flags.writeable = False
     return view
@@ -313,7 +313,7 @@ class Sketch:
         return self.n - self.fakes
 
     def with_fakes(self, fakes: int) -> Sketch:
-        """The same sketch, with so many of its reports known to be fakes.
+        """The same sketch, with a number of its reports known to be fakes.
 
         Example:
             >>> import numpy as np

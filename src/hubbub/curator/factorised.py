@@ -19,7 +19,7 @@ from hubbub.random.noise import MOST_SCALE, gaussian_cells
 from hubbub.random.source import Random
 
 Floats = NDArray[np.float64]
-_STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that stands for the integral of the weights
+_STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that approximates the integral of the weights
 _MOST_CELLS = 1 << 18
 _ROUNDED = 2  # cells that rounding, and the floats before it, may add to a difference
 _AHEAD = 64  # noises that are drawn at once, whether values come one by one or in batches

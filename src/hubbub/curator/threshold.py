@@ -18,7 +18,7 @@ from hubbub.random.source import Random
 NOISES = ("exponential", "laplace")
 """The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
 
-_MOST_CELLS = 1 << 12  # a count is divided into at most so many cells
+_MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from hubbub.random.integers import ceil_div
 from hubbub.random.noise import MOST_SCALE, laplace_cells, laplace_variance
 from hubbub.random.source import Random
 
-_MOST_CELLS = 1 << 20  # a threshold is divided into at most so many cells
+_MOST_CELLS = 1 << 20  # a threshold is divided into at most this number of cells
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,7 +82,7 @@ class BarTable:
 
 
 def ranked_bars(bars: BarTable, *, most: int) -> Html:
-    """The largest values first, at most so many; the others, and those that cannot be told from zero, are folded
+    """The largest values first, up to a number; the others, and those that cannot be told from zero, are folded
     away.
     """
     ranked = bars.answer.ranked()
@@ -133,12 +133,12 @@ def _drawn(value: Value, axis: _Axis) -> Html:
         low, high = axis.at(value.low), axis.at(value.high)
         path = f"M{low} {middle}H{high}M{low} 6V{_HEIGHT - 6}M{high} 6V{_HEIGHT - 6}"
         shapes.append(el("path", class_="interval", d=path))
-    # The number stands beside it: who does not see the bar misses nothing.
+    # The number is next to it: who does not see the bar misses nothing.
     return el("svg", shapes, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none", aria_hidden="true")
 
 
 _FEW = 12
-"""So many fit below each other; more stand side by side."""
+"""The number that fits below each other; more are side by side."""
 
 _COLUMNS_WIDTH, _COLUMNS_HEIGHT = 1000, 240
 _GREY = join(el("span", class_="swatch"), "Grey: not distinguishable from zero.")

@@ -99,7 +99,7 @@ def _questions(collection: Collection) -> Html:
             )
         )
     headings = ("Name", "Question", "Kind", "Field", "#Epsilon", "Mechanism", *(f"#{n:,} devices" for n in _DEVICES))
-    note = "The last columns are the standard error to expect with so many devices."
+    note = "The last columns are the standard error to expect with that number of devices."
     return el(
         "section",
         el("h2", "Questions", id="questions-title"),

@@ -17,10 +17,10 @@ from hubbub.questions.group_numbers import breakdown_name, group_shares_name
 from hubbub.statistics.ratios import Ratios
 
 _MOST_TABLES = 3
-"""So many values have a table of their own; those of others are folded away."""
+"""The number of values with a table of their own; the tables of others are folded away."""
 
 _MOST_COMPARED = 50
-"""So many values are compared on the page; the API has all."""
+"""The number of values that are compared on the page; the API has all."""
 
 
 class ChosenPair(NamedTuple):

@@ -31,7 +31,7 @@ def headline(answer: AnswerCard) -> Html:
         >>> headline(answer(b, c))
         'The most common is <bdi>b</bdi> or <bdi>c</bdi>: the reports so far do not show which.'
         >>> headline(answer(Value(0, "a", 0.6, -0.1, 1.3)))
-        'No value is clearly above zero yet: there are too few reports for so many values.'
+        'No value is clearly above zero yet: there are too few reports for this number of values.'
         >>> headline(AnswerCard("q", 1, 0.0, 9, (a, b), kind="quantity"))
         '<bdi>a</bdi> is the highest: <strong>0.60</strong> ± 0.10.'
     """
@@ -50,7 +50,7 @@ def headline(answer: AnswerCard) -> Html:
     if not ranked or ranked[0].standing == "unknown":
         return join("The errors of these numbers are not known.")
     if ranked[0].standing == "zero":
-        return join("No value is clearly above zero yet: there are too few reports for so many values.")
+        return join("No value is clearly above zero yet: there are too few reports for this number of values.")
     # All values that may be larger than the first: also those drawn in grey, and those whose error is not known.
     first = [value for value in ranked if value.high is None or value.high >= (ranked[0].low or 0.0)]
     if len(first) == 1:
@@ -62,7 +62,7 @@ def _highest(ranked: list[Value], scale: Scale) -> Html:
     """The headline of numbers for several keys."""
     known = sorted((value for value in ranked if value.standing != "unknown"), key=lambda value: -(value.value or 0.0))
     if not known:
-        return join("Nothing is known of any key yet: there are too few reports for so many keys.")
+        return join("Nothing is known of any key yet: there are too few reports for this number of keys.")
     first = [value for value in known if (value.high or 0.0) >= (known[0].low or 0.0)]
     if len(first) == 1:
         return join(_name(first[0]), " is the highest: ", _number(first[0], scale), ".")

@@ -42,7 +42,7 @@ def ingest_page(reader: Reader, collection: Collection) -> Html:
 
 
 def rate_now(rates: list[Interval]) -> float:
-    """Accepted reports a second, over the last minute or as much of it as there is."""
+    """Accepted reports per second, over the last minute or as much of it as there is."""
     seconds, accepted = 0.0, 0
     for interval in reversed(rates):
         if seconds >= _NOW:
@@ -57,7 +57,7 @@ def _headline(ingest: Ingest) -> Html:
     everything = accepted + turned_away
     share = f"{part(turned_away / everything)} of all" if everything else None
     pairs: list[tuple[str, Child]] = [
-        ("Reports a second", _rate_text(rate_now(list(ingest.rates)))),
+        ("Reports per second", _rate_text(rate_now(list(ingest.rates)))),
         ("Accepted", count(accepted)),
         ("Turned away", join(count(turned_away), el("span", f" {share}", class_="aside") if share else None)),
         ("Asks open", count(len(ingest.asks))),
@@ -88,8 +88,8 @@ def _rates(ingest: Ingest, now: float) -> Html:
         content = band(
             points,
             name="rate",
-            title="Accepted reports a second",
-            summary=f"Accepted reports a second over the last {nearly(now - points[0].time)}: "
+            title="Accepted reports per second",
+            summary=f"Accepted reports per second over the last {nearly(now - points[0].time)}: "
             f"{scale.text(numbers[-1])} now, at most {scale.text(max(numbers))}.",
             scale=scale,
             headings=("Time", "A second", "", "Turned away"),

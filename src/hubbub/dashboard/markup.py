@@ -28,7 +28,7 @@ Child: TypeAlias = "str | int | Iterable[Child] | None"
 
 
 def el(tag: str, *children: Child, **attributes: object) -> Html:
-    """An element. In a name, _ stands for - and one at the end is dropped; None and False leave an attribute out."""
+    """An element. In a name, _ becomes - and one at the end is dropped; None and False leave an attribute out."""
     spelled = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
         return Html(f"<{tag}{spelled}>")

@@ -15,7 +15,7 @@ from hubbub.collection import Collection
 from hubbub.service.alarms import AlarmsBody
 from hubbub.service.base.api import ShuffledBody
 from hubbub.statistics.ratios import Ratios
-from hubbub.statistics.selected import conditional_interval
+from hubbub.statistics.selection import conditional_interval
 
 if TYPE_CHECKING:
     from hubbub.dashboard.query_box import BoxQuery
@@ -74,7 +74,7 @@ class Values(Sequence[Value]):
     bounds
         The least and the most that is possible, to which they are cut.
     cut
-        The threshold that an estimate had to exceed to be released (see `hubbub.statistics.selected`).
+        The threshold that an estimate had to exceed to be released (see `hubbub.statistics.selection`).
     ratios
         Of numbers by group, what they are ratios of.
     """

@@ -148,7 +148,7 @@ def _shape(collection: Collection, name: str) -> Shape:
 
 
 def _beside(charts: Child, about: Child, label: str) -> Html:
-    return el("div", el("div", charts, class_="charts"), el("aside", about, aria_label=label), class_="beside")
+    return el("div", el("div", charts, class_="charts"), el("aside", about, aria_label=label), class_="with-aside")
 
 
 def _headline(answers: Sequence[AnswerCard]) -> Html:

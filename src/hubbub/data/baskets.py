@@ -43,7 +43,7 @@ class Baskets(ItemSets):
         if self.labels is not None:
             labels = np.array(self.labels)
             if labels.shape != (self.domain,) or labels.dtype.kind != "U":
-                raise InvalidValue("labels", self.labels, f"{self.domain} strings, one an item")
+                raise InvalidValue("labels", self.labels, f"{self.domain} strings, one per item")
             labels.flags.writeable = False
             object.__setattr__(self, "labels", labels)
 
@@ -175,7 +175,7 @@ class KeyValues:
         return np.bincount(self.person, minlength=self.n)
 
     def ternary(self) -> Ternary:
-        """The pairs as a batch for the ternary mechanisms, one row a person."""
+        """The pairs as a batch for the ternary mechanisms, one row per person."""
         return Ternary.columns(self.key, self.value, person=self.person, n=self.n, dimension=self.dimension)
 
     def only(self, labels: list[str]) -> KeyValues:

@@ -58,7 +58,7 @@ class Counts:
                 continue
             strings = np.asarray(value)
             if strings.shape != counts.shape or strings.dtype.kind != "U":
-                raise InvalidValue(field, value, f"{counts.size} strings, one a count")
+                raise InvalidValue(field, value, f"{counts.size} strings, one per count")
             object.__setattr__(self, field, _frozen(strings, strings.dtype))
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ YEARS = range(1880, 2017)
 def emoji(*, cache: str | os.PathLike[str] | None = None) -> Counts:
     """The occurrences of 969 emoji in tweets, most frequent first; `groups` holds their Unicode blocks.
 
-    An occurrence stands for a person: 156,941 of them. `emoji().by_group()` counts the 26 blocks.
+    An occurrence counts as a person: 156,941 of them. `emoji().by_group()` counts the 26 blocks.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ _BILLION = 9  # as a power of ten
 def words(*, cache: str | os.PathLike[str] | None = None) -> Counts:
     """The occurrences of 318,587 English words in a billion words of text, most frequent first.
 
-    An occurrence stands for a person: draw a population with `n` from them. Frequencies are known to a hundredth of a
+    An occurrence counts as a person: draw a population with `n` from them. Frequencies are known to a hundredth of a
     power of ten; words of equal frequency are in alphabetical order. Entries with "00", which stand for all numbers of
     one shape, are left out.
 
@@ -238,7 +238,7 @@ def domains(n: int = 1_200_000, *, exponent: float = 1.0, cache: str | os.PathLi
     Parameters
     ----------
     n
-        The number of visits. A visit stands for a person.
+        The number of visits. A visit counts as a person.
     exponent
         The exponent of the Zipf distribution of the visits.
     cache

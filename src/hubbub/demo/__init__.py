@@ -1,1 +1,1 @@
-"""The live demonstration and `watch`: scenes of simulated devices, whose truth is shown beside what is estimated."""
+"""The live demonstration and `watch`: scenes of simulated devices, whose truth is shown next to the estimates."""

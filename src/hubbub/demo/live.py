@@ -22,7 +22,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
 from hubbub.demo.programs import Programs
 from hubbub.demo.scenes import Scene, scenes
-from hubbub.statistics.selected import Selected
+from hubbub.statistics.selection import Selected
 
 _NO_FAULT = ("accepted", "duplicate", "cover")
 

@@ -16,7 +16,7 @@ from hubbub.simulate.devices import Stream
 
 @dataclass(frozen=True, kw_only=True)
 class _Held(Stream):
-    """So many people with a code each; the last code is "(none)". `seed` and `group` tell them from others."""
+    """People with a code each; the last code is "(none)". `seed` and `group` tell them from others."""
 
     n: int
     seed: int
@@ -47,7 +47,7 @@ class People(_Held):
     Parameters
     ----------
     weights
-        How common each value is: a row a step, the first again after the last. Where a row is 0, nobody holds any.
+        How common each value is: one row per step, the first again after the last. Where a row is 0, nobody holds any.
     silent
         The part of them who hold none.
 
@@ -83,7 +83,7 @@ class Owners(_Held):
     Parameters
     ----------
     histories
-        A row a step, the first again after the last; a column a person: a code, or -1 for nothing yet.
+        One row per step, the first again after the last; one column per person: a code, or -1 for nothing yet.
     size
         How many codes there are.
     """

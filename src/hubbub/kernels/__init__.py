@@ -1,1 +1,1 @@
-"""Every compiled loop, one file a kernel. Servers import them when they need them; devices never do."""
+"""Every compiled loop, one file per kernel. Servers import them when they need them; devices never do."""

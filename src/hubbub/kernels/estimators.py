@@ -40,7 +40,7 @@ def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) 
 @kernel
 def _count(packed, sums):
     n, width = packed.shape
-    planes = np.zeros((8, width), dtype=np.uint16)  # one plane a bit: the inner loop vectorises over bytes
+    planes = np.zeros((8, width), dtype=np.uint16)  # one plane per bit: the inner loop vectorises over bytes
     for start in range(0, n, BLOCK):
         for row in range(start, min(start + BLOCK, n)):
             for bit in range(8):
@@ -101,7 +101,7 @@ def nonnegative_lasso(
 ) -> NDArray[np.float64]:
     """Minimise |target - X b|^2 / 2 + penalty . b over b >= 0.
 
-    Column c of X holds `scale[r]` at each row r of `rows[c]`; a row of -1 stands for none.
+    Column c of X holds `scale[r]` at each row r of `rows[c]`; a row of -1 means none.
     """
     solution = np.zeros(len(rows))
     residual = np.array(target, dtype=np.float64)
@@ -138,7 +138,7 @@ def _descend(rows, scale, residual, penalty, sweeps, tolerance, solution):
 
 
 MOST = 50_000
-_EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in so many
+_EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked at once in this number of iterations
 
 
 def most_likely(

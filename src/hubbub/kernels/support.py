@@ -120,7 +120,7 @@ def hash_sums(
     seeds, buckets, g, candidates
         As of `hash_support`.
     weights
-        One a report.
+        One per report.
     powers
         1, or 2 for a row of squares too; these must sum to less than 2^63.
     """

@@ -204,7 +204,7 @@ class StateInUse(HubbubError):
 
 
 class CountedFile:
-    """A `LedgerFile` that one process has open at a time, with a counter beside it by which an older copy is detected.
+    """A `LedgerFile` that one process has open at a time, with a counter next to it by which an older copy is detected.
 
     The owner stores the number of changes in its tables, calls `check` with it on opening, and `mark` after each
     change. The counter is in a second file, whose name ends in `.count`. Restoring older copies of both files is not
@@ -259,7 +259,7 @@ class CountedFile:
         if counted is None and number == 0:
             self.mark(0)  # before the first change, so that a process that stops right after it leaves both files
         if counted is None and number:
-            allowed = f"the file {self._counter.name} beside it, without which an older copy cannot be detected"
+            allowed = f"the file {self._counter.name} next to it, without which an older copy cannot be detected"
             raise InvalidValue("state", str(self.path), allowed)
         if counted is not None and counted > number:
             age = f"older (after {number})" if number else "new"

@@ -253,7 +253,7 @@ class Mechanism(ReportFormat):
         return np.asarray(np.array([log_fraction(chance) for chance in chances])[case])
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        """Every possible private part, beside the given public part (one row); None where there are too many."""
+        """Every possible private part, with the given public part (one row); None where there are too many."""
         return None
 
     def blanket(self) -> Blanket | None:
@@ -267,7 +267,7 @@ class Mechanism(ReportFormat):
         return self._reports(self._randomize(self.encode(values), rng))
 
     def _beside(self, public: Mapping[str, NDArray[Any]] | None, private: Mapping[str, NDArray[Any]]) -> Reports:
-        """Reports with these private columns, all beside one public part: the given row, or zeros."""
+        """Reports with these private columns, all with one public part: the given row, or zeros."""
         n = len(next(iter(private.values())))
         shared = {
             column.name: np.repeat(public[column.name] if public else np.zeros((1, *column.shape)), n, axis=0)
@@ -295,8 +295,8 @@ def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.obje
 Item = TypeVar("Item")
 
 
-def in_turn(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
-    """At most so many items, one of each kind in turn; a kind that has no more is passed over."""
+def round_robin(kinds: Sequence[Iterator[Item]], most: int) -> list[Item]:
+    """Up to a given number of items, one of each kind in turn; a kind that has no more is passed over."""
     items: list[Item] = []
     while kinds and len(items) < most:
         rest = []

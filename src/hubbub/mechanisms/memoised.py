@@ -60,7 +60,7 @@ class Memoised(Stateful):
 
     @abstractmethod
     def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
-        """Permanent answers, a row a key."""
+        """Permanent answers, one row per key."""
 
     @abstractmethod
     def _from_answers(
@@ -136,7 +136,7 @@ class Memoised(Stateful):
         ordered = np.sort(keys, axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)
         if not packed.all() or twice.any() or (keys < 0).any() or (current < 0).any() or (current > count).any():
-            raise InvalidValue("memos", keys.tolist(), "one memo a key, and one of them in use")
+            raise InvalidValue("memos", keys.tolist(), "one memo per key, and one of them in use")
         row = np.nonzero(keys)[0]
         if not self._sound(public, keys[keys > 0] - 1, answers[keys > 0]) or len(row) > n * self.most_memos:
             raise InvalidValue("memos", keys.tolist(), "keys and permanent answers of this mechanism")

@@ -86,7 +86,7 @@ def read_bare(spec_id: str, columns: Sequence[ColumnSpec], data: bytes) -> Repor
     report_bytes = sum(column.entry_bytes for column in columns)
     n, surplus = divmod(len(data), report_bytes)
     if surplus:
-        raise DecodeError("report", f"{len(data)} bytes", f"{report_bytes} bytes a report")
+        raise DecodeError("report", f"{len(data)} bytes", f"{report_bytes} bytes per report")
     arrays, start = {}, 0
     for column in columns:
         little = np.dtype(column.dtype).newbyteorder("<")

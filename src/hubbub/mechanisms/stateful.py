@@ -25,7 +25,7 @@ Transcript = tuple[bytes, ...]
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """What devices remember between steps, one row a device. It reveals their values, and never leaves the devices.
+    """What devices remember between steps, one row per device. It reveals their values, and never leaves the devices.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class Stateful(ReportFormat):
         if states.spec_id != self.spec_id:
             raise SpecMismatch("spec_id", states.spec_id, f"states of {self.spec_id}")
         if len(values) != len(states):
-            raise InvalidValue("values", len(values), f"{len(states)} values, one a device")
+            raise InvalidValue("values", len(values), f"{len(states)} values, one per device")
 
 
 def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:

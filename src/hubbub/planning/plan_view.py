@@ -55,7 +55,7 @@ def explained(row: Prediction, picked: Prediction, request: PlanRequest) -> Pred
     if row.bias != "none":
         return replace(row, why="never picked: a bias that no number of reports removes")
     if not request.fits(row.bytes):
-        return replace(row, why=f"{row.bytes:,} bytes a report, above {request.most_bytes:,}")
+        return replace(row, why=f"{row.bytes:,} bytes per report, above {request.most_bytes:,}")
     if not request.tolerates(row.shift):
         assert row.shift is not None
         moved = f"{part_text(request.forged)} forged reports move a share by {row.shift:.3g}"

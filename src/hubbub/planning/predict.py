@@ -24,15 +24,15 @@ _MANY = 10
 _TWICE = 2
 
 
-def warns(weight: float, beside: float) -> bool:
+def warns(weight: float, least: float) -> bool:
     """Whether a mechanism deserves a warning: a forged report counts for more than ten people, and for more than
     needed.
 
-    More than needed is more than twice what a forged report counts for under the mechanism to compare with (`beside`).
+    More than needed is more than twice what a forged report counts for under the mechanism to compare with (`least`).
     At d = 3 e^eps + 2 values, where direct encoding (GRR) stops being the most accurate, forged reports move it exactly
     twice as far as OUE.
     """
-    return weight > _MANY and weight > _TWICE * beside
+    return weight > _MANY and weight > _TWICE * least
 
 
 def part_text(part: float) -> str:
@@ -224,7 +224,7 @@ def _prediction(oracle: FrequencyOracle, request: PlanRequest, n: int) -> Predic
 def _without_formula(request: PlanRequest, epsilon: float) -> Iterator[Prediction]:
     options: dict[str, Any] = {"epsilon": epsilon, "domain": request.domain}
     for kind in MECHANISMS.usable().values():
-        has_formula = issubclass(kind, SupportMechanism | Measured)  # Measured is an oracle with numbers beside it
+        has_formula = issubclass(kind, SupportMechanism | Measured)  # Measured is an oracle with public numbers
         if has_formula or "domain" not in {field.name for field in fields(kind)}:
             continue
         try:

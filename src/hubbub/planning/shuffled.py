@@ -108,7 +108,7 @@ class Adversaries(NamedTuple):
 
 
 def adversaries(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Adversaries:
-    """The guarantees of one report among n and so many fakes that shufflers draw together as shares.
+    """The guarantees of one report among n and the fakes that shufflers draw together as shares.
 
     Corollaries 9.5.2 and 9.5.3, by the numerical bounds instead of their formulas. Fakes of GRR are numbers below 2^64
     taken modulo the domain, which is not quite uniform: that is added to delta.
@@ -121,7 +121,7 @@ def adversaries(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -
 
 
 def modulo_bias(mechanism: Mechanism, fakes: int) -> float:
-    """How far so many fakes, drawn as numbers below 2^64, are from uniform ones, in total variation."""
+    """How far a number of fakes, drawn as numbers below 2^64, are from uniform ones, in total variation."""
     return fakes * (_SPACE % mechanism.size) / _SPACE if isinstance(mechanism, GRR) else 0.0
 
 
@@ -150,7 +150,7 @@ _WORTH = 0.03  # as many fakes as people are worth this much of the variance: th
 
 
 class FakesChoice(NamedTuple):
-    """A mechanism, the fakes beside its reports, and the variance of a share, averaged over all values."""
+    """A mechanism, the fakes among its reports, and the variance of a share, averaged over all values."""
 
     mechanism: FrequencyOracle
     fakes: int

@@ -41,7 +41,7 @@ def choose_counter(
     count: int = 200,
     runs: int = 3,
 ) -> list[CounterChoice]:
-    """The two counters for so many values, the better first: under pure epsilon, or under rho (zCDP).
+    """The two counters for a number of values, the better first: under pure epsilon, or under rho (zCDP).
 
     Parameters
     ----------

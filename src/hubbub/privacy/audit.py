@@ -86,7 +86,7 @@ def _uncovered(audit: Audit) -> str:
     if audit.linkable == "between batches":
         public += "That two reports come from the same device. "
     return (
-        public + "That someone answered at all, and when. Network addresses, and anything else sent beside the report. "
+        public + "That someone answered at all, and when. Network addresses, and anything else sent with the report. "
         "What the statistics say about everyone, a person's own group included."
     )
 
@@ -104,10 +104,10 @@ def _checks(audit: Audit) -> list[str]:
         sentences.append("Its reports are too many to enumerate: the ratio rests on the structure of the mechanism.")
     else:
         tried = "all" if enumerated.every_value else "a sample of"
-        beside = f", beside each of {enumerated.publics} public parts" if audit.public else ""
+        publics = f", with each of {enumerated.publics} public parts" if audit.public else ""
         sentences.append(
             f"Every possible report ({enumerated.reports:,}) was enumerated under {tried} {enumerated.values:,} answers"
-            f"{beside}: the worst ratio found is epsilon {_up(enumerated.epsilon)}, "
+            f"{publics}: the worst ratio found is epsilon {_up(enumerated.epsilon)}, "
             + ("equal to the computed one." if enumerated.ratio == audit.ratio else _unequal(audit))
         )
         if not enumerated.normalised:

@@ -26,7 +26,7 @@ class Blocks(NamedTuple):
 
 
 def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
-    """The probability of at least so many successes."""
+    """The probability of at least a number of successes."""
     with needs("analytics"):
         from scipy.special import betainc
 
@@ -37,7 +37,7 @@ def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
 
 
 def point(count: Any, trials: Any) -> Floats:
-    """The probability of exactly so many heads among fair coins, to about seven digits at a billion of them.
+    """The probability of exactly a number of heads among fair coins, to about seven digits at a billion of them.
 
     By Loader's form, whose terms stay small where logarithms of factorials would lose digits.
     """
@@ -54,7 +54,7 @@ def point(count: Any, trials: Any) -> Floats:
 
 
 def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blocks:
-    """Binomial counts, a row for each number of trials, in at most so many blocks: single counts where they are few.
+    """Binomial counts, a row for each number of trials, in up to a number of blocks: single counts where they are few.
 
     They reach as far as leaves out about `tail`. Blocks past the last count are empty, and stand at it.
     """

@@ -30,7 +30,7 @@ def domain_of(mechanism: ReportFormat) -> Domain | None:
 
 
 def required_fields(kind: type[ReportFormat]) -> list[str]:
-    """The fields besides epsilon that a mechanism cannot be built without."""
+    """The fields other than epsilon that a mechanism cannot be built without."""
     missing = [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
     return [name for name in missing if name != "epsilon"]
 
@@ -63,7 +63,7 @@ class Enumeration:
     normalised
         Whether the probabilities of each value's reports sum to exactly 1: nothing was left out.
     values, every_value, reports, publics
-        How many values were compared, whether that is all, how many reports each has, and beside how many public parts.
+        How many values were compared, whether that is all, how many reports each has, and with how many public parts.
     """
 
     ratio: Fraction | None

@@ -33,7 +33,7 @@ def estimate_without_fakes(oracle: FrequencyOracle, sketch: Sketch, fakes: int) 
 
 
 def noise_with_fakes(oracle: FrequencyOracle, n: int, fakes: int) -> Noise:
-    """The second moments of an estimate from n people's reports and so many fakes."""
+    """The second moments of an estimate from n people's reports and a number of fakes."""
     if not fakes:
         return oracle.noise(n)
     (p, q), single, hit = (float(rate) for rate in oracle.rates), oracle.noise(1), _support(oracle)

@@ -84,7 +84,7 @@ def blanket_delta(
 
 
 def ahead(signs: Floats, threshold: Floats) -> Floats:
-    """The expectation of (D - threshold)_+, where D is a sum of so many fair signs."""
+    """The expectation of (D - threshold)_+, where D is a sum of a number of fair signs."""
     heads = (signs + threshold) / 2  # D = 2 B - signs, with B heads
     first = np.floor(heads) + 1
     tail = at_least(first, signs)

@@ -69,7 +69,7 @@ EVERYONE = Arc(0, CIRCLE)
 
 
 def equal_arcs(number: int) -> list[Arc]:
-    """The circle cut into so many arcs, whose lengths differ by at most 1."""
+    """The circle cut into a number of arcs, whose lengths differ by at most 1."""
     borders = [CIRCLE * part // number for part in range(number + 1)]
     return [Arc(low, high - low) for low, high in pairwise(borders)]
 
@@ -125,7 +125,7 @@ class Ask:
         The first ask of the next step, where it does not depend on the answer to this ask. It is not published: the
         server uses it to ask on time while it still waits for late answers.
     kept
-        Whether the single reports are kept beside their sketch, so that a `Count` can read them later.
+        Whether the single reports are kept in addition to their sketch, so that a `Count` can read them later.
     """
 
     mechanism: ReportFormat

@@ -76,7 +76,7 @@ class Count:
         """Refuse a result whose shape is not that of the candidates."""
         support = np.asarray(result.support)
         if support.shape != (len(self.candidates),) or support.dtype != np.int64:
-            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one a candidate")
+            raise InvalidValue("support", support, f"{len(self.candidates)} integers, one per candidate")
 
     def estimate(self, result: CountResult) -> Estimate:
         """The estimated shares of the candidates."""
@@ -100,7 +100,7 @@ class CountResult(NamedTuple):
 MAIN = "estimate"
 """The name of the only estimate of a release, or of the first where the protocol gives no other name."""
 OWN = "own"
-"""The name of the estimate from the step's own reports, beside a main estimate that is smoothed over time."""
+"""The name of the estimate from the step's own reports, released with a main estimate that is smoothed over time."""
 
 
 class MissingReports(NamedTuple):

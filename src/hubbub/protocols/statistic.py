@@ -38,7 +38,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def mechanism(self, units: int) -> ReportFormat:
-        """The mechanism that spends at most so many units of 1e-12 epsilon."""
+        """The mechanism that spends at most a given number of units of 1e-12 epsilon."""
 
     @abstractmethod
     def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
@@ -136,7 +136,7 @@ QUANTILES, MEAN = "Quantiles", "Mean"
 ARITHMETIC = 1
 """The version of what is released, its intervals included: it rises with every change, and a new era begins."""
 MOST_CELLS = 1024
-_PEOPLE = 100_000  # the forecast's error is computed for so many, and scaled to the actual number
+_PEOPLE = 100_000  # the forecast's error is computed for this number of people, and scaled to the actual number
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ SignedBoxes = tuple[tuple[int, Box], ...]
 """Boxes with factors: the people in each box count as often as its factor says."""
 MOST_BOXES = 1024
 MOST_OVERLAPPING = 6
-"""Inclusion and exclusion is tried for at most so many boxes."""
+"""The greatest number of boxes for which inclusion and exclusion is tried."""
 
 
 def boxes_of(formula: Formula, sizes: Sequence[int]) -> list[Box]:
@@ -144,11 +144,11 @@ def _inclusion(boxes: Sequence[Box]) -> SignedBoxes:
 
 
 MOST_HASHES = 1 << 34
-"""Least squares is used only if it looks at most at so many pairs of a report and a cell."""
+"""The greatest number of pairs of a report and a cell for which least squares is used."""
 MOST_WEIGHED = 1 << 25
-"""Least squares is used only if it computes at most so many weights: one for every cell, box and group."""
+"""The greatest number of weights for which least squares is used: one for every cell, box and group."""
 MOST_PENDING = 1 << 20
-"""The cells of several boxes are merged as soon as they are so many."""
+"""The number of cells of several boxes from which on they are merged."""
 MOST_TRIED = 64
 """Decompositions into more boxes than this are tried only if there is no other."""
 

@@ -178,7 +178,7 @@ def _edge(value: Tree, point: float, column: PrivateColumn) -> int:
             return near
     if point < edges[0] or point > edges[-1]:
         return place
-    instead = f"the borders beside {point:g} are {edges[place - 1]:g} and {edges[place]:g}"
+    instead = f"the borders next to {point:g} are {edges[place - 1]:g} and {edges[place]:g}"
     raise refused(value, f"{column.name} is known in cells of {width:g}, and {point:g} is no border", instead)
 
 

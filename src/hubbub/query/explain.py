@@ -15,7 +15,7 @@ from hubbub.query.schema import PrivateColumn, PrivateTable, TableSchema
 from hubbub.query.strata import Strata, SumsMethod
 
 MOST_SHOWN = 4
-"""The plan shows at most so many groups and formulas."""
+"""The greatest number of groups, and of formulas, that the plan shows."""
 
 
 def explain_plan(

@@ -62,7 +62,7 @@ class Condition:
     atoms
         Public conditions in an OR with private ones. Which of them hold is looked up for each person.
     formula
-        What must hold beside `public`.
+        What must hold in addition to `public`.
     notes
         Remarks for the user on how a condition was read.
     """

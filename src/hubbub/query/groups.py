@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_PARTS = 100_000
-"""All groups together may be made of so many parts (a stratum and a formula each)."""
+"""The greatest number of parts of all groups together (a stratum and a formula each)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ class MemoryTable(PrivateTable):
             raise InvalidValue("public", sorted(public), f"the columns {[column.name for column in schema.public]}")
         for name, values in public.items():
             if len(values) != reports.n:
-                raise InvalidValue(name, len(values), f"{reports.n} values, one a person")
+                raise InvalidValue(name, len(values), f"{reports.n} values, one per person")
         self._connection = _filled(schema, public, reports.n)
 
     def with_reports(self, reports: TableReports) -> MemoryTable:

@@ -291,7 +291,7 @@ class Output:
         elif isinstance(node, exp.PercentileDisc):
             raise refused(node, "a quantile stands alone", "ask it as a result of its own")
         elif not isinstance(node, exp.Count) and number(node) is None:
-            raise refused(node, f"{node.sql('duckdb')} cannot stand beside aggregates", "known are + - * / and numbers")
+            raise refused(node, f"{node.sql('duckdb')} cannot be next to aggregates", "known are + - * / and numbers")
         elif not math.isfinite(number(node) or 0):
             raise refused(node, "the number is too large", "ask for the aggregate alone")
 

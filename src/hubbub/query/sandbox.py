@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = 512
-"""The megabytes that DuckDB may take besides tables in memory, however large a store or an intermediate result is."""
+"""The megabytes that DuckDB may take, tables in memory aside, however large a store or an intermediate result is."""
 
 
 def open_database(path: str = ":memory:", *, read_only: bool = False) -> DuckDBPyConnection:
@@ -78,7 +78,7 @@ class QueryTimeout(HubbubError, TimeoutError):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Let the queries that this thread runs inside the block take at most so many seconds in all."""
+    """Let the queries that this thread runs inside the block take at most this number of seconds in all."""
     before = _deadline.set(time.monotonic() + seconds)
     try:
         yield

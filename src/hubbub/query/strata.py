@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_STRATA = 10_000
-"""A query may have at most so many strata, and so many groups."""
+"""The greatest number of strata, and of groups, of a query."""
 MOST_WEIGHTS = 5
-"""Fourth moments are summed for at most so many weights: the number of sums grows with its fourth power."""
+"""The most weights for which fourth moments are summed: the number of sums grows with its fourth power."""
 Codes = NDArray[np.int64]
 
 

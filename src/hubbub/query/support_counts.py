@@ -20,7 +20,7 @@ from hubbub.query.sums import JointEstimate, Monomial
 Needs = Mapping[int, Mapping[Level, Codes]]
 """For the index of each stratum, the cells of each level that must be counted."""
 MOST_HASHES = 1 << 28
-"""The query's time is checked each time that so many pairs of a report and a cell were looked at (under a second)."""
+"""The query's time is checked whenever this number of pairs of a report and a cell was looked at (under a second)."""
 CountKey = tuple[int, Level, Monomial]
 """The index of a stratum, a level, and a weight."""
 

@@ -1,4 +1,4 @@
-"""Questions: one file a kind, with everything that is known of it; and reading collections with them."""
+"""Questions: one file per kind, with everything that is known of it; and reading collections with them."""
 
 from hubbub.collection.setting import Setting
 from hubbub.questions.base import QUESTIONS, Example, Question, Shape

@@ -24,7 +24,7 @@ _PEOPLE = 100_000  # of whom it is told how far forged reports move a share: wit
 class DistributionQuestion(StatisticQuestion):
     """How a numeric field is distributed: every step costs epsilon.
 
-    A release has the shares of the field's cells, and beside them the quantiles and the mean, each with an interval.
+    A release has the shares of the field's cells, and next to them the quantiles and the mean, each with an interval.
 
     Parameters
     ----------

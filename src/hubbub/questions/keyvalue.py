@@ -282,7 +282,7 @@ class KeyValueQuestion(StatisticQuestion):
                 "warning",
                 "sparsity",
                 f"a device may hold {statistic.domain.most:,} keys, and reports on {statistic.sparsity:,}: if it holds "
-                "more, it draws that many at random, so that answers about keys held beside many others are too small",
+                "more, it draws that many at random, so that answers about keys held with many others are too small",
             )
 
 

@@ -27,7 +27,7 @@ MOST_BYTES = 512
 """The largest unary report: beyond, local hashing is as accurate in a few bytes."""
 
 _OF: dict[type[Domain], tuple[str | None, ...]] = {Numeric: (None, "cells"), Sets: ("size",)}
-"""What can be asked of a field beside its value."""
+"""What can be asked of a field instead of its value."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ItemShares(Statistic):
     """The share of people that hold each item, by the mechanism of the smallest exact error, or a named one.
 
     What is compared is padding and sampling over GRR and OLH, PrivSet, and a unary encoding with a split budget, if
-    people hold half of what they may. (Ternary mechanisms, which have signs to tell beside, erred more wherever it was
+    people hold half of what they may. (Ternary mechanisms, which report signs too, erred more wherever it was
     measured.)
     """
 

@@ -35,7 +35,7 @@ class StudyQuestion(Question):
     every
         After how long the next run begins, such as "30d"; empty where there is one run.
     turns
-        In how many runs a device takes part in one: run k asks the part k of so many parts of the people.
+        In how many runs a device takes part in one: the people are divided into as many parts, and run k asks part k.
     """
 
     field: str
@@ -70,7 +70,7 @@ class StudyQuestion(Question):
         return Study(self._begins(), length, again)
 
     def promise(self, setting: Setting) -> Promise:
-        """That so many consecutive runs as there are turns cost at most epsilon."""
+        """That as many consecutive runs as there are turns cost at most epsilon."""
         interval = self._interval(setting)
         return Promise(
             units_of(self.epsilon), self.turns, interval, self._begins() % interval, scope=of_question(setting.name)

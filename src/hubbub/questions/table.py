@@ -28,7 +28,7 @@ from hubbub.protocols.ranges.cell_sums import cells_of
 from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.steady import ARITHMETIC, STEP, ColumnShares, LevelPart, table_stream
-from hubbub.protocols.views.records import Axis, Beside, CellAxis, CodeAxis, Joint, PublicNumber
+from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, Joint, PublicNumber, WithNumbers
 from hubbub.questions.base import Example, Question, Shape
 from hubbub.questions.words import listed, odds_text
 from hubbub.statistics.influence import Influence
@@ -113,7 +113,7 @@ class TableQuestion(Question):
     fanout
         How many intervals of an ordered column make one of the next level.
     measures
-        Numeric fields whose values are sent as they are, beside the report: for what the server may know. A collection
+        Numeric fields whose values are sent as they are, with the report: for what the server may know. A collection
         that has some says why, as `sent_as_it_is` in [override].
 
     Example:
@@ -195,7 +195,7 @@ class TableQuestion(Question):
         return tuple(parts)
 
     def _beside(self, setting: Setting, view: Joint, oracle: FrequencyOracle) -> LevelPart:
-        """A level, with the measures beside it."""
+        """A level, with the measures."""
         if not self.measures:
             return LevelPart(view, oracle)
         ranges = [setting.domains[name] for name in self.measures]
@@ -205,7 +205,7 @@ class TableQuestion(Question):
             if isinstance(domain, Numeric)
         )
         wrapped = Measured(epsilon=oracle.epsilon, domain=oracle.domain, oracle=oracle, measures=len(numbers))
-        return LevelPart(Beside(view, numbers), wrapped)
+        return LevelPart(WithNumbers(view, numbers), wrapped)
 
     def _axis(self, setting: Setting, place: int, depth: int) -> Axis:
         name = self.columns[place]

@@ -121,7 +121,7 @@ def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -
 
 
 def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
-    """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word a column.
+    """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word per column.
 
     By selection sampling: a column is marked with probability (columns still to mark)/(columns still to visit).
     """
@@ -167,5 +167,5 @@ def unpack(packed: NDArray[Any], size: int) -> NDArray[np.uint8]:
 
 
 def every_row(size: int) -> NDArray[np.uint8]:
-    """All 2^size rows of so many bits, packed."""
+    """All 2^size rows of `size` bits, packed."""
     return pack((np.arange(1 << size)[:, None] >> np.arange(size) & 1).astype(bool))

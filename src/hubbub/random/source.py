@@ -24,7 +24,7 @@ _LIVE: weakref.WeakSet[Random] = weakref.WeakSet()
 class Random:
     """Cryptographic random numbers, vectorised.
 
-    Without a seed the key comes from the operating system, once a process: a forked child draws a key of its
+    Without a seed the key comes from the operating system, once per process: a forked child draws a key of its
     own. With a seed the stream is reproducible, for tests and simulations only; a forked child of a seeded
     stream would repeat its parent's draws and is refused (give each process its own `child`).
 

@@ -1,4 +1,4 @@
-"""A rehearsal on a file: the estimates that a private collection of one column would give, beside the truth."""
+"""A rehearsal on a file: the estimates that a private collection of one column would give, next to the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hubbub.simulate.conversation import collect
 
 @dataclass(frozen=True, eq=False)
 class ColumnResult:
-    """The estimated shares of a column's values, beside the true shares.
+    """The estimated shares of a column's values, next to the true shares.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> TopValues:
 
 @dataclass(frozen=True, eq=False)
 class TopInColumn:
-    """The values that were found in a column, beside the true shares.
+    """The values that were found in a column, next to the true shares.
 
     Parameters
     ----------

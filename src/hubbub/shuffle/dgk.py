@@ -260,7 +260,7 @@ def _prime(bits: int) -> int:
 
 
 def _prime_with(factor: int, bits: int) -> int:
-    """A prime p of so many bits, with 2^64 and the factor in p - 1."""
+    """A prime p of a given number of bits, with 2^64 and the factor in p - 1."""
     base = _SPACE * factor
     low, high = (3 << bits - 2) // base + 1, (1 << bits) // base  # products of two such primes have all their bits
     while True:

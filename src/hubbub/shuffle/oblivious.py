@@ -36,7 +36,7 @@ Numbers = NDArray[np.uint64]
 
 
 def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
-    """Split each number into so many shares that add up to it; all shares but one together are uniform noise."""
+    """Split each number into `parts` shares that add up to it; all shares but one together are uniform noise."""
     if parts < 2:
         raise InvalidValue("parts", parts, "at least 2")
     drawn = list(rng.uint64(parts - 1, len(numbers)))
@@ -44,7 +44,7 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
 
 
 def most_bytes(count: int, key: DGKPublic | None) -> int:
-    """The greatest length of so many shares as bytes."""
+    """The greatest length of a number of shares, in bytes."""
     return 1 + count * (8 if key is None else key.ciphertext_bytes)
 
 
@@ -87,7 +87,7 @@ class SecretShares:
         return SecretShares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
 
     def divided(self, parts: int, rng: Random) -> list[SecretShares]:
-        """Split the shares into so many parts; of ciphertexts, one part at random stays encrypted, with fresh noise."""
+        """Split the shares into `parts` parts; of ciphertexts, one part at random stays encrypted, with fresh noise."""
         if self.plain is not None:
             return [SecretShares(part) for part in split(self.plain, parts, rng)]
         assert self.key is not None

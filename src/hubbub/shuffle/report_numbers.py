@@ -54,7 +54,7 @@ def has_uniform_reports(mechanism: object) -> bool:
 
 
 def uniform_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
-    """So many fake reports of GRR or local hashing.
+    """A number of fake reports of GRR or local hashing.
 
     Parameters
     ----------

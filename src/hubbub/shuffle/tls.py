@@ -51,7 +51,7 @@ class TlsConnection:
                     self._wait(want, until - time.monotonic())
 
     def read(self, size: int) -> bytes:
-        """Wait for so many bytes; raises an `OSError` if the connection ends before."""
+        """Wait for a number of bytes; raises an `OSError` if the connection ends before."""
         parts = bytearray()
         while len(parts) < size:
             try:

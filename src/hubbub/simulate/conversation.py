@@ -97,7 +97,7 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
 
 @dataclass(frozen=True)
 class StreamRun(Run):
-    """The releases of a protocol over a stream, beside the truth, with what they spent and the traffic."""
+    """The releases of a protocol over a stream, with the truth, what they spent and the traffic."""
 
     published: NDArray[np.bool_]
     spent: NDArray[np.float64]

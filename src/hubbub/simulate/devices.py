@@ -100,7 +100,7 @@ class EventStream(Stream):
     labels
         The meaning of the codes; code 0 is "none".
     data
-        A description of the data, for a note beside the results.
+        A description of the data, for a note next to the results.
     dropped, repeated
         How many events of the source have no device; and how many were replaced by a later event of the same device in
         the same step.
@@ -154,7 +154,7 @@ class EventStream(Stream):
         return self._with(self.index[rng.permutation(self.n)[:n]], self.data)
 
     def first(self, steps: int, *, after: int = 0) -> EventStream:
-        """At most so many steps, from step `after` + 1 on."""
+        """The steps, up to a given number, from step `after` + 1 on."""
         if steps < 1:
             raise InvalidValue("steps", steps, "an integer of at least 1")
         if not 0 <= after < len(self.table):

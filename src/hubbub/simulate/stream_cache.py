@@ -1,4 +1,4 @@
-"""A cache of tables of steps by devices, beside the data that they are made from."""
+"""A cache of tables of steps by devices, next to the data that they are made from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cached_table(
 ) -> CachedTable:
     """The table of this name and facts about it, memory-mapped from its file; made and written if there is no file.
 
-    A record beside the file has its sha256: a file that has changed is made again. If the cache cannot be written, the
+    A record next to the file has its sha256: a file that has changed is made again. If the cache cannot be written, the
     table stays in memory.
 
     Parameters

@@ -154,7 +154,7 @@ class RemoteWatch:
     steps
         How many releases to show; without end unless given.
     pause
-        Waits so many seconds.
+        Waits for a number of seconds.
     """
 
     def __init__(

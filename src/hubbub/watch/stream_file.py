@@ -45,7 +45,7 @@ def file_scene(
         The columns' names. Steps that are not consecutive integers are ranked. With `every`, the column of the step is
         one of times; unless named, it is the one that is.
     watch
-        The value whose share is watched; the most frequent besides "none" unless given.
+        The value whose share is watched; the most frequent except "none" unless given.
     mean
         The range of a number whose mean is watched instead; a device without a number counts as the lower end.
     every

@@ -123,7 +123,7 @@ class StreamAlarm:
     Parameters
     ----------
     weights
-        What is watched: one weight a value.
+        What is watched: one weight per value.
     above, below
         Where it goes on, and off.
     """

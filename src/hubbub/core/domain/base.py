@@ -86,7 +86,7 @@ class Domain:
         return int(self.encode([value])[0])
 
     def candidate(self, text: str) -> int | str:
-        """The symbol that a text stands for: the code of a name, a code in digits, or, in an open domain, the text.
+        """The symbol that a text means: the code of a name, a code in digits, or, in an open domain, the text.
 
         Example:
             >>> from hubbub import Categorical, Ordinal, Strings

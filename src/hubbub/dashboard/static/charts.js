@@ -1,4 +1,4 @@
-// Charts that answer to the pointer, drawn from the tables beside them. Without this file the drawings stay as sent.
+// Charts that answer to the pointer, drawn from the tables next to them. Without this file the drawings stay as sent.
 "use strict";
 
 const hubbubCharts = (() => {

@@ -1,1 +1,1 @@
-"""Frequency oracles: one file a mechanism."""
+"""Frequency oracles: one file per mechanism."""

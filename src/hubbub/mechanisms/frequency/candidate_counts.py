@@ -94,7 +94,7 @@ class CandidateCounts(Mechanism):
         codes = self._codes(candidates)
         array = np.asarray(counts, dtype=np.int64)
         if array.shape not in ((codes.size,), (2, codes.size + 1)):
-            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one a candidate")
+            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one per candidate")
         return Sketch(self._support_id(codes, array.ndim == 2), n, array)
 
     def _codes(self, candidates: Any) -> NDArray[np.uint64]:
@@ -111,7 +111,7 @@ class CandidateCounts(Mechanism):
 def _weights(weights: ArrayLike, n: int) -> NDArray[np.int64]:
     array = np.asarray(weights)
     if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise InvalidValue("weights", array, f"{n} integers, one a report")
+        raise InvalidValue("weights", array, f"{n} integers, one per report")
     most = max(abs(int(array.min(initial=0))), int(array.max(initial=0)))
     if most * most * max(n, 1) >= 1 << 63:
         raise InvalidValue("weights", most, "weights whose squares sum to less than 2^63")

@@ -100,7 +100,7 @@ class Measured(Mechanism):
                 codes, numbers = values["code"], values["measures"]
             else:
                 pairs = list(values)
-                codes, numbers = [code for code, _ in pairs], [list(beside) for _, beside in pairs]
+                codes, numbers = [code for code, _ in pairs], [list(values) for _, values in pairs]
             table = np.array(numbers, dtype=np.float64).reshape(len(codes), self.measures)
         except (TypeError, ValueError):
             raise InvalidValue("values", values, f"codes, each with {self.measures} numbers") from None
@@ -160,8 +160,8 @@ class Measured(Mechanism):
         every = self.inner.outputs(inner_public or None)
         if every is None:
             return None
-        beside = np.repeat(np.asarray(bits, dtype=np.uint64).reshape(1, -1), len(every), axis=0)
-        return Reports(self.spec_id, public={MEASURES: beside, **every.public}, private=dict(every.private))
+        measures = np.repeat(np.asarray(bits, dtype=np.uint64).reshape(1, -1), len(every), axis=0)
+        return Reports(self.spec_id, public={MEASURES: measures, **every.public}, private=dict(every.private))
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:

@@ -256,7 +256,7 @@ class FrequencyOracle(SupportMechanism):
         self._set("domain", domain)
 
     def _resolve_other(self, options: int, field: str = "other") -> None:
-        """Choose and check a field that holds, of 2^64, the share of each false answer among so many options."""
+        """Choose and check a field that holds, of 2^64, the share of each false answer among the options."""
         if getattr(self, field) == 0:
             self._set(field, other_weight(self.epsilon, options))
         self._integer(field, 1, TWO_64 // options)

@@ -64,7 +64,7 @@ class Questions:
         }
 
     def accumulate(self, reports: Mapping[str, Reports]) -> dict[str, Sketch]:
-        """A sketch a question."""
+        """One sketch per question."""
         return {name: oracle.accumulate(reports[name]) for name, oracle in self.oracles.items()}
 
     def estimate(self, sketches: Mapping[str, Sketch]) -> dict[str, Estimate]:

@@ -216,7 +216,7 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     Each bit of each cohort is an equation: the unbiased share of the cohort that set it is the sum of the shares of the
     candidates that set it, a background (what everyone else sets, alike for all bits), and noise of known variance,
     by which it is divided. There are too many candidates to solve for all. So a LASSO over half of the cohorts selects
-    those that matter, and in the other half every candidate, selected or not, is estimated by least squares beside the
+    those that matter, and in the other half every candidate, selected or not, is estimated by least squares with the
     selected ones and the background; then the other way round, and the two estimates are pooled. The noise that led to
     the selection is not the noise of the estimate. So the estimate is unbiased (and may be negative), and its interval
     allows for the selection. Values that were not selected, or not listed, set bits at random: the residuals tell how
@@ -247,10 +247,10 @@ def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Int
 
 
 def _least_squares(half: _Equations, selected: Ints) -> tuple[Floats, Floats, float]:
-    """Each candidate's precision and coefficient beside the selected ones and the background; and the noise."""
+    """Each candidate's precision and coefficient with the selected ones and the background; and the noise."""
     basis, corner = np.linalg.qr(np.column_stack([half.scale, *(half.column(candidate) for candidate in selected)]))
     apart = np.abs(np.diag(corner)) > _CERTAIN * np.abs(corner).max()
-    if not apart.all():  # two candidates of the same bits: the first stands for both
+    if not apart.all():  # two candidates of the same bits: the first represents both
         return _least_squares(half, selected[apart[1:]])
     fitted = basis.T @ half.target
     rest = half.target - basis @ fitted

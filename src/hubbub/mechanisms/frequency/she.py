@@ -20,7 +20,7 @@ from hubbub.random.integers import ExactChoice, exp_floor, log_fraction
 from hubbub.random.source import Random
 
 UNIT = 1 << 24
-_REACH = 12  # noise is clamped at so many times its scale
+_REACH = 12  # noise is clamped at this multiple of its scale
 _MOST_CELLS = 2048
 _ENUMERABLE = 20_000
 

@@ -205,7 +205,7 @@ def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rn
     """Packed random bits: 1 below `one` at each row's positions `ones`, below `zero` elsewhere.
 
     Each row takes one block from `rng`, whatever its positions: an integer of `width` bits for each of `size` bits, and
-    for the bits that fill up the last byte, which stay 0. A position of -1 stands for none.
+    for the bits that fill up the last byte, which stay 0. A position of -1 means none.
     """
     n, octets = len(ones), -(-size // 8)
     packed = np.empty((n, octets), dtype=np.uint8)

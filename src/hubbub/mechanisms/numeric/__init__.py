@@ -1,1 +1,1 @@
-"""Mechanisms for numbers, means and distributions: one file a mechanism."""
+"""Mechanisms for numbers, means and distributions: one file per mechanism."""

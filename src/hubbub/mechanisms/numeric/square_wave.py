@@ -52,7 +52,7 @@ def forged_range(target: Floats, *, cells: int, band: int, near: float, far: flo
 
 
 def part_below(border: int, half: int, points: int) -> Floats:
-    """How much of each point counts for the share below a border, blurred over so many borders on either side."""
+    """How much of each point counts for the share below a border, blurred over a number of borders on either side."""
     borders = np.arange(border - half, border + half + 1)
     return np.asarray((borders[None, :] > np.arange(points)[:, None]).mean(axis=1))
 

@@ -1,1 +1,1 @@
-"""Shares of the items of sets: one file a mechanism."""
+"""Shares of the items of sets: one file per mechanism."""

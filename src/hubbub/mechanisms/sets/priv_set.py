@@ -87,7 +87,7 @@ def _errors(epsilon: float, items: int, held: int, share: float, sizes: NDArray[
     q = weighed((size - met).astype(np.float64)) / items / total
     with np.errstate(divide="ignore", invalid="ignore"):
         error = (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
-    rule = (met[1:] <= size) & (met[1:] > size - items)  # some subsets meet so many, and some fewer
+    rule = (met[1:] <= size) & (met[1:] > size - items)  # some subsets meet this number, and some fewer
     return np.where(rule & (p > q) & np.isfinite(error), error, np.inf)
 
 
@@ -98,7 +98,7 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
 
 MOST_HELD = 1 << 12
 MOST_ELEMENTS = 1 << 20
-"""A device draws a number for every element: 4 MiB for so many."""
+"""The largest domain: a device draws a number for every element, 4 MiB in all."""
 _ENUMERABLE = 5_000
 _CHUNK = 1 << 21  # 32-bit words drawn together
 
@@ -126,7 +126,7 @@ class PrivSet(SetMechanism):
         How many elements a report has, and in how many of them a preferred one meets the set; 0 chooses those of the
         smallest mean variance if people hold half of what they may (give both, or none).
     bits, least
-        A report that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A report that falls short has weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
 
     Example:
         >>> from hubbub import Ordinal, Sets

@@ -58,7 +58,7 @@ class SetMechanism(SupportMechanism):
 
     def example_values(self, most: int) -> list[Any]:
         """Sets of every size in turn: the first few include the empty one and full ones."""
-        from hubbub.mechanisms.base import in_turn  # a device needs no examples
+        from hubbub.mechanisms.base import round_robin  # a device needs no examples
 
         longest, every, size = self.sets.most, 0, 0
         while size <= longest and every <= most:
@@ -67,10 +67,12 @@ class SetMechanism(SupportMechanism):
         names = self._domain.examples(self.size if all_of_them else min(self.size, most))
         sizes = set(range(longest + 1)) if all_of_them else {0, 1, longest, (longest + 1) // 2}
         counts = sorted({min(count, len(names)) for count in sizes}, reverse=True)
-        return in_turn([combinations(names, count) if all_of_them else _runs(names, count) for count in counts], most)
+        return round_robin(
+            [combinations(names, count) if all_of_them else _runs(names, count) for count in counts], most
+        )
 
 
 def _runs(names: list[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    """Runs of so many neighbours that wrap round."""
+    """Runs of a given number of neighbours, which wrap round."""
     for start in range(len(names) if 0 < size < len(names) else 1):
         yield tuple(islice((names * 2)[start:], size))

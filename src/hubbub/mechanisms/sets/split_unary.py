@@ -82,7 +82,7 @@ class SplitUnary(PackedBits, SetMechanism):
         return best * _ALL // 100
 
     def _least_zero(self) -> int:
-        """The smallest q, in 2^-32, that epsilon allows beside p."""
+        """The smallest q, in 2^-32, that epsilon allows with p."""
         low, high = 0, self.one
         while high - low > 1:
             middle = (low + high) // 2

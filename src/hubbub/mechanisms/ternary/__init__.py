@@ -1,1 +1,1 @@
-"""Sparse ternary vectors and key-value data: one file a mechanism."""
+"""Sparse ternary vectors and key-value data: one file per mechanism."""

@@ -88,7 +88,7 @@ class ExSub(SignedSets):
         For frequencies take `ExSub.best_for("frequency", ...)`: with one entry and a small epsilon, what is best for
         the mean (nearly every position) tells next to nothing of frequencies.
     bits, least
-        A set that misses has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A set that misses has the weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
 
     Example:
         >>> from hubbub import Random

@@ -51,7 +51,7 @@ class NetSeed(EverySign):
     t
         How many more true signs than reversed ones a preferred seed has at least; 0 chooses the best number.
     bits, least
-        A seed that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A seed that falls short has the weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
     hash
         The name of the function that turns a seed into signs; a spec without a name means "bch".
 

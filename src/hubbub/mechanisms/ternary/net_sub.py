@@ -80,7 +80,7 @@ def best_net(
 
 
 def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.int64], *, of: Quantity) -> Floats:
-    """The squared error of one report over all d positions, a row a threshold t from 1 on, a column a size m.
+    """The squared error of one report over all d positions: a row for each threshold t >= 1, a column for each size m.
 
     Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
     """
@@ -113,7 +113,7 @@ def _grid(low: int, high: int) -> NDArray[np.int64]:
 
 
 def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
-    """The chance that a set of each size (row) meets so many entries (column), weights one from the other."""
+    """The chance that a set of each size (row) meets each number of entries (column), weights one from the other."""
     m, j = sizes[:, None].astype(np.float64), np.arange(sparsity + 1.0)
     possible = (j <= m) & (m - j <= dimension)
     up, down = (sparsity - j) * (m - j), (j + 1) * (dimension - m + j + 1)
@@ -125,7 +125,7 @@ def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
 
 
 def _walks(steps: int, most: int) -> tuple[Floats, Floats]:
-    """W and G of the module's docstring: a row a threshold from 1 to `most`, a column a number of steps."""
+    """W and G of the module's docstring: one row per threshold from 1 to `most`, one column per number of steps."""
     reaching, ahead = np.zeros((most, steps + 1)), np.zeros((most, steps + 1))
     t = np.arange(1, most + 1)
     walk = np.zeros(2 * steps + 3)  # P(the walk is at x), at index steps + 1 + x
@@ -162,7 +162,7 @@ class NetSub(SignedSets):
         How many more true signs than reversed ones a preferred set has at least. Where both m and t are 0, the pair
         with the smallest error of the mean is chosen; `NetSub.best_for("frequency", ...)` chooses for frequencies.
     bits, least
-        A set that falls short has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        A set that falls short has the weight `least` where others have 2^bits, at least e^-eps of it; 0 chooses them.
 
     Example:
         >>> from hubbub import Random

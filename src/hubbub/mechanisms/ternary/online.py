@@ -29,7 +29,7 @@ class OnlineState:
     spec_id
         The mechanism of the state.
     counters
-        A row a device: true signs, reversed signs and signs of zeros still to be reported; entries and zeros to come.
+        One row per device: true, reversed signs and signs of zeros still to be reported; entries and zeros to come.
 
     Example:
         >>> from hubbub import ExSub
@@ -122,11 +122,11 @@ class OnlineExSub:
     def step(self, state: OnlineState, values: ArrayLike, rng: Random) -> tuple[OnlineState, NDArray[np.int8]]:
         """The signs that each device reports of its next entries, 0 for none, and its state after them.
 
-        A row a device, any number of entries; a single row is one device.
+        One row per device, any number of entries; a single row is one device.
         """
         entries = np.atleast_2d(np.asarray(values))
         if entries.ndim != 2 or len(entries) != len(state) or entries.dtype.kind not in "iuf":
-            raise InvalidValue("values", np.shape(values), f"{len(state)} rows of -1, 0 and 1, one a device")
+            raise InvalidValue("values", np.shape(values), f"{len(state)} rows of -1, 0 and 1, one per device")
         check_ternary(entries)
         self._check(state, entries.shape[1])
         signs = entries.astype(np.int8, copy=False)
@@ -139,7 +139,7 @@ class OnlineExSub:
         return OnlineState(state.spec_id, counters), answers
 
     def skip(self, state: OnlineState, entries: int, rng: Random) -> OnlineState:
-        """The state after missed timestamps with so many entries: they count as zeros, and are not reported."""
+        """The state after missed timestamps with a number of entries: they count as zeros, and are not reported."""
         self._check(state, entries)
         rows = max(1, _CHUNK // max(1, len(state)))
         while entries:

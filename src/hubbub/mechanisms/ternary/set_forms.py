@@ -134,7 +134,7 @@ class AsBits(SetForm):
 
 
 def shortest_form(positions: int, size: int) -> SetForm:
-    """The form with fewer bytes a report."""
+    """The form with fewer bytes per report."""
     forms = AsList(positions, size), AsBits(positions, size)
     return min(forms, key=_bytes)
 

@@ -61,11 +61,11 @@ class SignedSets(TernaryMechanism):
 
     @abstractmethod
     def prefers(self, trues: Any, reverses: Any) -> Any:
-        """Whether a set with so many true and reversed signs is preferred; of numbers, or of arrays of them."""
+        """Whether a set with these numbers of true and reversed signs is preferred; for numbers or arrays."""
 
     @abstractmethod
     def share(self, positions: int, entries: int, size: int, *, trues: int = 0, reverses: int = 0) -> Fraction:
-        """The exact share of preferred sets among all sets of `size` positions, for a vector with so many entries.
+        """The exact share of preferred sets among all sets of `size` positions, for a vector with `entries` entries.
 
         `trues` and `reverses` are the numbers of true and reversed signs that the set has at other positions.
         """
@@ -163,7 +163,7 @@ class SignedSets(TernaryMechanism):
         return 1 + -(-self.positions // 2)
 
     def group_weights(self) -> dict[tuple[int, int], int]:
-        """The exact weight of every group of sets: those with so many true and so many reversed signs."""
+        """The exact weight of every group of sets: those with the same numbers of true and of reversed signs."""
         weighs = {True: 1 << self.bits, False: self.least}
         return group_weights(self.positions, self.sparsity, self.m, lambda *signs: weighs[bool(self.prefers(*signs))])
 
@@ -235,7 +235,7 @@ class SignedSets(TernaryMechanism):
 def group_weights(
     positions: int, entries: int, size: int, weight: Callable[[int, int], int]
 ) -> dict[tuple[int, int], int]:
-    """The exact weight of every group of sets: those with so many true signs and so many reversed ones (Algorithm 3).
+    """The exact weight of every group of sets: those with the same numbers of true and of reversed signs (Algorithm 3).
 
     In proportion to the number of sets in it times the weight of one; no group that can be is left out.
     """

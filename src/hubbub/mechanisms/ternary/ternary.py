@@ -91,17 +91,17 @@ class SparseVectors(Mechanism):
 
     def example_values(self, most: int) -> list[Any]:
         """Vectors of every number of entries in turn: the first few are short ones and full ones."""
-        from hubbub.mechanisms.base import in_turn  # a device needs no examples
+        from hubbub.mechanisms.base import round_robin  # a device needs no examples
 
         # The number of all vectors may take long to compute: pairs of positions alone are often too many.
         every = math.comb(self.dimension, min(self.sparsity, 2)) <= most and self.size <= most
         counts = [0, *range(self.sparsity, 0, -1)]
         if not every:
             counts = sorted(set(counts[:3] + counts[-1:]), key=counts.index)
-        return in_turn([self._vectors(count, every=every) for count in counts], most)
+        return round_robin([self._vectors(count, every=every) for count in counts], most)
 
     def _vectors(self, count: int, *, every: bool) -> Iterator[dict[int, int]]:
-        """Every vector with so many entries; or runs of positions that wrap round, with alternating signs."""
+        """Every vector with a given number of entries; or runs of positions that wrap round, with alternating signs."""
         d = self.dimension
         if every:
             for positions, signs in product(combinations(range(d), count), product((1, -1), repeat=count)):

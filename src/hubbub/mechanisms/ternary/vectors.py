@@ -67,7 +67,7 @@ class Ternary:
 
     @staticmethod
     def sparse(index: ArrayLike, sign: ArrayLike, *, dimension: int) -> Ternary:
-        """From positions and signs, a row each; a position of -1 stands for none.
+        """From positions and signs, a row each; a position of -1 means none.
 
         Example:
             >>> Ternary.sparse([[2, 0], [1, -1]], [[1, -1], [1, 0]], dimension=3).means().tolist()

@@ -99,7 +99,7 @@ class ChangeStream(Stateful):
             self._set("sizes", self.sizes or sizes)
             self._set("lengths", self.lengths or lengths)
         if not len(self.sizes) == len(self.lengths) == levels:
-            raise InvalidValue("lengths", self.lengths, f"{levels} of them, one a level")
+            raise InvalidValue("lengths", self.lengths, f"{levels} of them, one per level")
         if min(self.lengths) < 0 or sum(self.lengths) != CIRCLE:
             raise InvalidValue("lengths", self.lengths, f"numbers of at least 0 that sum to {CIRCLE}")
 
@@ -257,7 +257,7 @@ class ChangeStream(Stateful):
         return (
             ColumnSpec("public", "level", "uint8", (), below=len(self.lengths)),
             ColumnSpec("public", "new", "uint8", (), below=2),
-            ColumnSpec("private", "sign", "uint8", (self.dimension,), below=3),  # 2 stands for -1
+            ColumnSpec("private", "sign", "uint8", (self.dimension,), below=3),  # 2 means -1
         )
 
     @property

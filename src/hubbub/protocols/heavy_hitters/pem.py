@@ -29,7 +29,7 @@ from hubbub.protocols.driver import Count, Protocol, Release, ask_all, ask_count
 from hubbub.protocols.heavy_hitters.prefixes import PrefixPlan
 from hubbub.protocols.heavy_hitters.search import PrefixSearch, string_words
 from hubbub.protocols.views.basic import Prefix
-from hubbub.statistics.selected import Selected
+from hubbub.statistics.selection import Selected
 
 REST = 50.0
 """The most that other people may add to a prefix's share, in standard errors; measured, 20 to 200 do equally well."""

@@ -22,7 +22,7 @@ OTHER = "(too long, or no text)"
 """The label of devices whose value cannot be encoded."""
 
 _WHOLE, _AFTER_E0, _AFTER_ED, _AFTER_F0, _AFTER_F4, _ENDED, _BEGUN, _NEVER = 0, 4, 5, 6, 7, 8, 9, 10
-"""The states of a UTF-8 parser. In states 0 to 3 so many bytes of the present character are missing; after the bytes
+"""The states of a UTF-8 parser. In states 0 to 3 that number of bytes of a character is missing; after the bytes
 E0, ED, F0 and F4 the next byte is limited; the text has ended, has just begun, or is not UTF-8."""
 _MISSING = np.array([0, 1, 2, 3, 2, 2, 3, 3, 0, 1, MOST_BITS], dtype=np.int16)
 """How many more bytes each state needs at least."""
@@ -54,7 +54,7 @@ class BitEncoding(ABC):
 
     @abstractmethod
     def possible(self, words: NDArray[np.uint64], bits: int) -> NDArray[np.bool_]:
-        """Whether each of some strings of so many bits can be the prefix of a value."""
+        """Whether each of some strings of a given number of bits can be the prefix of a value."""
 
     @abstractmethod
     def value(self, string: int) -> str | int | None:
@@ -106,14 +106,14 @@ class Texts(BitEncoding):
 
 @dataclass(frozen=True)
 class Integers(BitEncoding):
-    """The integers from 0 to size - 1 in `bits` bits; the string of `size` stands for no value.
+    """The integers from 0 to size - 1 in `bits` bits; the string of `size` means no value.
 
     Parameters
     ----------
     bits
         From 1 to 64.
     size
-        How many integers there are. If 0, all integers of so many bits are values, and no string stands for no value.
+        How many integers there are. If 0, all integers of this length are values, and no string means no value.
     """
 
     bits: int
@@ -122,7 +122,7 @@ class Integers(BitEncoding):
     def __post_init__(self) -> None:
         check_integer("bits", self.bits, 1, 64)
         if self.size and not 1 <= self.size < 1 << self.bits:
-            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string stands for no value")
+            raise InvalidValue("size", self.size, f"0, or less than 2^{self.bits}: one string means no value")
 
     def absent(self) -> dict[str, int]:
         return {NONE: self.size} if self.size else {}
@@ -193,7 +193,7 @@ class PrefixPlan:
                 object.__setattr__(self, "lengths", lengths)
                 return
         need = queries(prefix_lengths(self.encoding.bits, self.k, self.groups or self.encoding.bits, unit), self.k)
-        raise InvalidValue("query_limit", self.query_limit, f"at least {need}, which so many values and groups need")
+        raise InvalidValue("query_limit", self.query_limit, f"at least {need}, which these values and groups need")
 
     @cached_property
     def oracle(self) -> OLH:

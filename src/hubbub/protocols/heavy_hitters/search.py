@@ -136,7 +136,7 @@ def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int
 
 
 def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np.uint64]:
-    """Strings of so many bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits."""
+    """Strings of a number of bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits."""
     width = -(-of // 64)
     wide = [int(string) << (64 * width - bits) for string in strings]
     return np.array(

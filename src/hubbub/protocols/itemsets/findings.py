@@ -18,7 +18,7 @@ from hubbub.protocols.driver import Release
 from hubbub.protocols.heavy_hitters.pem import expected_false_positives
 from hubbub.protocols.itemsets.lengths import Itemset
 from hubbub.protocols.itemsets.mining import CandidateShares
-from hubbub.statistics.selected import chance_to_miss
+from hubbub.statistics.selection import chance_to_miss
 
 
 class KnownShare(NamedTuple):

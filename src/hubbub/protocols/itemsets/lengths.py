@@ -40,7 +40,7 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> l
     shares
         The estimated share of each item, by its code.
     most
-        How many itemsets to return, if there are so many.
+        How many itemsets to return, if there are enough.
     largest
         The most items that an itemset may have.
 

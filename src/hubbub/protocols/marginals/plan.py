@@ -43,7 +43,7 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
     attributes
         How many attributes there are.
     covered
-        Any so many attributes must be together in one set.
+        The number of attributes of which any choice must be together in one set.
     size
         How many attributes a set has.
     most
@@ -63,7 +63,7 @@ def covering_design(attributes: int, covered: int, size: int, most: int) -> tupl
 
 @lru_cache(maxsize=256)
 def spread_sets(attributes: int, size: int, number: int) -> tuple[Attributes, ...]:
-    """So many different sets of `size` attributes: they cover first every attribute, then every pair, and so on."""
+    """A number of different sets of `size` attributes: they cover first every attribute, then every pair, and so on."""
     check_integer("size", size, 1, attributes)
     check_integer("number", number, 1, comb(attributes, size))
     sets: list[Attributes] = []

@@ -158,7 +158,7 @@ def _independent_variance(oracle: FrequencyOracle) -> float:
 
 
 FIRST_CELLS = 4
-"""The first round asks for the first level with at least so many intervals: coarser levels tell next to nothing."""
+"""The first round asks for the first level with this many intervals or more: coarser levels tell almost nothing."""
 
 
 @dataclass(frozen=True)

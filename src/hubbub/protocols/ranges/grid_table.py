@@ -15,7 +15,7 @@ from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.protocols.ranges.table import find_measure, read_measures
 
 PARTS = 8
-"""The noise is estimated from how the answers of so many parts of the reports differ."""
+"""The number of parts of the reports from whose different answers the noise is estimated."""
 
 
 class GridTable:

@@ -193,7 +193,7 @@ def _all_levels(dimensions: tuple[Dimension, ...]) -> tuple[Level, ...]:
 
 @lru_cache(maxsize=1 << 17)
 def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle for so many cells; its reports have a few bytes."""
+    """The oracle for a number of cells; its reports have a few bytes."""
     if cells > MOST_SIZED:
         return OLH(epsilon=epsilon, domain=BitStrings((cells - 1).bit_length()))
     if cells > MOST_LISTED:

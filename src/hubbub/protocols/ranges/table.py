@@ -25,7 +25,7 @@ _NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
 """How many cells the cache holds, at 24 bytes each."""
 KEY_CELLS = 32
-"""A key and its arrays take as much memory as the supports of so many cells."""
+"""A key and its arrays take as much memory as the supports of this number of cells."""
 
 
 class Supports:
@@ -110,7 +110,7 @@ class Measure:
         """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows."""
         array = np.asarray(values)
         if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-            raise InvalidValue(name, array, "finite numbers, one a person")
+            raise InvalidValue(name, array, "finite numbers, one per person")
         numbers = array.astype(np.float64)
         largest = float(np.abs(numbers).max(initial=0.0))
         most = math.isqrt((1 << 62) // max(numbers.size, 1))  # squares are added up in 64 bits
@@ -138,7 +138,7 @@ def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dic
     measures = {name: Measure.of(name, values) for name, values in (values_by_name or {}).items()}
     for name, measure in measures.items():
         if measure.weights.size != n:
-            raise InvalidValue(name, measure.weights.size, f"{n} numbers, one a person")
+            raise InvalidValue(name, measure.weights.size, f"{n} numbers, one per person")
     return measures
 
 

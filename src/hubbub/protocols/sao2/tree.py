@@ -148,7 +148,7 @@ class Pooled:
             raise InvalidValue("variances", self.variances, f"{self.tree.levels} numbers above 0")
 
     def trust(self) -> list[float]:
-        """The weight of a node's own residue, beside the sum of its children's residues, at each level: u_h / v_h."""
+        """The weight of a node's own residue, against the sum of its children's residues, at each level: u_h / v_h."""
         shares, precision = [], 0.0
         for level, variance in enumerate(self.variances):
             own, below = 1 / variance, precision / self.tree.fanout
@@ -201,7 +201,7 @@ def _shaped(coefficients: Floats, weights: ArrayLike) -> Floats:
 Queries = Literal["mean", "prefix", "range"]
 Choice = Literal["optimum", "uniform", "paper"]
 
-_QUERIES = 512  # of a longer stream, so many steps are looked at, spread evenly over it
+_QUERIES = 512  # of a longer stream, this number of steps is looked at, spread evenly over it
 _CELLS = 1 << 21
 _ITERATIONS = 200
 

@@ -87,7 +87,7 @@ def topl(
     first
         How many steps at the beginning only search.
     every
-        The threshold is updated after so many steps; 0 means never.
+        The number of steps after which the threshold is updated; 0 means never.
     aside
         The share of the devices that goes on searching, if the threshold is updated.
     reach

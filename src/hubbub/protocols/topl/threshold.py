@@ -92,7 +92,7 @@ a threshold depends on quantiles down to a fiftieth of it."""
 PRECISE = 0.1
 """Quantiles are estimated from the reports where their relative standard error is at most this."""
 MOST_TAIL, APART, MEDIAN = 0.15, (2.0, 4.0), 0.5
-"""The largest share that the tail may have. Its slope is the smallest of the slopes from the quantiles at so many times
+"""The largest share that the tail may have. Its slope is the smallest slope from quantiles at these multiples of
 the tail's share, and from the median: a gap between two clusters of values would give too large a slope."""
 _BODY, _HALVINGS, _STEPS = 1000, 20, 20
 

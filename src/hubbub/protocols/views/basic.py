@@ -28,7 +28,7 @@ _HOMES = {
     "prefix": "hubbub.protocols.views.basic",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.protocols.views.sets"),
     "joint": "hubbub.protocols.views.records",
-    "beside": "hubbub.protocols.views.records",
+    "withnumbers": "hubbub.protocols.views.records",
 }
 """The modules of rarely used views, by kind: a module is loaded when an ask names one of its views."""
 
@@ -68,7 +68,7 @@ class View:
 
     @property
     def measured(self) -> int:
-        """How many numbers the view gives beside a code."""
+        """How many numbers the view gives with a code."""
         return 0
 
     def spec(self) -> dict[str, Json]:

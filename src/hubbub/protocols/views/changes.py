@@ -80,13 +80,13 @@ class Changes(View):
         array = np.asarray(values)
         if self.one:
             if array.ndim != 1 or array.dtype.kind not in "iu":
-                raise InvalidValue("values", values, f"codes from 0 to {self.dimension - 1}, one a device")
+                raise InvalidValue("values", values, f"codes from 0 to {self.dimension - 1}, one per device")
             # Codes of one byte are compared as bytes, which is several times as fast.
             dtype = array.dtype if self.dimension <= np.iinfo(array.dtype).max else np.int64
             return np.asarray(array[:, None] == np.arange(self.dimension, dtype=dtype)).view(np.int8)
         rows = array[:, None] if array.ndim == 1 and self.dimension == 1 else array
         if rows.ndim != 2 or rows.shape[1] != self.dimension or rows.dtype.kind not in "biuf":
-            raise InvalidValue("values", values, f"rows of {self.dimension} entries, 0 or 1, one a device")
+            raise InvalidValue("values", values, f"rows of {self.dimension} entries, 0 or 1, one per device")
         if not ((rows == 0) | (rows == 1)).all():  # NaN is neither
             raise InvalidValue("values", rows[(rows != 0) & (rows != 1)][0].item(), "0 or 1")
         return rows.astype(np.int8)

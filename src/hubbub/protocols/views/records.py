@@ -206,7 +206,7 @@ class PublicNumber:
 
 
 @dataclass(frozen=True)
-class Beside(View):
+class WithNumbers(View):
     """The cell of a record, which a mechanism randomises, and numbers of other fields, which are sent as they are."""
 
     of: Joint
@@ -229,12 +229,12 @@ class Beside(View):
 
     @property
     def measured(self) -> int:
-        """How many numbers stand beside the cell."""
+        """How many numbers are sent with the cell."""
         return len(self.numbers)
 
     def spec(self) -> dict[str, Json]:
         numbers: list[Json] = [dict(vars(number)) for number in self.numbers]
-        return {"kind": "beside", "of": self.of.spec(), "numbers": numbers}
+        return {"kind": "withnumbers", "of": self.of.spec(), "numbers": numbers}
 
     def __call__(self, values: Any) -> NDArray[Any]:
         return self._with_numbers(values, self.of(values))

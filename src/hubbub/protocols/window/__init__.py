@@ -10,6 +10,16 @@ from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Frequencies, Means, Statistic
 from hubbub.protocols.window.division import BudgetDivision, Division, PopulationDivision
+from hubbub.protocols.window.earlier_methods import (
+    dsat,
+    dsat_parts,
+    fast,
+    fast_parts,
+    pegasus,
+    pegasus_parts,
+    rescue,
+    rescue_parts,
+)
 from hubbub.protocols.window.ldp_ids import (
     absorption,
     absorption_parts,
@@ -19,16 +29,6 @@ from hubbub.protocols.window.ldp_ids import (
     sampling_parts,
     uniform,
     uniform_parts,
-)
-from hubbub.protocols.window.others import (
-    dsat,
-    dsat_parts,
-    fast,
-    fast_parts,
-    pegasus,
-    pegasus_parts,
-    rescue,
-    rescue_parts,
 )
 
 __all__ = [

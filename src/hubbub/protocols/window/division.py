@@ -105,7 +105,7 @@ class Division(ABC):
 
     @abstractmethod
     def error(self, parts: int, like: NDArray[np.float64]) -> float:
-        """The expected error of an ask that takes so many parts (Eq 4): of the randomisation and of the sample."""
+        """The expected error of an ask that takes a number of parts (Eq 4): of the randomisation and of the sample."""
 
     @abstractmethod
     def _window(self) -> int:
@@ -113,11 +113,11 @@ class Division(ABC):
 
     @abstractmethod
     def _ask(self, question: Statistic, parts: int, standing: bool) -> Ask:
-        """The ask that takes so many parts."""
+        """The ask that takes a number of parts."""
 
     @abstractmethod
     def _following(self, parts: int) -> Ask:
-        """The first ask of the next step, if it takes so many parts and this step takes no more."""
+        """The first ask of the next step, if it takes a number of parts and this step takes no more."""
 
     @abstractmethod
     def _of_population(self, estimate: Estimate) -> Estimate:
@@ -138,7 +138,7 @@ class Division(ABC):
         return int(self.total * share)
 
     def taken(self, steps: int) -> int:
-        """The parts taken in the last so many steps, this one included."""
+        """The parts taken in a number of steps up to now, this one included."""
         return sum(list(self._taken)[-steps:])
 
     def left(self) -> int:
@@ -146,7 +146,7 @@ class Division(ABC):
         return self.total - sum(self._taken)
 
     def ask(self, parts: int, *, standing: bool = False, then: int = 0) -> Answer:
-        """Make an ask that takes so many parts, and return the estimate; None if nobody answered.
+        """Make an ask that takes a number of parts, and return the estimate; None if nobody answered.
 
         `then` is for the last ask of a step: the number of parts that the first ask of the next step will take.
         """

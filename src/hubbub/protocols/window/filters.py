@@ -48,7 +48,7 @@ class Pid:
         self._errors: list[float] = []
 
     def feedback(self, error: float, *, elapsed: int = 1) -> float:
-        """The controlled error, after so many steps since the last one."""
+        """The controlled error, after a number of steps since the last one."""
         change = (error - self._errors[-1]) / max(elapsed, 1) if self._errors else 0.0
         self._errors = [*self._errors[-self.memory + 1 :], error]
         average = sum(self._errors) / len(self._errors)
@@ -96,7 +96,7 @@ class Kalman:
         return np.asarray((self._weights * (self._variances + (self._values - self.value) ** 2)).sum(axis=0))
 
     def advance(self, steps: int = 1) -> None:
-        """Advance by so many steps without an observation."""
+        """Advance by a number of steps without an observation."""
         self._variances = self._variances + steps * self._speeds[:, None]
 
     def correct(self, fresh: Estimate) -> Floats:

@@ -1,7 +1,7 @@
-"""Rules that bring a query to one form: each takes a tree and gives a tree, and each is a file.
+"""Rules that bring a query to one form: each is a function that takes a tree and returns a tree.
 
-A rule may also refuse a query. After all of them, names are those of the table, aliases are gone, NOT stands before
-single conditions alone, a private column stands left of what it is compared with, and the aggregates are COUNT, SUM,
+A rule may also refuse a query. After all of them, names are those of the table, aliases are gone, NOT is only before
+single conditions, a private column is left of what it is compared with, and the aggregates are COUNT, SUM,
 VARIANCE, VAR_POP and QUANTILE_DISC.
 """
 

@@ -1,4 +1,4 @@
-"""Rules for conditions: constants computed, comparisons in one form, NOT moved inward, public conditions first."""
+"""Rules for conditions: computed constants, one form of comparisons, NOT moved inward, public conditions first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST = 1e300
 
 
 def fold_constants(select: Tree, schema: TableSchema) -> Tree:
-    """The query with arithmetic of numbers that private columns are compared with replaced by what it comes to.
+    """Replace arithmetic of constants that a private column is compared with by its result.
 
     That of public conditions is the database's, whose numbers are decimals: 0.1 + 0.2 is 0.3.
     """
@@ -28,7 +28,7 @@ def fold_constants(select: Tree, schema: TableSchema) -> Tree:
 
 
 def _folded_inside(node: Tree, schema: TableSchema) -> Tree:
-    """A condition with the single conditions on private columns worked out."""
+    """Compute the constants in the comparisons of private columns."""
     from sqlglot import exp
 
     if isinstance(node, exp.And | exp.Or | exp.Not | exp.Paren):
@@ -46,7 +46,7 @@ def _folded_inside(node: Tree, schema: TableSchema) -> Tree:
 
 
 def number(node: Tree) -> int | float | None:
-    """The number that a literal is, with its sign; None if it is none."""
+    """The number of a literal, with its sign; None if the node is no number."""
     from sqlglot import exp
 
     if isinstance(node, exp.Paren):
@@ -84,7 +84,7 @@ def _folded(node: Tree) -> Tree:
 
 
 def arrange_comparisons(select: Tree, schema: TableSchema) -> Tree:
-    """The query with `3 < age` as `age > 3`, and `age IN (3)` as `age = 3`."""
+    """Write `3 < age` as `age > 3`, and `age IN (3)` as `age = 3`."""
     from sqlglot import exp
 
     flipped: dict[type[Tree], type[Tree]] = {
@@ -112,7 +112,7 @@ def arrange_comparisons(select: Tree, schema: TableSchema) -> Tree:
 
 
 def push_negations(select: Tree, schema: TableSchema) -> Tree:
-    """The query whose WHERE has NOT only before IN, IS NULL, LIKE and functions.
+    """Move NOT inward, until it is only before IN, IS NULL, LIKE and functions.
 
     By de Morgan's laws, which hold for unknown (NULL) as well: a condition selects the same people as before.
     """
@@ -161,7 +161,7 @@ def _bracketed(node: Tree) -> Tree:
 
 
 def put_public_first(select: Tree, schema: TableSchema) -> Tree:
-    """The query whose WHERE begins with what rests on public columns alone; the order of all else stays."""
+    """Move the conditions on public columns alone to the beginning of WHERE; the other conditions keep their order."""
     from sqlglot import exp
 
     where = select.args.get("where")

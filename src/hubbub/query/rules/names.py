@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 MOST_NODES = 20_000
-"""Aliases behind HAVING and ORDER BY may stand for so many parts of expressions in all."""
+"""The greatest number of parts of expressions that aliases behind HAVING and ORDER BY are replaced by."""
 
 
 def expand_aliases(select: Tree, schema: TableSchema) -> Tree:
-    """The query with aliases of SELECT, GROUP BY 1, ORDER BY 1 and GROUP BY ALL written out.
+    """Replace aliases of SELECT, GROUP BY 1, ORDER BY 1 and GROUP BY ALL by the expressions they refer to.
 
     Behind GROUP BY a column goes before an alias of its name; behind HAVING and ORDER BY the alias does.
     """
@@ -57,7 +57,7 @@ def _check_grouping(group: Tree) -> None:
 
 
 def _meant(key: Tree, select: Tree, meanings: dict[str, Tree]) -> Tree:
-    """What a position or an alias that stands alone is of."""
+    """The expression that a position, or an alias by itself, refers to."""
     from sqlglot import exp
 
     if isinstance(key, exp.Literal) and key.is_int:
@@ -71,7 +71,7 @@ def _meant(key: Tree, select: Tree, meanings: dict[str, Tree]) -> Tree:
 
 
 def _written_out(tree: Tree, meanings: dict[str, Tree]) -> Tree:
-    """A condition or a key with aliases replaced everywhere but inside aggregates, where columns are meant."""
+    """Replace the aliases in a condition or a key, except inside aggregates, where names are columns."""
     from sqlglot import exp
 
     sizes = {name: sum(1 for _ in meaning.walk()) for name, meaning in meanings.items()}
@@ -85,7 +85,7 @@ def _written_out(tree: Tree, meanings: dict[str, Tree]) -> Tree:
             if meaning is not None:
                 nodes += sizes[name]
                 if nodes > MOST_NODES:
-                    raise refused(node, "the aliases stand for too long a query", "name fewer of them")
+                    raise refused(node, "the aliases make the query too long", "name fewer of them")
                 return exp.paren(meaning.copy()) if isinstance(meaning, exp.Binary) else meaning.copy()
         return node
 
@@ -93,7 +93,7 @@ def _written_out(tree: Tree, meanings: dict[str, Tree]) -> Tree:
 
 
 def resolve_columns(select: Tree, schema: TableSchema) -> Tree:
-    """The query with every name quoted and spelt as in the table, without the table's name before it."""
+    """Quote every name and spell it as in the table, without the table's name before it."""
     from sqlglot import exp
 
     spelling = {name.casefold(): name for name in schema.names}
@@ -115,7 +115,7 @@ def resolve_columns(select: Tree, schema: TableSchema) -> Tree:
 
 
 def expand_aggregates(select: Tree, schema: TableSchema) -> Tree:
-    """The query with AVG(x) as SUM(x) / COUNT(x), STDDEV as the root of VAR_SAMP, and all quantiles as QUANTILE_DISC.
+    """Write AVG(x) as SUM(x) / COUNT(x), STDDEV as the root of VAR_SAMP, and all quantiles as QUANTILE_DISC.
 
     What a result was called stays its alias.
     """
@@ -132,7 +132,7 @@ def expand_aggregates(select: Tree, schema: TableSchema) -> Tree:
 
 
 def _spelt(item: Tree) -> str:
-    """What a result without an alias is called: its own text."""
+    """The name of a result without an alias: its own text."""
     plain = item.copy()
     from sqlglot import exp
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
 MOST_GROUPED = 4096
-"""Private columns of more values are not grouped by."""
+"""The largest number of values of a private column in GROUP BY."""
 
 
 def check_placement(select: Tree, schema: TableSchema) -> Tree:
-    """The same query, if private columns stand in WHERE and GROUP BY alone, and results are keys or aggregates."""
+    """Refuse private columns outside of WHERE and GROUP BY, and results that are neither keys nor aggregates."""
     from sqlglot import exp
 
     where = select.args.get("where")
@@ -65,7 +65,7 @@ def _check_key(key: Tree, schema: TableSchema) -> None:
 
 
 def _check_result(node: Tree, keys: set[str], schema: TableSchema, clause: str) -> None:
-    """Refuse a result in which a column stands that is neither a key nor inside an aggregate."""
+    """Refuse a result with a column that is neither a key nor inside an aggregate."""
     from sqlglot import exp
 
     check_time()
@@ -107,7 +107,7 @@ NAMES = {
 
 
 def check_statement(select: Tree, schema: TableSchema) -> Tree:
-    """The same query, if it is SELECT ... FROM one table with what may follow."""
+    """Refuse all but SELECT ... FROM one table with the known clauses."""
     from sqlglot import exp
 
     for subquery in select.find_all(exp.Subquery, exp.Exists, exp.Select):
@@ -174,7 +174,7 @@ CAST_TYPES = frozenset(
     ]
 )
 DEEPEST = 200
-"""Trees may not be deeper than this."""
+"""The largest depth of a tree."""
 
 
 @cache
@@ -188,7 +188,7 @@ def allowed() -> frozenset[type[Tree]]:
 
 
 def check_whitelist(select: Tree, schema: TableSchema) -> Tree:
-    """The same query, if all of its expressions are known."""
+    """Refuse a query with an unknown expression."""
     from sqlglot import exp
 
     known = allowed()

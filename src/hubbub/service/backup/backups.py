@@ -68,7 +68,7 @@ def read_database(path: Path, shown: str = "") -> dict[str, str]:
     """
     shown = shown or str(path)
     try:
-        # Immutable: SQLite then writes nothing beside the file, not even a lock.
+        # Immutable: SQLite then writes nothing next to the file, not even a lock.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
             versions = database.execute("SELECT value FROM meta WHERE key = 'version'").fetchall()
             version = versions[0][0] if versions else "none"

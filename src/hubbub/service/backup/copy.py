@@ -132,12 +132,12 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 
 def make_single_file(copy: sqlite3.Connection) -> None:
-    """Make a database one file, without a log beside it."""
+    """Make a database one file, without a log next to it."""
     copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def sqlite_files(path: Path) -> list[Path]:
-    """The files of a SQLite database: the database itself, and those that SQLite puts beside it."""
+    """The files of a SQLite database: the database itself, and those that SQLite puts next to it."""
     return [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
 
 

@@ -22,7 +22,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ids:
-    """A batch of ids: the two words of each, and a digest that is never 0. 24 bytes a report in the store."""
+    """A batch of ids: the two words of each, and a digest that is never 0. 24 bytes per report in the store."""
 
     a: Words
     b: Words

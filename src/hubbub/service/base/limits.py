@@ -42,7 +42,7 @@ class SenderLimits:
     Parameters
     ----------
     rate, burst
-        Reports a second in the long run, and at once. Any request counts as one report at least.
+        Reports per second in the long run, and at once. Any request counts as one report at least.
     secret
         The key of the proxy's signature in `X-Hubbub-Sender`. Without it the header is ignored, and requests from the
         same machine, which may come from a proxy, are not limited by sender.
@@ -63,7 +63,7 @@ class ConnectionLimits:
     Parameters
     ----------
     connections
-        Connections at a time; fewer, if the process may not open so many files. For one more, the connection that has
+        Connections at a time; fewer, if the process may not open as many files. For one more, the connection that has
         kept the server waiting longest is closed.
     sender_connections
         Connections at a time from one address that is not a proxy's.
@@ -119,12 +119,12 @@ def _most_files() -> int:
 
 
 class Quota:
-    """Token buckets, one for each name: `rate` reports a second, and `burst` at once.
+    """Token buckets, one for each name: `rate` reports per second, and `burst` at once.
 
     Parameters
     ----------
     rate
-        Reports a second, in the long run.
+        Reports per second, in the long run.
     burst
         Reports at once.
     clock

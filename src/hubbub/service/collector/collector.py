@@ -27,7 +27,7 @@ from hubbub.service.ingest.shuffled import MOST_CHECKS, check_onion_key, make_ch
 from hubbub.service.ingest.warm_up import warm_up
 from hubbub.service.kept.archive import SET_ASIDE, Archive
 from hubbub.service.kept.raw_reports import move_reports
-from hubbub.service.rounds.ask_publisher import Bulletin, asks_bulletin, collection_bulletin
+from hubbub.service.rounds.ask_publisher import SignedDocument, signed_asks, signed_collection
 from hubbub.service.rounds.rounds import Rounds
 from hubbub.service.rounds.versions import VersionHistory, register
 from hubbub.service.rounds.watchdog import Watchdog
@@ -107,8 +107,8 @@ class Collector:
         self.history = VersionHistory(self.collections, store)
         over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
         self.served = Served(self.collections, over)
-        self.specs = {collection.name: collection_bulletin(collection, keys.private) for collection in collections}
-        self.asks: dict[str, Bulletin] = {}
+        self.specs = {collection.name: signed_collection(collection, keys.private) for collection in collections}
+        self.asks: dict[str, SignedDocument] = {}
         self._counts = store.counts()
         self._published: dict[str, tuple[object, ...]] = {}
         self.alarms = Alarms(collections, store, alarms or {})
@@ -161,14 +161,14 @@ class Collector:
         recorded = tuple((ask.key, inner) for _, inner in checks)
         return Frame(collection.collection_id, spot_checks=recorded), [upload for upload, _ in checks]
 
-    def ask_of(self, name: str, answer: AnswerName) -> Bulletin | None:
+    def ask_of(self, name: str, answer: AnswerName) -> SignedDocument | None:
         """One signed ask, as long as reports to it may come. Shufflers read from it the form of a report."""
         collection = self.collections[name]
         ask = self.board.find(AnswerPlace(collection.collection_id, answer))
         if ask is None:
             return None
         step = max(collection.step_at(ask.opens), 0)
-        return asks_bulletin(collection, [ask], step=step, until=ask.until, private=self._keys.private)
+        return signed_asks(collection, [ask], step=step, until=ask.until, private=self._keys.private)
 
     @contextmanager
     def _counting_refusals(self) -> Iterator[None]:
@@ -272,7 +272,7 @@ class Collector:
         if self._published.get(name) == content:
             return
         self._published[name] = content
-        self.asks[name] = asks_bulletin(collection, asks, step=step, until=until, private=self._keys.private)
+        self.asks[name] = signed_asks(collection, asks, step=step, until=until, private=self._keys.private)
 
     def _commit(self, changes: StoreChanges) -> None:
         with self._lock:

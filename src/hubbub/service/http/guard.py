@@ -64,11 +64,11 @@ class Senders:
         wait = self._quota.take(name, reports)
         if wait:
             self._quota.owe(name, PRICE)
-            reason = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            reason = f"more than {self._limits.rate:g} reports per second; try again in {wait:.3g} seconds"
             raise RefusedRequest("over_sender_quota", reason, wait=wait)
 
     def blocked(self, address: str) -> bool:
-        """Whether a sender went on after so many refusals that not even a connection is accepted.
+        """Whether a sender went on for so long after refusals that not even a connection is accepted.
 
         A sender in debt also pays for connections: many at once would else all be accepted before the first is refused.
         """

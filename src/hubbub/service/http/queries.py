@@ -24,7 +24,7 @@ from hubbub.service.http.bodies import JsonAnswer, read_json
 from hubbub.service.http.problems import Problem, Tokens
 from hubbub.service.http.service import Service
 from hubbub.service.kept.archive import ReportsMissing
-from hubbub.service.rounds.ask_publisher import Bulletin
+from hubbub.service.rounds.ask_publisher import SignedDocument
 from hubbub.service.rounds.releases import release_json
 from hubbub.service.store.base import ReleaseRow
 
@@ -94,18 +94,18 @@ class Queries:
             answer = AnswerName.read(request.path_params["answer"])
         except DecodeError as error:
             raise Problem(404, "not_found", str(error)) from None
-        bulletin = self._collector.ask_of(self._collection(request).name, answer)
-        if bulletin is None:
+        document = self._collector.ask_of(self._collection(request).name, answer)
+        if document is None:
             raise Problem(404, "not_found", f"no ask {answer} now")
-        return self._send(request, bulletin)
+        return self._send(request, document)
 
-    def _send(self, request: Request, bulletin: Bulletin) -> Response:
-        seconds = bulletin.fresh_seconds(self._collector.clock.now(), most=_LONGEST_CACHED)
-        headers = {"ETag": bulletin.etag, "Cache-Control": f"public, max-age={seconds}", **_ANY_ORIGIN}
+    def _send(self, request: Request, document: SignedDocument) -> Response:
+        seconds = document.fresh_seconds(self._collector.clock.now(), most=_LONGEST_CACHED)
+        headers = {"ETag": document.etag, "Cache-Control": f"public, max-age={seconds}", **_ANY_ORIGIN}
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-        if bulletin.etag in known or "*" in known:
+        if document.etag in known or "*" in known:
             return Response(status_code=304, headers=headers)
-        return Response(bulletin.body, headers=headers, media_type="application/json")
+        return Response(document.body, headers=headers, media_type="application/json")
 
     # -- with a token -----------------------------------------------------------------------------------------
 

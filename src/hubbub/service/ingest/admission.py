@@ -35,7 +35,7 @@ class Admission:
     store, board
         The collector's store and open asks.
     limits, clock
-        The largest body, and how many reports a second are taken.
+        The largest body, and how many reports per second are taken.
     onion_key
         As of `Collector`.
 
@@ -76,7 +76,7 @@ class Admission:
         self._check_ceiling(frame)
         wait = self._quota.take(frame.collection, count)
         if wait:
-            detail = f"more than {self._limits.rate:g} reports a second; try again in {wait:.3g} seconds"
+            detail = f"more than {self._limits.rate:g} reports per second; try again in {wait:.3g} seconds"
             raise RefusedRequest("over_quota", detail, collection=frame.collection, count=count, wait=wait)
         return frame
 

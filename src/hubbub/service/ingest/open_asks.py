@@ -39,7 +39,7 @@ class OpenAsk:
     ids: ReportIds
     final: bool = False
     keeps: bool = False
-    """Whether the single reports are stored, beside the sketch."""
+    """Whether the single reports are stored, in addition to the sketch."""
     shuffled: bytes | None = None
     """The hash of the batch that shufflers delivered; None until then."""
     failure: PluginFailed | None = None

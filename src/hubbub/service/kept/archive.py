@@ -71,7 +71,7 @@ def sweep(folder: Path, named: Iterable[str], expired: Iterable[Expiry]) -> Swep
 
 
 def set_aside(path: Path) -> Path:
-    """Move a file into the folder `SET_ASIDE` beside it. Returns the new path."""
+    """Move a file into the folder `SET_ASIDE` next to it. Returns the new path."""
     aside = path.parent / SET_ASIDE
     aside.mkdir(mode=0o700, exist_ok=True)
     names = (path.name if number == 0 else f"{path.name}.{number}" for number in count())
@@ -190,7 +190,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def beside(store: str) -> Path:
+def reports_folder(store: str) -> Path:
     """The folder of reports that belongs to the store of a URL."""
     scheme, _, rest = store.partition("://")
     return Path(f"{rest[1:]}.reports") if scheme == "sqlite" else Path("hubbub-reports")

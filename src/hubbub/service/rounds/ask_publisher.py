@@ -89,7 +89,7 @@ def _open_ask(run: QuestionRun, row: AskRow, ask: Ask, ids: ReportIds) -> OpenAs
 
 
 @dataclass(frozen=True)
-class Bulletin:
+class SignedDocument:
     """A document's bytes, their ETag, and the Unix time until which it is valid (None: for good)."""
 
     body: bytes
@@ -101,14 +101,14 @@ class Bulletin:
         return most if self.until is None else min(max(int(self.until - now), 0), most)
 
 
-def collection_bulletin(collection: Collection, private: bytes) -> Bulletin:
+def signed_collection(collection: Collection, private: bytes) -> SignedDocument:
     """The signed collection."""
     return _sealed(collection.spec(), private, None)
 
 
-def asks_bulletin(
+def signed_asks(
     collection: Collection, open_asks: list[OpenAsk], *, step: int, until: float, private: bytes
-) -> Bulletin:
+) -> SignedDocument:
     """The signed open asks, each with the name of its answers, and until when they are all."""
     asks: list[Json] = []
     for ask in open_asks:
@@ -125,7 +125,7 @@ def asks_bulletin(
     return _sealed(spec, private, until)
 
 
-def _sealed(spec: Json, private: bytes, until: float | None) -> Bulletin:
+def _sealed(spec: Json, private: bytes, until: float | None) -> SignedDocument:
     document = seal(spec, private)
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Bulletin(body, tag_of(document), until)
+    return SignedDocument(body, tag_of(document), until)

@@ -16,7 +16,7 @@ from hubbub.core.spec import Json
 from hubbub.protocols.driver import MAIN, Release
 from hubbub.service.store.base import ReleaseRow
 from hubbub.statistics.ratios import Ratios
-from hubbub.statistics.selected import Selected
+from hubbub.statistics.selection import Selected
 
 __all__ = ["alike", "release_json", "release_row", "same_release"]
 

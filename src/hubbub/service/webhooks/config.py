@@ -29,7 +29,7 @@ def signature(secret: bytes, delivery: str, timestamp: int, body: bytes) -> str:
 
 
 def read_secrets(field: str, text: str) -> tuple[bytes, ...]:
-    """The secrets in a text, one a line; two of them while a receiver changes from one to the other."""
+    """The secrets in a text, one per line; two of them while a receiver changes from one to the other."""
     secrets = tuple(_secret(field, line) for line in text.split())
     _check(field, secrets)
     return secrets

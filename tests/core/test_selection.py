@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.statistics.selected import Selected, conditional_interval
+from hubbub.statistics.selection import Selected, conditional_interval
 
 LEAST = 0.93
 
