@@ -10,11 +10,18 @@ import pytest
 from hubbub.random.source import Random
 from hubbub.rehearse.top import find_top
 from hubbub_papers import reproduce
-from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues
-from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.dissertation.heavy_data import DATA, coded, exponential
-from hubbub_papers.dissertation.heavy_methods import METHODS, SearchSetting, pem_lengths, score, sweep
-from hubbub_papers.dissertation.section_4_4 import covered
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation, FoundValues
+from hubbub_papers.dissertation.chapter_4_figures import covered
+from hubbub_papers.dissertation.chapter_4_methods import (
+    DATA,
+    METHODS,
+    SearchSetting,
+    coded,
+    exponential,
+    pem_lengths,
+    score,
+    sweep,
+)
 from hubbub_papers.harness import Context
 
 # Of Table 4.1, typed from the text a second time: g = 1 for eps 1 and 2 at n = 10^6, m = 32, 48, 64, 128.

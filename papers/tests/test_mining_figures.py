@@ -10,8 +10,20 @@ import pytest
 from hubbub.core.domain.sets import ItemSets
 from hubbub.random.source import Random
 from hubbub_papers.baselines.mining_ladder import SVIM, mine_by
-from hubbub_papers.dissertation.mining import ERROR, FIXED_K, HITS, KS, NCR, SWEEP, KnownSets, MiningSetting, measure
-from hubbub_papers.dissertation.mining_figures import cells, draw, mean_score
+from hubbub_papers.dissertation.chapter_5_mining import (
+    ERROR,
+    FIXED_K,
+    HITS,
+    KS,
+    NCR,
+    SWEEP,
+    KnownSets,
+    MiningSetting,
+    cells,
+    draw,
+    mean_score,
+    measure,
+)
 from hubbub_papers.harness import Context
 
 

@@ -8,8 +8,8 @@ import pytest
 from hubbub.data.baskets import retail
 from hubbub.random.source import Random
 from hubbub_papers.baselines.mining_ladder import LDP_MINER, SVIM, Rung, mine_by
-from hubbub_papers.dissertation.mining import KnownSets, found_by
-from hubbub_papers.top_k_scores import hits, ncr, squared_error
+from hubbub_papers.dissertation.chapter_5_mining import KnownSets, found_by
+from hubbub_papers.top_scores import hits, ncr, squared_error
 
 pytestmark = pytest.mark.slow
 K = 64

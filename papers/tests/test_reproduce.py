@@ -15,8 +15,8 @@ from rich.console import Console
 from hubbub.core.errors import InvalidValue
 from hubbub.random.source import Random
 from hubbub_papers import REPRODUCTIONS, Cell, Result, reproduce
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Context, reproduction
+from hubbub_papers.result import Claim, judged
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -7,11 +7,19 @@ from hubbub import GRR, OLH, SUE, Hadamard, Random
 from hubbub.core.errors import InvalidValue
 from hubbub_papers import reproduce
 from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.baselines.heavy_hitters.shuffled_tree import reported_shares, shuffled_tree_hist
-from hubbub_papers.baselines.shuffled.aue import AUE, fewest_people
-from hubbub_papers.baselines.shuffled.comparators import COMPARATORS, ByGuess, ByOracle, HistogramSetting
-from hubbub_papers.baselines.shuffled.formulas import printed_sh, printed_solh, room
-from hubbub_papers.baselines.shuffled.numerical import NUMERICAL
+from hubbub_papers.baselines.heavy_hitters.tree_hist import reported_shares, shuffled_tree_hist
+from hubbub_papers.baselines.shuffled import (
+    AUE,
+    COMPARATORS,
+    NUMERICAL,
+    ByGuess,
+    ByOracle,
+    HistogramSetting,
+    fewest_people,
+    printed_sh,
+    printed_solh,
+    room,
+)
 
 COUNTS = np.array([4000, 2500, 2000, 1000, 500])
 

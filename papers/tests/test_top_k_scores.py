@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hubbub.core.errors import InvalidValue
-from hubbub_papers.top_k_scores import hits, ncr, squared_error
+from hubbub_papers.top_scores import hits, ncr, squared_error
 
 RANKED = ["a", "b", "c", "d"]
 

@@ -11,8 +11,7 @@ from hubbub.data import flights
 from hubbub.protocols.sao2 import Sao2
 from hubbub_papers.change_runs import true_means
 from hubbub_papers.real_streams import last_destinations
-from hubbub_papers.sao2_exsub.online import as_printed
-from hubbub_papers.sao2_exsub.whole_streams import expected_means, run_plan
+from hubbub_papers.sao2_exsub.online import as_printed, expected_means, run_plan
 
 SETTING = {"epsilon": 1.0, "dimension": 16, "steps": 32, "changes": 8}
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub.core.errors import InvalidValue
 from hubbub.data.baskets import Baskets
 from hubbub.random.source import Random
-from hubbub_papers.top_itemsets import top_items, top_itemsets
+from hubbub_papers.top_scores import top_items, top_itemsets
 
 
 def baskets_of(sets: list[set[int]], domain: int) -> Baskets:

@@ -17,9 +17,9 @@ from hubbub.mechanisms.stateful import States
 from hubbub.mechanisms.weights import choice_rates
 from hubbub.random.integers import log_fraction, unpack
 from hubbub.random.source import Random
-from hubbub_papers.claims import Claim
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas
+from hubbub_papers.result import Claim
 
 __all__ = ["Attack", "averaging_attack"]
 

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -28,7 +27,6 @@ __all__ = [
     "Reproduction",
     "Result",
     "RunScores",
-    "load_modules",
     "reproduce",
     "reproduction",
 ]
@@ -169,12 +167,6 @@ def reproduction(name: str, *, title: str, repeats: int = 1, needs: Sequence[str
         return function
 
     return register
-
-
-def load_modules(package: str, modules: Sequence[str]) -> None:
-    """Import the modules of a paper's package, which register their reproductions, in this order."""
-    for module in modules:
-        import_module(f"{package}.{module}")
 
 
 def reproduce(

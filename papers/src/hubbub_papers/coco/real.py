@@ -10,13 +10,11 @@ import numpy as np
 from hubbub.data.baskets import movies, retail
 from hubbub.mechanisms.ternary.vectors import Ternary
 from hubbub.simulate.devices import RESAMPLED
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS as KNOWN
-from hubbub_papers.sparse.methods import look
-from hubbub_papers.sparse.sweep import PeopleKey, average, sweep_people
+from hubbub_papers.result import Claim, joined, judged
+from hubbub_papers.sparse import METHODS as KNOWN
+from hubbub_papers.sparse import PeopleKey, average, look, sweep_people
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced
 from hubbub_papers.plots import canvas, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS
-from hubbub_papers.sparse.sweep import Place, Runs, average, draw, logs, sweep
+from hubbub_papers.result import Claim, joined, judged
+from hubbub_papers.sparse import METHODS, Place, Runs, average, draw, logs, sweep
 
 SPARSITIES = (4, 8, 16, 32)
 EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)

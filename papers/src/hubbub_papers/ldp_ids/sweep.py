@@ -1,11 +1,11 @@
-"""The sweep of LDP-IDS: every method over every stream in every setting, and the scores of each run."""
+"""Sweeps of LDP-IDS: the methods on every stream, their errors, and how they are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,31 +16,14 @@ from hubbub.protocols.window import METHODS as WINDOW_METHODS
 from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.conversation import StreamRun, run_stream
 from hubbub.simulate.devices import Stream
-from hubbub_papers.claims import FEWEST_RUNS, Claim, fewest_runs, judged
 from hubbub_papers.harness import Cell, Context, RunScores
 from hubbub_papers.ldp_ids.sources import FLOOR, Source
+from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
+from hubbub_papers.result import FEWEST_RUNS, Claim, fewest_runs, judged
 
-__all__ = [
-    "BITS",
-    "FILTERED",
-    "METHODS",
-    "MRE",
-    "MSE",
-    "PAIRS",
-    "SPREAD",
-    "Key",
-    "MethodSetting",
-    "Place",
-    "Runs",
-    "error_cells",
-    "mean",
-    "options_of",
-    "plain",
-    "scores",
-    "sweep",
-    "theory",
-    "verdicts",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
@@ -183,3 +166,62 @@ def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spr
         return question.error(units // setting.w, n, shares)
     cohort = n / setting.w
     return question.error(units, cohort, shares) + spread / cohort * (1 - 1 / setting.w)
+
+
+# Okabe and Ito's colours.
+_COLOURS = {
+    "U": ("#000000", "o"),
+    "SP": ("#e69f00", "s"),
+    "D": ("#0072b2", "^"),
+    "A": ("#d55e00", "D"),
+    "DSAT": ("#56b4e9", "v"),
+    "RescueDP": ("#009e73", "P"),
+    "FAST": ("#cc79a7", "X"),
+    "PeGaSus": ("#7f4f24", "*"),
+}
+
+
+def look(method: str) -> dict[str, Any]:
+    """The plotting options of a method's line."""
+    budget = method.startswith("LB")
+    colour, marker = _COLOURS["SP" if method == "LSP" else method[2:].removeprefix("-")]
+    filled = "none" if budget else colour
+    style = {"color": colour, "marker": marker, "markerfacecolor": filled, "linestyle": "--" if budget else "-"}
+    return {**style, "markersize": 5, "linewidth": 1.3, "label": method}
+
+
+def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with a panel for each title, at most `columns` side by side.
+
+    Example:
+        >>> figure, panels = panels_of(["a", "b", "c"], columns=2)
+        >>> list(panels), len(figure.axes)
+        (['a', 'b', 'c'], 3)
+    """
+    rows = -(-len(titles) // columns)
+    figure, panels = canvas(rows, min(columns, len(titles)), width=3.7, height=3.1)
+    for panel in panels[len(titles) :]:
+        panel.remove()
+    return figure, dict(zip(titles, panels, strict=False))
+
+
+def draw(
+    panel: Axes,
+    xs: Sequence[float],
+    heights: Mapping[str, Sequence[float]],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    log: str = "xy",
+) -> None:
+    """A line a method, with ticks at the values of x alone; `heights` holds, by method, the height at each x."""
+    draw_lines(panel, xs, heights, look)
+    finish(panel, x, y, title, log=log)
+    mark_values(panel, xs, fontsize=8)
+
+
+def with_legend(figure: Figure) -> Figure:
+    """The figure with one legend below all panels."""
+    legend_below(figure, figure.axes, columns=10)
+    return figure

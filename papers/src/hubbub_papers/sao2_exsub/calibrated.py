@@ -13,13 +13,21 @@ from numpy.typing import NDArray
 from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.tree import Queries
 from hubbub.simulate.devices import Stream
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
-from hubbub_papers.result import joined
+from hubbub_papers.result import Claim, joined, judged
 from hubbub_papers.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
-from hubbub_papers.sao2_exsub.expected_errors import exact_gain, expected_tve
-from hubbub_papers.sao2_exsub.online import OURS, Runs, as_printed, average, look, sweep, toggling
+from hubbub_papers.sao2_exsub.online import (
+    OURS,
+    Runs,
+    as_printed,
+    average,
+    exact_gain,
+    expected_tve,
+    look,
+    sweep,
+    toggling,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,13 +10,11 @@ import numpy as np
 from hubbub.protocols.sao2 import Sao2
 from hubbub.simulate.devices import RESAMPLED
 from hubbub_papers.change_runs import true_means
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
 from hubbub_papers.real_streams import CategoryStream, last_destinations
-from hubbub_papers.result import joined
-from hubbub_papers.sao2_exsub.online import NET, OURS, Runs, as_printed, average, look, sweep
-from hubbub_papers.sao2_exsub.whole_streams import expected_means
+from hubbub_papers.result import Claim, joined, judged
+from hubbub_papers.sao2_exsub.online import NET, OURS, Runs, as_printed, average, expected_means, look, sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

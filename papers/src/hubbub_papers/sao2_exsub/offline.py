@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS as KNOWN
-from hubbub_papers.sparse.sweep import Place, Runs, average, draw, logs, sweep
+from hubbub_papers.result import Claim, joined, judged
+from hubbub_papers.sparse import METHODS as KNOWN
+from hubbub_papers.sparse import Place, Runs, average, draw, logs, sweep
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 OFFLINE = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision")
