@@ -123,10 +123,7 @@ PRINTED = {
         "a bit a value: the device cuts at the threshold",
     ),
     "SUE": Printed(
-        "O(d)",
-        "e^(eps/2)/(e^(eps/2) - 1)^2",
-        lambda e, d: math.sqrt(e) / (math.sqrt(e) - 1) ** 2,
-        "a bit a value",
+        "O(d)", "e^(eps/2)/(e^(eps/2) - 1)^2", lambda e, d: math.sqrt(e) / (math.sqrt(e) - 1) ** 2, "a bit a value"
     ),
     "OUE": Printed("O(d)", "4 e^eps/(e^eps - 1)^2", lambda e, d: 4 * e / (e - 1) ** 2, "a bit a value"),
     "BLH": Printed(
@@ -286,9 +283,7 @@ Errors = RunScores[FigurePoint]
 
 
 @reproduction(
-    "dissertation-figure-3.2",
-    title="Empirical and analytical variance, Zipf s = 1.1, n = 10,000",
-    repeats=10,
+    "dissertation-figure-3.2", title="Empirical and analytical variance, Zipf s = 1.1, n = 10,000", repeats=10
 )
 def figure_3_2(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of c(i), mean and standard deviation of the runs."""
@@ -338,14 +333,7 @@ def _exact(setting: FigurePoint, n: int) -> float:
     return n * deployed.variance(1, 1 / setting.domain)
 
 
-def _draw(
-    panel: Axes,
-    names: tuple[str, ...],
-    settings: list[FigurePoint],
-    errors: Errors,
-    n: int,
-    along: str,
-) -> None:
+def _draw(panel: Axes, names: tuple[str, ...], settings: list[FigurePoint], errors: Errors, n: int, along: str) -> None:
     for name in names:
         points = [setting for setting in settings if setting.name == name]
         x = [getattr(setting, along) for setting in points]

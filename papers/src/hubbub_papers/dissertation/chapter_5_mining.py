@@ -101,12 +101,7 @@ def found_by(protocol: Generator[Message, Reply, Shares], sets: ItemSets, rng: R
 
 
 def measure(
-    context: Context,
-    name: str,
-    everyone: Sequence[KnownSets],
-    methods: Mapping[str, Method],
-    *,
-    itemsets: bool,
+    context: Context, name: str, everyone: Sequence[KnownSets], methods: Mapping[str, Method], *, itemsets: bool
 ) -> dict[MiningSetting, Floats]:
     """Run every method on all people in every setting of `SWEEP`."""
     truths = {(people.name, k): people.top(k, itemsets=itemsets) for people in everyone for k in KS}

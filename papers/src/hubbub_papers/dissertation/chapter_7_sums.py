@@ -173,10 +173,7 @@ def figure_7_3(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "dissertation-figure-7.4",
-    title="Sums over ranges of one dimension: error by epsilon",
-    repeats=5,
-    needs=("census",),
+    "dissertation-figure-7.4", title="Sums over ranges of one dimension: error by epsilon", repeats=5, needs=("census",)
 )
 def figure_7_4(context: Context) -> Reproduced:
     """MNAE of 30 random ranges of volume 0.25 of a domain of 1024."""

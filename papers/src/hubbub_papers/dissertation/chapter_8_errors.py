@@ -111,9 +111,7 @@ def people_without(olh: OLH, error: float) -> float:
 
 
 @reproduction(
-    "dissertation-figure-8.5",
-    title="People saved by post-processing: n against n', Zipf data set, eps = 1",
-    repeats=10,
+    "dissertation-figure-8.5", title="People saved by post-processing: n against n', Zipf data set, eps = 1", repeats=10
 )
 def figure_8_5(context: Context) -> Reproduced:
     """For each n, the n' whose analytical error is the error measured."""
@@ -203,10 +201,7 @@ def _means_on(population: str, errors: RunScores[SetSetting]) -> dict[tuple[str,
 
 
 @reproduction(
-    "dissertation-figure-8.6",
-    title="MSE of set-value estimation, rho 10 to 90, eps = 1",
-    repeats=30,
-    needs=("emoji",),
+    "dissertation-figure-8.6", title="MSE of set-value estimation, rho 10 to 90, eps = 1", repeats=30, needs=("emoji",)
 )
 def figure_8_6(context: Context) -> Reproduced:
     """Sets of 10 to 90 percent of the domain."""
@@ -241,10 +236,7 @@ def _wide_claims(errors: RunScores[SetSetting]) -> list[Claim]:
 
 
 @reproduction(
-    "dissertation-figure-8.7",
-    title="MSE of set-value estimation, rho 1 to 10, eps = 1",
-    repeats=30,
-    needs=("emoji",),
+    "dissertation-figure-8.7", title="MSE of set-value estimation, rho 1 to 10, eps = 1", repeats=30, needs=("emoji",)
 )
 def figure_8_7(context: Context) -> Reproduced:
     """Sets of 1 to 10 percent of the domain."""

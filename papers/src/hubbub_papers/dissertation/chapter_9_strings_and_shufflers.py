@@ -99,13 +99,7 @@ def figure_9_4(context: Context) -> Reproduced:
 
 
 def found_share(
-    population: BitPopulation,
-    central: float,
-    make: Make,
-    rng: Random,
-    name: str,
-    *,
-    real: bool = False,
+    population: BitPopulation, central: float, make: Make, rng: Random, name: str, *, real: bool = False
 ) -> float | None:
     """The share of the true top 32 that is found; None if the method does not apply."""
     found = shuffled_tree_hist(

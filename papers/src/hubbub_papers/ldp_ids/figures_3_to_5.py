@@ -142,10 +142,7 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @reproduction(
-    "ldp-ids-figure-5",
-    title="ROC curves of detecting above-threshold steps, eps = 1, w = 20",
-    repeats=3,
-    needs=NEEDS,
+    "ldp-ids-figure-5", title="ROC curves of detecting above-threshold steps, eps = 1, w = 20", repeats=3, needs=NEEDS
 )
 def figure_5(context: Context, steps: int = STEPS) -> Reproduced:
     """The area under the curve, mean of the runs; the curves drawn are the first run's."""

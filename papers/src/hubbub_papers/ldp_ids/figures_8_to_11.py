@@ -236,10 +236,7 @@ OURS = {"FAST": "w-event form: ours", "PeGaSus": "w-event form: ours"}
 
 
 @reproduction(
-    "ldp-ids-figure-11",
-    title="MRE of other stream algorithms, eps = 1, w = 30",
-    repeats=3,
-    needs=("flights", "taxi"),
+    "ldp-ids-figure-11", title="MRE of other stream algorithms, eps = 1, w = 30", repeats=3, needs=("flights", "taxi")
 )
 def figure_11(context: Context, steps: int = STEPS_11) -> Reproduced:
     """Binary streams: the synthetic ones, and whether a real device has any event."""

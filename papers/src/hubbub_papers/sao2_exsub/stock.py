@@ -59,10 +59,7 @@ def figure_12(context: Context) -> Reproduced:
 
 def _compare(context: Context, field: str, metric: str) -> Reproduced:
     many = context.size(RESAMPLED)
-    windows = {
-        "as it is": stock_moves(),
-        f"resampled to {many:,}": stock_moves(many, context.rng.child("stock moves")),
-    }
+    windows = {"as it is": stock_moves(), f"resampled to {many:,}": stock_moves(many, context.rng.child("stock moves"))}
     records = {who: first_moves(batch, S) for who, batch in windows.items()}
     people = {who: (record.people, S) for who, record in records.items()}
     runs = sweep_people(context, "stock", people, EPSILONS, METHODS)
