@@ -207,20 +207,10 @@ def fewest_runs(runs: Mapping[Key, NDArray[Any]]) -> int:
 
 
 def means(runs: Mapping[Key, NDArray[Any]]) -> dict[Key, float]:
-    """The mean score of each setting.
-
-    Example:
-        >>> means({"a": np.array([1.0, 2.0, 3.0])})
-        {'a': 2.0}
-    """
+    """The mean score of each setting."""
     return {key: float(scores.mean()) for key, scores in runs.items()}
 
 
 def ratio(above: float, below: float) -> float:
-    """The quotient of two numbers; NaN if the divisor is 0, which happens in populations scaled down to a few people.
-
-    Example:
-        >>> ratio(1.0, 4.0), ratio(1.0, 0.0)
-        (0.25, nan)
-    """
+    """The quotient of two numbers; NaN if the divisor is 0, as happens in populations of a few people."""
     return float(above) / float(below) if below else math.nan

@@ -203,12 +203,7 @@ THREADS = 2
 
 
 class Place(NamedTuple):
-    """A population: n people with vectors of length d, of which s entries are not 0.
-
-    Example:
-        >>> str(Place(100_000, 256, 8))
-        'n = 100,000, d = 256, s = 8'
-    """
+    """A population: n people with vectors of length d, of which s entries are not 0."""
 
     n: int
     d: int

@@ -126,11 +126,6 @@ def expectation_maximisation(task: MarginalTask, rng: Random) -> Answers:
     """EM: GRR of every attribute with epsilon/m each, and the likeliest table of each marginal.
 
     The search begins at the unbiased table (by the inverse of every attribute's channel), projected onto the simplex.
-
-    Example:
-        >>> task = MarginalTask(np.zeros((9000, 2), dtype=np.int64), (2, 2), 4.0, 2, [(0, 1)])
-        >>> expectation_maximisation(task, Random(seed=1))[0, 1].round(1).tolist()
-        [[1.0, 0.0], [0.0, 0.0]]
     """
     part = epsilon_of(units_of(task.epsilon) // len(task.sizes))
     channels, columns = [], []

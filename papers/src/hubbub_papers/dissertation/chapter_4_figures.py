@@ -59,12 +59,7 @@ def score_cells(context: Context, runs: Runs, scores: Sequence[tuple[str, int]])
 
 
 def mean_and_deviation(scores: NDArray[np.float64]) -> tuple[float, float]:
-    """The mean and the standard deviation over the runs whose score is a number.
-
-    Example:
-        >>> mean_and_deviation(np.array([1.0, np.nan, 3.0]))
-        (2.0, 1.0)
-    """
+    """The mean and the standard deviation over the runs whose score is a number."""
     known = scores[np.isfinite(scores)]
     return (float(known.mean()), float(known.std())) if known.size else (float("nan"), float("nan"))
 
@@ -229,15 +224,7 @@ def figure_4_6(context: Context) -> Reproduced:
 
 
 def stepped(step: int) -> Method:
-    """PEM in which each group adds `step` bits to the prefix, the first group to log2(k) bits.
-
-    Example:
-        >>> import numpy as np
-        >>> from hubbub import Random
-        >>> crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
-        >>> stepped(8)(crowd, k=2, epsilon=4.0, query_limit=1 << 20, rng=Random(seed=1)).values
-        [77, 5000]
-    """
+    """PEM in which each group adds `step` bits to the prefix, the first group to log2(k) bits."""
 
     def run(population: BitPopulation, *, k: int, query_limit: int, **options: Any) -> FoundValues:
         first = math.ceil(math.log2(k))
@@ -296,15 +283,7 @@ def section_4_4(context: Context) -> Reproduced:
 
 
 def covered(found: TopValues, population: BitPopulation) -> tuple[int, int]:
-    """The number of found values whose interval holds the true share, and the number of found values.
-
-    Example:
-        >>> from hubbub import Random
-        >>> people = np.repeat([77777, 5], [3000, 1000])
-        >>> found = find_top(people, bits=20, k=1, epsilon=5.0, query_limit=1 << 11, rng=Random(seed=1))
-        >>> covered(found, BitPopulation.of(people, 20))
-        (1, 1)
-    """
+    """The number of found values whose interval holds the true share, and the number of found values."""
     if found.stopped:
         return 0, 0
     shares = dict(zip(map(int, population.values), (population.counts / population.n).tolist(), strict=True))

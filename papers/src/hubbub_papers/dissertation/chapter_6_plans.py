@@ -140,12 +140,7 @@ Runs = RunScores[Key]
 
 
 def central_views() -> tuple[Attributes, ...]:
-    """The marginals that the trusted server counts.
-
-    Example:
-        >>> len(central_views()) < 60
-        True
-    """
+    """The marginals that the trusted server counts."""
     return tuple(covering_design(M, COVERED, VIEW, 1000) or ())
 
 

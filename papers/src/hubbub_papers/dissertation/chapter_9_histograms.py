@@ -169,12 +169,7 @@ def measure(context: Context) -> tuple[dict[Key, NDArray[np.float64]], dict[Key,
 
 
 def people(data: str, context: Context) -> NDArray[np.int64]:
-    """The number of people who hold each value.
-
-    Example:
-        >>> int(people("emoji", Context(repeats=1, rng=Random(seed=1))).sum())
-        156941
-    """
+    """The number of people who hold each value."""
     counts = _counted(data)
     if context.scale == 1.0:
         return counts

@@ -48,10 +48,6 @@ class WithoutNoise:
     """A histogram method that returns the true shares.
 
     With it TreeHist loses strings only because it keeps no more than 32 prefixes a round.
-
-    Example:
-        >>> WithoutNoise().shares(np.array([3, 1]), Random(seed=1)).tolist()
-        [0.75, 0.25]
     """
 
     def shares(self, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:

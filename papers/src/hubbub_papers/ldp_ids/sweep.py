@@ -191,13 +191,7 @@ def look(method: str) -> dict[str, Any]:
 
 
 def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each title, at most `columns` side by side.
-
-    Example:
-        >>> figure, panels = panels_of(["a", "b", "c"], columns=2)
-        >>> list(panels), len(figure.axes)
-        (['a', 'b', 'c'], 3)
-    """
+    """A figure with a panel for each title, at most `columns` side by side."""
     rows = -(-len(titles) // columns)
     figure, panels = canvas(rows, min(columns, len(titles)), width=3.7, height=3.1)
     for panel in panels[len(titles) :]:

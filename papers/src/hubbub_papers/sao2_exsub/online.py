@@ -141,12 +141,7 @@ class Scores(NamedTuple):
 
 
 class Toggling(Stream):
-    """Vectors of 0 and 1, in a table of steps by devices by entries.
-
-    Example:
-        >>> Toggling(np.array([[[0], [1]], [[1], [1]]], dtype=np.int8)).truth(2).tolist()
-        [1.0]
-    """
+    """Vectors of 0 and 1, in a table of steps by devices by entries."""
 
     def __init__(self, table: NDArray[np.int8]) -> None:
         self.table, self.steps, self.n = table, len(table), table.shape[1]
