@@ -144,9 +144,11 @@ def _add_foreign(plugin: EntryPoint) -> None:
             command = plugin.load()
         except Exception as error:
             raise BrokenCommand(f"{plugin.name}, of {plugin.value}: {type(error).__name__}: {error}") from error
-        program = typer.Typer(cls=Commands, add_completion=False, pretty_exceptions_enable=False)
+        program = typer.Typer(add_completion=False)
         program.command(plugin.name)(command)
-        return typer.main.get_command(program)(context.args, prog_name=f"hubbub {plugin.name}")
+        # Not as a program of its own: errors are handled by the group of all commands.
+        run = typer.main.get_command(program).main
+        return run(context.args, prog_name=f"hubbub {plugin.name}", standalone_mode=False)
 
     package = "another package" if plugin.dist is None else plugin.dist.name
     settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}

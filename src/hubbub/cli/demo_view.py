@@ -126,7 +126,6 @@ def next_steps(files: Sequence[str]) -> RenderableType:
         ("hubbub plan -d 1024 -n 100000 -e 1", "which mechanism, before you collect"),
         ("hubbub audit --all", "what every mechanism spends, exactly"),
         ("hubbub estimate FILE --column C -e 1", "a rehearsal on a file of your own"),
-        ("hubbub reproduce list", "the papers' tables and figures, and ours"),
     ):
         steps.add_row(f"[bold]{command}[/]", purpose)
     return _part("next", "Saved " + ", ".join(files) + ". To try:", steps)
