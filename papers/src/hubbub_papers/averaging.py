@@ -31,16 +31,9 @@ Floats = NDArray[np.float64]
 class Attack:
     """What an observer who knows everything but the values learns from the reports of some days.
 
-    Parameters
-    ----------
-    days
-        The numbers of reports after which the observer guesses.
-    fresh, memoised
-        The share of people whose value is the likeliest one, given all their reports so far.
-    permanent
-        The same share for an observer who sees the permanent answers themselves.
-    leaked_fresh, leaked_memoised
-        The largest log ratio of the likelihoods of two values that occurred: the epsilon that was leaked.
+    `fresh` and `memoised` are the shares of people whose value is the likeliest one, given all their reports so far,
+    after each number of `days`; `permanent` is the same for an observer who sees the permanent answers themselves. The
+    epsilon that was leaked is the largest log ratio of the likelihoods of two values that occurred.
     """
 
     days: tuple[int, ...]

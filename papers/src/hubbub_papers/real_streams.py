@@ -202,16 +202,8 @@ NOTHING_YET = -1
 class CategoryStream(Stream):
     """A category for each device and step, -1 before the first, from a table and an index of its columns.
 
-    Parameters
-    ----------
-    table
-        A row for each step, a column for each device of the source.
-    labels
-        The names of the categories.
-    data
-        A description of the data.
-    index
-        The column of each device; every column once unless given.
+    `table` has a row for each step and a column for each device of the source; `index` has the column of each device,
+    every column once unless given.
     """
 
     def __init__(

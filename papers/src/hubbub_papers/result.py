@@ -54,17 +54,7 @@ def joined(*remarks: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A reproduced table or figure.
-
-    Parameters
-    ----------
-    name, title
-        What was reproduced.
-    cells
-        Its numbers.
-    figure
-        Its drawing, where it has one.
-    """
+    """A reproduced table or figure."""
 
     name: str
     title: str

@@ -88,12 +88,7 @@ def errors(mean: Floats, frequency: Floats | None, possible: tuple[Floats, Float
 def measure(mechanism: TernaryMechanism, people: Ternary, rng: Random, *, exactly: bool = True) -> Errors:
     """Collect from these people and measure the errors.
 
-    Parameters
-    ----------
-    mechanism, people, rng
-        The mechanism, the vectors of the people, and the randomness.
-    exactly
-        Whether it is known that everyone holds exactly `sparsity` entries, or only at most as many.
+    `exactly` says whether it is known that everyone holds exactly `sparsity` entries, or only at most as many.
     """
     sketch = collect(mechanism, people, rng)
     mean = mechanism.estimate(sketch)
@@ -121,16 +116,7 @@ Build = Callable[[float, int, int, int], TernaryMechanism]
 class NamedMechanism:
     """A mechanism under a paper's name.
 
-    Parameters
-    ----------
-    name
-        Its name in the papers.
-    build
-        Constructs the mechanism.
-    colour, marker
-        How its line is drawn.
-    note
-        How it differs from what the papers ran.
+    The note says how it differs from what the papers ran.
     """
 
     name: str

@@ -31,13 +31,8 @@ def top_itemsets(people: ItemSets, k: int) -> dict[Itemset, int]:
     A best-first search: an itemset has no more support than the itemset that it extends, so that itemsets leave the
     queue in the order of their supports. An item outside the top k is in no itemset of the top k, except for ties.
 
-    Parameters
-    ----------
-    people
-        The sets of the people.
-    k
-        How many itemsets; of equals, those with fewer items, then with more frequent items. Itemsets that nobody has
-        are left out.
+    Of equals, those with fewer items come first, then those with more frequent items. Itemsets that nobody has are left
+    out.
     """
     items = top_items(people, k)
     codes = list(items)
@@ -73,12 +68,7 @@ Value = TypeVar("Value", bound=Hashable)
 def hits(found: Collection[Hashable], ranked: Sequence[Hashable]) -> int:
     """The number of true top values among the found ones.
 
-    Parameters
-    ----------
-    found
-        The values that a protocol reports as frequent, in any order.
-    ranked
-        The true top values, most frequent first.
+    `found` is in any order, `ranked` has the most frequent first.
     """
     _check(found, ranked)
     return len(set(found) & set(ranked))
@@ -88,11 +78,6 @@ def ncr(found: Collection[Hashable], ranked: Sequence[Hashable]) -> float:
     """The normalised cumulative rank: the most frequent of k values counts k, the next k - 1, ..., the last 1.
 
     It is 1 if all of the top k were found, and 0 if none was.
-
-    Parameters
-    ----------
-    found, ranked
-        As in `hits`.
     """
     _check(found, ranked)
     values, k = set(found), len(ranked)
@@ -100,17 +85,7 @@ def ncr(found: Collection[Hashable], ranked: Sequence[Hashable]) -> float:
 
 
 def squared_error(estimated: Mapping[Value, float], true: Mapping[Value, float], ranked: Sequence[Value]) -> float:
-    """The mean squared error of the estimates over the top values that were found; NaN if none was.
-
-    Parameters
-    ----------
-    estimated
-        The estimate of each found value.
-    true
-        The true number, of every top value at least.
-    ranked
-        As in `hits`.
-    """
+    """The mean squared error of the estimates over the top values that were found; NaN if none was."""
     _check(estimated, ranked)
     errors = [estimated[value] - true[value] for value in ranked if value in estimated]
     return float(np.mean(np.square(errors))) if errors else float("nan")

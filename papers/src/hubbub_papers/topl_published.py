@@ -26,17 +26,8 @@ POINTS = 1024
 class PublishedStream:
     """A private stream: an unbiased estimate of each clipped value after the first m.
 
-    Parameters
-    ----------
-    theta
-        The threshold that values were clipped to.
-    values
-        The estimates.
-    variance
-        The variance of one estimate.
-    search
-        The mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; None with the
-        paper's finders.
+    `search` has the mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; it is
+    None with the paper's finders.
     """
 
     theta: float

@@ -27,16 +27,8 @@ Answers = dict[Attributes, Floats]
 class MarginalTask:
     """The task of a method: records, the budget of a person, and the marginals to estimate.
 
-    Parameters
-    ----------
-    records, sizes
-        A row of codes for each person, a code for each attribute, and the number of values of each attribute.
-    epsilon
-        The budget of all reports of a person together.
-    k
-        The number of attributes of a marginal.
-    queries
-        The marginals to estimate.
+    `sizes` has the number of values of each attribute, `epsilon` is the budget of all reports of a person together, and
+    `k` is the number of attributes of a marginal.
     """
 
     records: Codes

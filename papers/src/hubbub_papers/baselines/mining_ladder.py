@@ -87,19 +87,6 @@ def mine_by(
 ) -> Generator[Message, Reply, Shares]:
     """Find the k most frequent items by a protocol of the ladder; or itemsets, by SVSM with it instead of SVIM.
 
-    Parameters
-    ----------
-    rung
-        The protocol.
-    domain
-        The sets that people hold.
-    epsilon
-        The epsilon of a report; everyone sends one.
-    k
-        The number of items or itemsets to find.
-    itemsets
-        Whether sets of several items are searched for.
-
     References
     ----------
     Dissertation, sections 5.4.2 and 5.4.3.
@@ -153,16 +140,7 @@ def top_shares(shares: Shares, k: int) -> Shares:
 def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Message, Reply, Shares]:
     """Find the k most frequent items: everyone names an item by BLH, then reports on the 2k named most by SUE.
 
-    Parameters
-    ----------
-    domain
-        The sets that people hold.
-    epsilon
-        The budget of a person, half of it for each phase.
-    k
-        The number of items to find.
-    length
-        The 90th percentile of the sizes of sets, which the protocol takes as known.
+    The protocol takes `length`, the 90th percentile of the sizes of sets, as known.
 
     References
     ----------

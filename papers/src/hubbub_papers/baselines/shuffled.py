@@ -73,14 +73,7 @@ class AUE:
     probability p = 1 - 200 ln(4/delta) / (epsilon^2 n). It has no local epsilon: a 2 gives its sender away. The totals
     are (epsilon, delta)-private. Variance of a share: p (1 - p) / n.
 
-    Parameters
-    ----------
-    epsilon, delta
-        The guarantee of the shuffled batch.
-    n
-        The number of people: at least 200 ln(4/delta) / epsilon^2.
-    domain
-        The number of values.
+    It needs at least 200 ln(4/delta) / epsilon^2 people.
 
     References
     ----------

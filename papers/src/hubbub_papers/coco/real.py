@@ -25,15 +25,7 @@ Runs = RunScores[PeopleKey]
 
 @dataclass(frozen=True)
 class RealPeople:
-    """A real population, and how many entries of a vector a mechanism reports on.
-
-    Parameters
-    ----------
-    title
-        Its name.
-    people, sparsity
-        The vectors, and the number s of entries that a report is about.
-    """
+    """A real population, and how many entries of a vector a mechanism reports on."""
 
     title: str
     people: Ternary

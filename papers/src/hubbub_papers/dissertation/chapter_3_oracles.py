@@ -33,14 +33,8 @@ def pure_variance(p: float, q: float) -> float:
 class Oracle:
     """A protocol on paper and deployed.
 
-    Parameters
-    ----------
-    name
-        As the dissertation has it.
-    closed
-        Var[c(i)]/n at share 0 for an epsilon and a domain size, with real-valued parameters as the paper computes it.
-    deploy
-        The mechanism for an epsilon and a domain size; its parameters are integers.
+    `closed` is Var[c(i)]/n at share 0 for an epsilon and a domain size, with real-valued parameters as the paper
+    computes it; `deploy` makes the mechanism, whose parameters are integers.
     """
 
     name: str

@@ -57,14 +57,7 @@ MiningRuns = RunScores[MiningSetting]
 class KnownSets:
     """People whose sets are known.
 
-    Parameters
-    ----------
-    name
-        Their name in the table.
-    sets
-        The set of each person.
-    note
-        What differs from the paper's data.
+    The note says what differs from the paper's data.
     """
 
     name: str

@@ -32,12 +32,8 @@ def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
     The machine has a radial kernel and C = 1. Features are one-hot. Equal records are passed as one record with a
     weight, which trains the same machine. If all drawn records have one label, every real record gets that label.
 
-    Parameters
-    ----------
-    counts
-        How many drawn records are in each cell: axes are the features, then the label.
-    records
-        Real records, the label last.
+    `counts` has how many drawn records are in each cell: axes are the features, then the label. In `records` the label
+    is last.
     """
     try:
         from sklearn.svm import SVC  # type: ignore[import-untyped]

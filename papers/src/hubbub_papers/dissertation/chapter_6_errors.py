@@ -47,14 +47,8 @@ US_COLUMNS = (*MAIN_COLUMNS, "enrolled")
 class KnownRecords:
     """People whose records are known.
 
-    Parameters
-    ----------
-    name
-        Their name in a table.
-    records, sizes
-        A row of codes for each person, a code for each attribute, and the number of values of each attribute.
-    note
-        What differs from the paper's data.
+    A record has a code for each attribute; `sizes` has the number of values of each. The note says what differs from
+    the paper's data.
     """
 
     name: str

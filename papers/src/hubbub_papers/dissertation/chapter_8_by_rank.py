@@ -53,16 +53,7 @@ OTHER_DATA = "other data: 969 emoji, 156,941 uses in tweets, for the paper's 1,5
 class KnownPeople:
     """People whose values are known.
 
-    Parameters
-    ----------
-    name
-        "Zipf" or "Emoji".
-    values
-        The code of each person.
-    domain
-        The number of codes.
-    groups
-        The category of each code, if there are categories.
+    `values` has the code of each person, `groups` the category of each code, if there are categories.
     """
 
     name: str

@@ -27,14 +27,7 @@ def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
 
     Every device is assumed to use all its changes. If many have fewer, errors are a few percent smaller.
 
-    Parameters
-    ----------
-    plan, queries
-        The plan, and the kind of query: steps are queried as they end, sums after the last step.
-    n
-        The number of devices.
-    last
-        The last step that a query is about.
+    Steps are queried as they end, sums after the `last` step that a query is about.
     """
     step = np.arange(1, plan.steps + 1)
     before, through = (np.arange(last), np.arange(1, last + 1)) if queries == "mean" else np.triu_indices(last + 1, 1)

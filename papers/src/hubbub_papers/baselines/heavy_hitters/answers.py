@@ -20,14 +20,7 @@ from hubbub_papers.baselines.heavy_hitters.population import Extensions
 class GroupAnswers(ABC):
     """The answers of n people, each of whom holds a code.
 
-    Parameters
-    ----------
-    codes, people
-        Different codes, and for each person the index of the code that they hold.
-    epsilon
-        The epsilon of each report.
-    rng
-        The people's randomness.
+    `people` has, for each person, the index in `codes` of the code that they hold.
     """
 
     def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:

@@ -18,14 +18,8 @@ from hubbub_papers.baselines.heavy_hitters.drawing import generator
 class BitPopulation:
     """Strings of `bits` bits as integers, and which of them each person holds.
 
-    Parameters
-    ----------
-    values
-        Different integers below 2^bits, in rising order: 64-bit ones, or Python's if 64 bits are too few.
-    people
-        For each person, the index in `values` of the string that they hold.
-    bits
-        The length of the strings.
+    `values` are different integers below 2^bits, in rising order: 64-bit ones, or Python's if 64 bits are too few.
+    `people` has, for each person, the index in `values` of the string that they hold.
     """
 
     values: NDArray[Any]
@@ -95,15 +89,7 @@ def best_values(values: Sequence[int] | NDArray[Any], shares: NDArray[np.float64
 
 @dataclass(frozen=True, eq=False)
 class Extensions:
-    """All strings that are one of the prefixes, followed by `bits` more bits.
-
-    Parameters
-    ----------
-    prefixes
-        Different integers.
-    bits
-        The number of bits that follow.
-    """
+    """All strings that are one of the prefixes, followed by `bits` more bits."""
 
     prefixes: NDArray[Any]
     bits: int

@@ -32,20 +32,9 @@ def search_prefixes(
 ) -> FoundValues:
     """The k most common values by Algorithm 1: a group of people for each length of prefix.
 
-    Parameters
-    ----------
-    population
-        The people.
-    lengths
-        The length of the prefixes that each group reports; the last is that of the whole values.
-    k, epsilon, rng
-        As in `hubbub.simulate.find_top`.
-    make_answers
-        The class that simulates the answers of a group.
-    threshold
-        If given, only prefixes with an estimated share of at least this are extended.
-    known
-        Whether the last group extends the true prefixes, as in Table 4.3.
+    Each group reports prefixes of one of the `lengths`; the last is that of the whole values. With a `threshold`, only
+    prefixes with an estimated share of at least this are extended. If `known`, the last group extends the true
+    prefixes, as in Table 4.3.
     """
     prefixes, length = Extensions.everything(0).prefixes, 0
     shares = np.ones(1)
@@ -77,13 +66,8 @@ def pem1(
 ) -> FoundValues:
     """The k most common values, found one bit at a time: as many groups as there are bits after the first log2(k).
 
-    Parameters
-    ----------
-    population, k, epsilon, rng, make_answers, threshold
-        As in `search_prefixes`.
-    divided
-        If true, every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. If false,
-        everyone spends half on a prefix and half on the whole value, from which shares are estimated, as published.
+    If `divided`, every report spends the whole epsilon, and the last group estimates, as chapter 4 runs it. Otherwise
+    everyone spends half on a prefix and half on the whole value, from which shares are estimated, as published.
 
     References
     ----------
@@ -128,23 +112,14 @@ def priv_trie(
     extended, so that the search ends even if many prefixes pass the threshold by chance. The final step that makes
     estimates consistent is left out, as in chapter 4.
 
-    Parameters
-    ----------
-    population, k, epsilon, rng
-        As in `search_prefixes`.
-    make_answers
-        The class that simulates the answers of divided people; undivided people use randomised response, not OLH.
-    divided
-        If true, everyone reports once, by OLH, the prefix of one length, with the whole epsilon; a length takes batches
-        until k of its prefixes are above the threshold, or its part of the people is used up. If false, as published, a
-        person answers yes or no for many prefixes, none of which begins with another, by randomised response with half
-        of epsilon each: a person's value begins with at most one of them.
-    printed
-        If true, the eps of the threshold is all that a person spends, as printed. As a person spends half of it on one
-        of many prefixes, this is two standard deviations, which is often passed by chance. If false, the threshold is
-        four standard deviations.
-    threshold
-        If given, only values with an estimated share of at least this are returned.
+    If `divided`, everyone reports once, by OLH, the prefix of one length, with the whole epsilon; a length takes
+    batches until k of its prefixes are above the threshold, or its part of the people is used up. Otherwise, as
+    published, a person answers yes or no for many prefixes, none of which begins with another, by randomised response
+    with half of epsilon each: a person's value begins with at most one of them.
+
+    If `printed`, the eps of the threshold is all that a person spends. As a person spends half of it on one of many
+    prefixes, this is two standard deviations, which is often passed by chance. Otherwise the threshold is four standard
+    deviations.
 
     References
     ----------

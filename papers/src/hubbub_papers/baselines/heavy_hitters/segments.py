@@ -58,17 +58,9 @@ def multiple_channels(
     A person reports their channel and one block of their value. In each channel the server takes the likeliest value of
     every block, and assembles a string from these; the strings are then tested.
 
-    Parameters
-    ----------
-    population, k, epsilon, rng, make_answers
-        As of `search_prefixes`.
-    query_limit
-        The largest number of frequencies that the server estimates.
-    divided
-        Whether a tenth of the people tests the strings with the whole epsilon, and the others spend it on their block
-        (section 4.4.2); else everyone spends half on each.
-    threshold
-        If given, only values with an estimated share of at least this are returned.
+    If `divided`, a tenth of the people tests the strings with the whole epsilon, and the others spend it on their block
+    (section 4.4.2); else everyone spends half on each. `query_limit` is the largest number of frequencies that the
+    server estimates. With a `threshold`, only values with an estimated share of at least this are returned.
 
     References
     ----------
@@ -130,14 +122,9 @@ def segment_pairs(
     Segment pairs are taken in the order of their estimated shares, as many for each two segments, until more than k
     values can be put together whose pairs are all among them (section 4.4.1). These are then tested.
 
-    Parameters
-    ----------
-    population, k, epsilon, rng, make_answers, query_limit, threshold
-        As in `multiple_channels`.
-    divided
-        If true, 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
-        whole epsilon (section 4.4.2). If false, everyone reports two segments and the whole value, with a third of
-        epsilon each.
+    If `divided`, 45% of the people report one segment, 45% two as one string, and 10% the whole value, each with the
+    whole epsilon (section 4.4.2). Otherwise everyone reports two segments and the whole value, with a third of epsilon
+    each.
 
     References
     ----------

@@ -28,15 +28,6 @@ class CountSketchAnswers:
     transform of each row. The estimated share of a code is the median of its cell over the rows. The variance of one
     row of n reports is 1/(n (2p - 1)^2).
 
-    Parameters
-    ----------
-    codes
-        The code of each person.
-    epsilon
-        The epsilon of each bit.
-    rng
-        The randomness of the people and of the hashes.
-
     References
     ----------
     Bassily, Nissim, Stemmer and Thakurta, 2017.
@@ -91,13 +82,8 @@ def tree_hist(
     chance (the text does not give the constants of the published threshold); at most sqrt(n) are kept. The values that
     are left at full length are then tested.
 
-    Parameters
-    ----------
-    population, k, epsilon, rng, threshold
-        As in `search_prefixes`.
-    divided
-        If true, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. If false,
-        everyone spends half on each, as published.
+    If `divided`, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. Otherwise
+    everyone spends half on each, as published.
     """
     from statistics import NormalDist
 
@@ -152,18 +138,9 @@ def shuffled_tree_hist(
     Round by round the k best prefixes are extended by eight bits. A person reports which of the extensions theirs is,
     or that it is none of them.
 
-    Parameters
-    ----------
-    population, k, rng
-        Who holds what, how many are looked for, and everyone's randomness.
-    epsilon, delta
-        The central guarantee of all rounds together.
-    make
-        The method for one round's setting, from `COMPARATORS`.
-    divided
-        Whether every round asks other people, with the whole epsilon: for methods that are private without a shuffle.
-    shares
-        How reports become shares: `drawn_shares` or `reported_shares`.
+    `epsilon` and `delta` are the central guarantee of all rounds together; `make` gives the method for one round's
+    setting (`COMPARATORS`). If `divided`, every round asks other people, with the whole epsilon: for methods that are
+    private without a shuffle. `shares` makes shares of reports: `drawn_shares` or `reported_shares`.
 
     References
     ----------
