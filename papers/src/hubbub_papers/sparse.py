@@ -33,10 +33,10 @@ from hubbub_papers.baselines.priv_kv import PrivKV
 from hubbub_papers.baselines.succinct import Succinct, published_clip
 from hubbub_papers.baselines.topl import ToPLClipped
 from hubbub_papers.harness import Context, RunScores
-from hubbub_papers.plots import draw_lines, finish
+from hubbub_papers.study import Panel
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 Floats = NDArray[np.float64]
 
@@ -267,6 +267,17 @@ def logs(runs: Runs, key: Key, field: str) -> float:
     return float(np.log(runs[key][:, Errors._fields.index(field)]).mean())
 
 
+def errors_by_epsilon(
+    runs: Runs, title: str, epsilons: Sequence[float], place: Place, field: str, metric: str
+) -> Panel:
+    """A panel with the error of each method of a place; errors on a logarithmic axis."""
+
+    def height(method: str, epsilon: float) -> float:
+        return math.exp(logs(runs, (place, epsilon, method), field))
+
+    return Panel(title, epsilons, height, y=metric, log="xy")
+
+
 def expected_tve(name: str, epsilon: float, place: Place, of: Of = "mean") -> float:
     """The expected TVE without post-processing: a sum of mean absolute normal errors, sqrt(2 variance/pi) each."""
     positions, deviation = _normal(name, epsilon, place, of)
@@ -291,20 +302,3 @@ def _normal(name: str, epsilon: float, place: Place, of: Of) -> tuple[int, float
     )
     variance, positions = (mean, place.d) if of == "mean" else ((mean + frequency) / 4, 2 * place.d)
     return positions, math.sqrt(variance / place.n)
-
-
-def draw(
-    panel: Axes,
-    runs: Runs,
-    place: Place,
-    epsilons: Sequence[float],
-    methods: Sequence[str],
-    field: str,
-    *,
-    title: str,
-    y: str,
-) -> None:
-    """A line for each method over epsilon; errors on a logarithmic axis."""
-    heights = {method: [math.exp(logs(runs, (place, e, method), field)) for e in epsilons] for method in methods}
-    draw_lines(panel, epsilons, heights, look)
-    finish(panel, "$\\epsilon$", y, title, log="xy")

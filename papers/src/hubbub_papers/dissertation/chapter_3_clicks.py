@@ -20,6 +20,7 @@ from hubbub.simulate.conversation import collect
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub_papers.plots import canvas, draw_methods, finish, legend_below, look
 from hubbub_papers.result import Claim, judged, means, ratio
+from hubbub_papers.study import Panel, Study
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
 METHODS = ("RAP(8)", "RAP(16)", "BLH", "OLH")
@@ -105,13 +106,11 @@ def _squared_error(items: ItemCounts) -> float:
 def figure_3_3(context: Context) -> Reproduced:
     """The squared error of the counts of the 30 most frequent items."""
     errors = measure(context, EPSILONS, _squared_error)
-    figure, (panel,) = canvas(width=6, height=4.4)
-    draw_methods(panel, EPSILONS, {method: [errors[method, epsilon] for epsilon in EPSILONS] for method in METHODS})
-    finish(panel, "$\\epsilon$", "mean squared error of c(i)", f"{FREQUENT} most frequent items, retail baskets")
-    panel.legend(frameon=False)
+    title, y = f"{FREQUENT} most frequent items, retail baskets", "mean squared error of c(i)"
+    panel = Panel(title, EPSILONS, lambda method, epsilon: errors[method, epsilon], y=y)
     note = f"runs averaged: {context.repeats} (the paper: 10); {OTHER_DATA}"
     cells = [Cell(f"eps = {e:g}", method, None, mean, note) for (method, e), mean in means(errors).items()]
-    return cells + judged(_claims_3_3, errors), figure
+    return Study(errors, cells, METHODS, [panel], _claims_3_3, legend=0, size=(6, 4.4)).reproduced()
 
 
 def _claims_3_3(errors: RunScores[Key]) -> list[Claim]:

@@ -33,11 +33,12 @@ from hubbub_papers.baselines.marginals import (
     uniform,
 )
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
-from hubbub_papers.plots import canvas, draw_methods, finish, legend_below
-from hubbub_papers.result import Claim, judged, ratio
+from hubbub_papers.plots import canvas, finish, legend_below
+from hubbub_papers.result import Claim, ratio
+from hubbub_papers.study import Panel, Study
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 US_COLUMNS = (*MAIN_COLUMNS, "enrolled")
 """As many columns as the paper has of the US data: 16."""
@@ -233,11 +234,11 @@ def figure_6_3(context: Context) -> Reproduced:
 EPSILONS_6_4 = (0.2, 0.6, 1.0, 1.4, 2.0)
 MOST_CLAIMED = 1.0  # claims are about epsilons up to this
 ENDS = ("Uniform", "NoNoise")
-Panel = tuple[KnownRecords, int, int, tuple[str, ...]]
+Compared = tuple[KnownRecords, int, int, tuple[str, ...]]
 """People, how many of them, the number k of attributes of a marginal, and the methods that can be run there."""
 
 
-def _binary(context: Context) -> list[Panel]:
+def _binary(context: Context) -> list[Compared]:
     small, large = context.size(2**16, least=2000), context.size(2**18, least=4000)
     return [
         (top_items(8), small, 3, ("CALM", *RIVALS, *ENDS)),
@@ -249,7 +250,7 @@ def _binary(context: Context) -> list[Panel]:
     ]
 
 
-def _others(context: Context) -> list[Panel]:
+def _others(context: Context) -> list[Compared]:
     eight_columns = (
         "age",
         "workclass",
@@ -275,7 +276,7 @@ def _others(context: Context) -> list[Panel]:
 )
 def figure_6_4(context: Context) -> Reproduced:
     """Whether baskets hold the most bought items, in the place of POS and Kosarak."""
-    return _compare(context, "figure 6.4", _binary(context), claims=True)
+    return _compare(context, "figure 6.4", _binary(context))
 
 
 @reproduction(
@@ -286,10 +287,10 @@ def figure_6_4(context: Context) -> Reproduced:
 )
 def figure_6_5(context: Context) -> Reproduced:
     """Adult, with at most three values an attribute; the paper's census sample is not available."""
-    return _compare(context, "figure 6.5", _others(context), claims=True)
+    return _compare(context, "figure 6.5", _others(context))
 
 
-def _compare(context: Context, name: str, panels: Sequence[Panel], *, claims: bool) -> Reproduced:
+def _compare(context: Context, name: str, panels: Sequence[Compared]) -> Reproduced:
     settings = [
         (people, n, MarginalSetting(_title(people, n), method, k, epsilon))
         for people, n, k, methods in panels
@@ -298,6 +299,11 @@ def _compare(context: Context, name: str, panels: Sequence[Panel], *, claims: bo
     ]
     runs = measure_marginals(context, name, settings)
     notes = {setting.people: people.note for people, _, setting in settings}
+
+    def errors(people: str, k: int, method: str, epsilon: float) -> Floats | None:
+        setting = MarginalSetting(people, method, k, epsilon)
+        return runs[setting][:, RAW] if setting in runs else None
+
     cells = []
     for setting, rows in runs.items():
         for column, words in ((RAW, ""), (MOVED, ", moved to the simplex")):
@@ -307,16 +313,20 @@ def _compare(context: Context, name: str, panels: Sequence[Panel], *, claims: bo
                 heading = f"{setting.method}{words}"
                 mean = float(rows[:, column].mean())
                 cells.append(Cell(row, heading, None, mean, f"{note}; {notes[setting.people]}"))
-    if claims:
-        cells += judged(lambda some: _claims(panels, some), runs)
-    return cells, _draw(panels, runs)
+    shown = [
+        Panel(f"{_title(people, n)}, k = {k}", EPSILONS_6_4, errors, y="SSE", given=(_title(people, n), k))
+        for people, n, k, _ in panels
+    ]
+    methods = [method for method in METHODS if method != "NoNoise"]
+    half = -(-len(panels) // 2)
+    return Study(runs, cells, methods, shown, lambda some: _claims(panels, some), rows=half).reproduced()
 
 
 def _title(people: KnownRecords, n: int) -> str:
     return f"{people.name}, n = {n:,}"
 
 
-def _claims(panels: Sequence[Panel], runs: MarginalRuns) -> list[Claim]:
+def _claims(panels: Sequence[Compared], runs: MarginalRuns) -> list[Claim]:
     claims = []
     for people, n, k, methods in panels:
         rivals = [method for method in methods if method in RIVALS]
@@ -337,17 +347,3 @@ def _claims(panels: Sequence[Panel], runs: MarginalRuns) -> list[Claim]:
                     statement = f"{where}: SSE, the best other {words} to CALM"
                     claims.append(Claim(statement, ratio(best, own), printed, above=5, note=people.note))
     return claims
-
-
-def _draw(panels: Sequence[Panel], runs: MarginalRuns) -> Figure:
-    figure, places = canvas(-(-len(panels) // 2), 2)
-    for place, (people, n, k, methods) in zip(places, panels, strict=False):
-        lines = {
-            method: [runs[MarginalSetting(_title(people, n), method, k, e)][:, RAW] for e in EPSILONS_6_4]
-            for method in METHODS
-            if method in methods and method != "NoNoise"
-        }
-        draw_methods(place, EPSILONS_6_4, lines)
-        finish(place, "$\\epsilon$", "SSE", f"{_title(people, n)}, k = {k}")
-    legend_below(figure, places)
-    return figure

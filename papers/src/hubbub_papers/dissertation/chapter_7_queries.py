@@ -25,8 +25,8 @@ from hubbub_papers.dissertation.chapter_7_sums import (
     random_box,
 )
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
-from hubbub_papers.plots import canvas, draw_lines, finish
-from hubbub_papers.result import Claim, judged, means, ratio
+from hubbub_papers.result import Claim, means, ratio
+from hubbub_papers.study import Panel, Study, plain_look
 
 Name = TypeVar("Name")
 KINDS: dict[str, tuple[int, ...]] = {"1+0": (0,), "1+1": (0, 2), "2+0": (0, 1), "2+2": (0, 1, 2, 3)}
@@ -235,17 +235,16 @@ def figure_7_8(context: Context) -> Reproduced:
         for (kind, share, epsilon), scores in runs.items()
         for name, mean in zip(KINDS_OF_ANSWER, scores.mean(axis=0), strict=True)
     ]
-    figure, panels = canvas(2, 2)
-    for place, epsilon in enumerate(EPSILONS_7_8):
-        for offset, column in ((0, SUM), (2, AVG)):
-            panel = panels[place + offset]
-            for kind in KINDS:
-                heights = [runs[kind, share, epsilon][:, column].mean() for share in SELECTIVITIES]
-                panel.plot(SELECTIVITIES, heights, marker="o", label=kind)
-            title = f"{KINDS_OF_ANSWER[column]}, $\\epsilon$ = {epsilon:g}"
-            finish(panel, "selectivity", "MRE", title, log="xy")
-            panel.legend(frameon=False)
-    return cells + judged(_claims_7_8, runs), figure
+
+    def at(column: int, epsilon: float, kind: str, share: float) -> float:
+        return float(runs[kind, share, epsilon][:, column].mean())
+
+    panels = [
+        Panel(f"{name}, $\\epsilon$ = {e:g}", SELECTIVITIES, at, "selectivity", "MRE", "xy", (column, e))
+        for name, column in (("SUM", SUM), ("AVG", AVG))
+        for e in EPSILONS_7_8
+    ]
+    return Study(runs, cells, list(KINDS), panels, _claims_7_8, rows=2, legend=0, look_of=plain_look).reproduced()
 
 
 def _claims_7_8(runs: Runs) -> list[Claim]:
@@ -312,14 +311,12 @@ def figure_7_9(context: Context) -> Reproduced:
         for kind, errors in errors_of_sc.items()
         if errors
     ]
-    figure, panels = canvas(1, 2)
-    for panel, epsilon in zip(panels, EPSILONS_7_8, strict=True):
-        for kind in KINDS:
-            heights = [runs[kind, float(domain), epsilon][:, SUM].mean() for domain in DOMAINS]
-            panel.plot(DOMAINS, heights, marker="o", label=kind)
-        finish(panel, "m", "MRE", f"$\\epsilon$ = {epsilon:g}", log="xy")
-        panel.legend(frameon=False)
-    return cells + judged(_claims_of_domains, runs), figure
+
+    def at(epsilon: float, kind: str, domain: int) -> float:
+        return float(runs[kind, float(domain), epsilon][:, SUM].mean())
+
+    panels = [Panel(f"$\\epsilon$ = {e:g}", DOMAINS, at, "m", "MRE", "xy", (e,)) for e in EPSILONS_7_8]
+    return Study(runs, cells, list(KINDS), panels, _claims_of_domains, legend=0, look_of=plain_look).reproduced()
 
 
 def _claims_of_domains(runs: Runs) -> list[Claim]:
@@ -366,11 +363,9 @@ def figure_7_10(context: Context) -> Reproduced:
     error = means(runs)
     note = f"runs averaged: {context.repeats}, {QUERIES_7_10} queries each; {OTHER_DATA}"
     cells = [Cell(kind, f"{method}, relative error", None, mean, note) for (kind, method), mean in error.items()]
-    figure, (panel,) = canvas()
-    draw_lines(panel, list(KINDS_7_10), {method: [error[kind, method] for kind in KINDS_7_10] for method in METHODS})
-    finish(panel, "dimensions asked for (numbers + words)", "median relative error", "census, $\\epsilon$ = 5")
-    panel.legend(frameon=False)
-    return cells + judged(_claims_7_10, runs), figure
+    x, y = "dimensions asked for (numbers + words)", "median relative error"
+    panel = Panel("census, $\\epsilon$ = 5", list(KINDS_7_10), lambda method, kind: error[kind, method], x, y)
+    return Study(runs, cells, METHODS, [panel], _claims_7_10, legend=0).reproduced()
 
 
 def _claims_7_10(runs: RunScores[DimensionKey]) -> list[Claim]:

@@ -18,8 +18,8 @@ from hubbub.protocols.ranges.split import SC, SplitTable
 from hubbub.protocols.ranges.table import RangeTable
 from hubbub.random.source import Random
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
-from hubbub_papers.plots import canvas, draw_methods, finish, legend_below
-from hubbub_papers.result import Claim, judged, ratio
+from hubbub_papers.result import Claim, ratio
+from hubbub_papers.study import Panel, Study
 
 MANY = 1_000_000
 QUERIES = 30
@@ -164,12 +164,13 @@ def figure_7_3(context: Context) -> Reproduced:
     runs, cells = _measured_7_3(context, "figure 7.3", [(key, who, volume, 2.0) for key, who, volume in steps])
     titles = {"Adult": "Adult", "census": "census, 1M", "census, n": "census, volume 0.25"}
     x = {"Adult": VOLUMES_7_3, "census": VOLUMES_7_3, "census, n": SIZES_7_3}
-    figure, panels = canvas(1, 3)
-    for panel, (name, title) in zip(panels, titles.items(), strict=True):
-        draw_methods(panel, x[name], {method: [runs[name, method, float(at)] for at in x[name]] for method in METHODS})
-        finish(panel, "n" if name == "census, n" else "volume", "MNAE", title, log="xy")
-    legend_below(figure, panels)
-    return cells + judged(_claims_7_3, runs), figure
+
+    def errors(name: str, method: str, at: float) -> Floats:
+        return runs[name, method, float(at)]
+
+    axes = {"Adult": "volume", "census": "volume", "census, n": "n"}
+    panels = [Panel(titles[name], x[name], errors, axes[name], "MNAE", "xy", (name,)) for name in titles]
+    return Study(runs, cells, METHODS, panels, _claims_7_3).reproduced()
 
 
 @reproduction(
@@ -180,11 +181,8 @@ def figure_7_4(context: Context) -> Reproduced:
     people = census_people(context, [DOMAIN])
     steps = [(("census", method, eps), lambda: people, 0.25, eps) for eps in EPSILONS for method in METHODS]
     runs, cells = _measured_7_3(context, "figure 7.4", steps)
-    figure, (panel,) = canvas()
-    draw_methods(panel, EPSILONS, {method: [runs["census", method, eps] for eps in EPSILONS] for method in METHODS})
-    finish(panel, "$\\epsilon$", "MNAE", "census, 1M", log="y")
-    panel.legend(frameon=False)
-    return cells + judged(_claims_of_epsilon, runs), figure
+    panel = Panel("census, 1M", EPSILONS, lambda method, eps: runs["census", method, eps], y="MNAE")
+    return Study(runs, cells, METHODS, [panel], _claims_of_epsilon, legend=0).reproduced()
 
 
 def _measured_7_3(
@@ -251,16 +249,17 @@ def figure_7_5(context: Context) -> Reproduced:
     """MNAE of 30 random boxes of volume 0.25; HIO measured, HI and MG by their exact variances."""
     points = [(eps, float(MANY), 0.25) for eps in EPSILONS] + [(2.0, float(n), 0.25) for n in SIZES_7_5[:-1]]
     runs, cells = _measured_7_5(context, "figure 7.5", PLANES, ("MG", "HI", "HIO"), points)
-    figure, panels = canvas(1, 4)
-    for place, sizes in enumerate(PLANES):
-        name, left, right = _name(sizes), panels[2 * place], panels[2 * place + 1]
-        methods = ("MG", "HI", "HIO")
-        draw_methods(left, EPSILONS, {m: [runs[name, m, e, float(MANY), 0.25] for e in EPSILONS] for m in methods})
-        draw_methods(right, SIZES_7_5, {m: [runs[name, m, 2.0, float(n), 0.25] for n in SIZES_7_5] for m in methods})
-        finish(left, "$\\epsilon$", "MNAE", name)
-        finish(right, "n", "MNAE", f"{name}, $\\epsilon$ = 2", log="xy")
-    legend_below(figure, panels)
-    return cells + judged(lambda some: _claims_7_5(some, 1.0), runs), figure
+
+    def by_size(name: str, method: str, n: float) -> Floats:
+        return runs[name, method, 2.0, float(n), 0.25]
+
+    panels = []
+    for name in map(_name, PLANES):
+        panels += [
+            Panel(name, EPSILONS, lambda who, m, e: runs[who, m, e, float(MANY), 0.25], y="MNAE", given=(name,)),
+            Panel(f"{name}, $\\epsilon$ = 2", SIZES_7_5, by_size, "n", "MNAE", "xy", (name,)),
+        ]
+    return Study(runs, cells, ("MG", "HI", "HIO"), panels, lambda some: _claims_7_5(some, 1.0)).reproduced()
 
 
 @reproduction(
@@ -290,15 +289,11 @@ def _by_volume(
 ) -> Reproduced:
     points = [(2.0, float(MANY), volume) for volume in VOLUMES_7_5]
     runs, cells = _measured_7_5(context, figure, all_sizes, methods, points)
-    drawing, panels = canvas(1, len(all_sizes))
-    for panel, sizes in zip(panels, all_sizes, strict=True):
-        name = _name(sizes)
-        draw_methods(
-            panel, VOLUMES_7_5, {m: [runs[name, m, 2.0, float(MANY), v] for v in VOLUMES_7_5] for m in methods}
-        )
-        finish(panel, "volume", "MNAE", name, log="xy")
-    legend_below(drawing, panels)
-    return cells + judged(lambda some: _claims_7_5(some, least), runs), drawing
+    panels = [
+        Panel(name, VOLUMES_7_5, lambda who, m, v: runs[who, m, 2.0, float(MANY), v], "volume", "MNAE", "xy", (name,))
+        for name in map(_name, all_sizes)
+    ]
+    return Study(runs, cells, methods, panels, lambda some: _claims_7_5(some, least)).reproduced()
 
 
 def _name(sizes: Sequence[int]) -> str:
