@@ -49,16 +49,7 @@ def averaging_attack(
 ) -> Attack:
     """Let people report an unchanging value every day, fresh and memoised, and attack after each of some days.
 
-    Parameters
-    ----------
-    mechanism
-        The mechanism of the reports.
-    people
-        The number of people; their values are spread evenly over the domain.
-    days
-        The numbers of reports after which the observer guesses.
-    rng
-        The randomness.
+    The values of the people are spread evenly over the domain.
     """
     if list(days) != sorted(set(days)) or not days or days[0] < 1:
         raise InvalidValue("days", days, "growing numbers of days, from 1")

@@ -170,12 +170,7 @@ def judged(
     For the jackknife `claims_of` is called once for each run, with all runs but that one. With fewer than three runs
     no standard errors are stated.
 
-    Parameters
-    ----------
-    claims_of
-        Makes the claims from the runs: always the same claims, in the same order.
-    runs
-        Measurements by setting, each with one row a run.
+    `claims_of` must make always the same claims, in the same order.
     """
     claims = claims_of(runs)
     number = fewest_runs(runs)

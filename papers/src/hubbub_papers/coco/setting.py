@@ -23,14 +23,8 @@ LARGE = (0.8, 1.0, 1.5, 2.0)
 class CocoStudy:
     """One figure: the number of people, the length of their vectors, the methods, and the error.
 
-    Parameters
-    ----------
-    n, d, methods
-        The setting.
-    field, metric
-        The field of `Errors`, and its name in the figure.
-    beside
-        The n and d of the figure with which it is compared.
+    `field` of `Errors` is called `metric` in the figure. `beside` has the n and d of the figure with which it is
+    compared.
     """
 
     n: int

@@ -19,8 +19,9 @@ from hubbub_papers.ldp_ids.sweep import (
     SPREAD,
     MethodSetting,
     Runs,
-    draw,
-    error_cells,
+    StreamPanel,
+    StreamStudy,
+    cells_of_runs,
     look,
     mean,
     panels_of,
@@ -43,16 +44,8 @@ Claims = Callable[[Runs, Sequence[Source], Settings], list[Claim]]
 
 def _measure(context: Context, settings: Settings, axis: str, steps: int, claims: Claims) -> Reproduced:
     sources = [*synthetic(context, steps), *real(context, steps=steps, resampled_steps=min(steps, SHORT_3))]
-    runs = sweep(context, [(source, setting) for source in sources for setting in settings.values()])
-    figure, panels = panels_of([source.name for source in sources])
-    cells = []
-    for source in sources:
-        errors = {m: [mean(runs, source.name, m, setting, MRE) for setting in settings.values()] for m in METHODS}
-        draw(panels[source.name], list(settings), errors, x=axis, y="MRE", title=source.title)
-        remark = source.remark(f"runs: {context.repeats}", steps=steps)
-        for setting in settings.values():
-            cells += error_cells(runs, source, setting, METHODS, row=f"{source.name}, {setting}", remark=remark)
-    return cells + verdicts(lambda some: claims(some, sources, settings), runs), with_legend(figure)
+    panels = [StreamPanel(s.title, axis, {x: (s, setting) for x, setting in settings.items()}) for s in sources]
+    return StreamStudy(panels, lambda some: claims(some, sources, settings), cells_of_runs(context, steps)).run(context)
 
 
 @reproduction("ldp-ids-figure-3", title="MRE of all methods, eps 0.5 to 4, w = 20", repeats=1, needs=NEEDS)

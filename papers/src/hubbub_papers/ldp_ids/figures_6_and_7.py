@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
@@ -16,13 +16,12 @@ from hubbub_papers.ldp_ids.sweep import (
     MethodSetting,
     Place,
     Runs,
-    draw,
+    StreamPanel,
+    StreamStudy,
     error_cells,
     mean,
-    panels_of,
     sweep,
     verdicts,
-    with_legend,
 )
 from hubbub_papers.real_streams import flights_stream
 from hubbub_papers.result import Claim
@@ -49,20 +48,16 @@ def figure_6(context: Context, steps: int = STEPS_6) -> Reproduced:
         "LNS, sqrt Q": {q: binary(context, f"LNS, sqrt Q = {q:g}", linear(context, steps, q)) for q in DEVIATIONS},
         "Sin, b": {b: binary(context, f"Sin, b = {b:g}", sine(steps, b)) for b in SPEEDS},
     }
-    runs = sweep(
-        context, [(source, SETTING) for panel in panels.values() for source in panel.values()], methods=METHODS + OURS
-    )
-    figure, axes = panels_of(list(panels), columns=2)
-    cells = []
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
+        remark = source.remark(f"runs: {context.repeats}, {setting}", steps=steps)
+        return error_cells(runs, source, setting, methods, row=source.name, remark=remark)
+
+    drawn = []
     for title, sources in panels.items():
-        name, changed = title.split(", ")
-        errors = {m: [mean(runs, source.name, m, SETTING, MRE) for source in sources.values()] for m in METHODS}
-        axis = changed.replace("sqrt Q", "$\\sqrt{Q}$")
-        draw(axes[title], list(sources), errors, x=axis, y="MRE", title=name)
-        for source in sources.values():
-            remark = source.remark(f"runs: {context.repeats}, {SETTING}", steps=steps)
-            cells += error_cells(runs, source, SETTING, METHODS + OURS, row=source.name, remark=remark)
-    return cells + verdicts(lambda some: _claims_6(some, panels), runs), with_legend(figure)
+        name, axis = title.replace("sqrt Q", "$\\sqrt{Q}$").split(", ")
+        drawn.append(StreamPanel(name, axis, {x: (source, SETTING) for x, source in sources.items()}))
+    return StreamStudy(drawn, lambda some: _claims_6(some, panels), cells, others=OURS).run(context, columns=2)
 
 
 def _claims_6(runs: Runs, panels: Panels) -> list[Claim]:
@@ -118,18 +113,15 @@ def figure_7(context: Context, steps: int = STEPS_6) -> Reproduced:
         "eps": {epsilon: (usual, MethodSetting(epsilon, 20)) for epsilon in EPSILONS},
         "w": {float(w): (usual, MethodSetting(1.0, w)) for w in WINDOWS},
     }
-    runs = sweep(context, list(dict.fromkeys(place for values in places.values() for place in values.values())))
-    figure, axes = panels_of(list(places), columns=2)
-    cells = []
-    for what, values in places.items():
-        bits = {m: [mean(runs, source.name, m, at, BITS) for source, at in values.values()] for m in METHODS}
-        axis = {"sqrt Q": "$\\sqrt{Q}$", "eps": "$\\epsilon$"}.get(what, what)
-        draw(axes[what], list(values), bits, x=axis, y="bits a device and step", title="")
-        for source, setting in values.values():
-            remark = source.remark(f"runs: {context.repeats}", steps=steps)
-            row = f"{source.name}, {setting}"
-            cells += [Cell(row, m, None, mean(runs, source.name, m, setting, BITS), remark) for m in METHODS]
-    return list(dict.fromkeys(cells)) + verdicts(lambda some: _claims_7(some, places), runs), with_legend(figure)
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
+        row, remark = f"{source.name}, {setting}", source.remark(f"runs: {context.repeats}", steps=steps)
+        return [Cell(row, m, None, mean(runs, source.name, m, setting, BITS), remark) for m in methods]
+
+    axes = {"sqrt Q": "$\\sqrt{Q}$", "eps": "$\\epsilon$"}
+    panels = [StreamPanel("", axes.get(what, what), values) for what, values in places.items()]
+    study = StreamStudy(panels, lambda some: _claims_7(some, places), cells, column=BITS)
+    return study.run(context, columns=2, y="bits a device and step")
 
 
 def _claims_7(runs: Runs, places: Places) -> list[Claim]:

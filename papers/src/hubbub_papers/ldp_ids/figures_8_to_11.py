@@ -12,14 +12,15 @@ from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.ldp_ids import numbers
 from hubbub_papers.ldp_ids.sources import OTHER, Process, Source, length_note, linear, normal, replay, sine, synthetic
 from hubbub_papers.ldp_ids.sweep import (
-    METHODS,
     MRE,
     MSE,
     PAIRS,
     MethodSetting,
     Place,
     Runs,
-    draw,
+    StreamPanel,
+    StreamStudy,
+    cells_of_runs,
     error_cells,
     look,
     mean,
@@ -51,18 +52,8 @@ def figure_8(context: Context, steps: int = STEPS_8) -> Reproduced:
     trips = taxi_stream().resampled().first(min(steps, SHORT))
     lns, sin, _ = synthetic(context, steps)
     sources = [lns, sin, replay(context, f"NYC taxi, {RESAMPLED:,}", trips)]
-    runs = sweep(
-        context, [(source, setting) for source in sources for setting in SETTINGS_8.values()], methods=METHODS_8
-    )
-    figure, panels = panels_of([source.name for source in sources])
-    cells = []
-    for source in sources:
-        errors = {m: [mean(runs, source.name, m, setting, MRE) for setting in SETTINGS_8.values()] for m in METHODS_8}
-        draw(panels[source.name], BETAS, errors, x="$\\beta$", y="MRE", title=source.title, log="y")
-        remark = source.remark(f"runs: {context.repeats}", steps=steps)
-        for setting in SETTINGS_8.values():
-            cells += error_cells(runs, source, setting, METHODS_8, row=f"{source.name}, {setting}", remark=remark)
-    return cells + verdicts(_claims_8, runs), with_legend(figure)
+    panels = [StreamPanel(s.title, "$\\beta$", {beta: (s, at) for beta, at in SETTINGS_8.items()}) for s in sources]
+    return StreamStudy(panels, _claims_8, cells_of_runs(context, steps), shown=METHODS_8).run(context, log="y")
 
 
 def _claims_8(runs: Runs) -> list[Claim]:
@@ -112,24 +103,27 @@ def figure_9(context: Context, steps: int = STEPS_9) -> Reproduced:
             threshold = numbers.percentile(stream, percent)
             name = f"{form}, clipped at p{percent:g} = {threshold:g} minutes"
             sources[form, percent] = numbers.source(context, name, form, stream, threshold)
-    runs = sweep(context, [(s, at) for s in sources.values() for at in SETTINGS_9.values()], methods=METHODS_9)
-    figure, panels = panels_of([clipped.name for clipped in sources.values()], columns=len(PERCENTS))
-    cells = []
-    for clipped in sources.values():
-        errors = {m: [mean(runs, clipped.name, m, setting, MRE) for setting in SETTINGS_9.values()] for m in METHODS_9}
-        title = clipped.name.replace(", ", f" ({OTHER})\n", 1)
-        draw(panels[clipped.name], EPSILONS, errors, x="$\\epsilon$", y="MRE", title=title)
-        floor = f"means below {clipped.floor:g} minutes count as {clipped.floor:g}"
-        remark = clipped.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
-        for setting in SETTINGS_9.values():
-            for method in METHODS_9:
-                error = mean(runs, clipped.name, method, setting, MRE)
-                cells.append(Cell(f"{clipped.name}, {setting}: MRE", method, None, error, remark))
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
+        floor = f"means below {source.floor:g} minutes count as {source.floor:g}"
+        remark = source.remark(f"runs: {context.repeats}", "percentiles of the delays above 0", floor)
+        row = f"{source.name}, {setting}: MRE"
+        return [Cell(row, m, None, mean(runs, source.name, m, setting, MRE), remark) for m in methods]
+
+    panels = [
+        StreamPanel(
+            clipped.name.replace(", ", f" ({OTHER})\n", 1),
+            "$\\epsilon$",
+            {e: (clipped, at) for e, at in SETTINGS_9.items()},
+        )
+        for clipped in sources.values()
+    ]
     names = {form: [sources[form, percent].name for percent in PERCENTS] for form in numbers.FORMS}
-    claims = verdicts(
-        lambda some: [claim for form in numbers.FORMS for claim in _claims_9(some, form, names[form])], runs
-    )
-    return cells + claims, with_legend(figure)
+
+    def claims(runs: Runs) -> list[Claim]:
+        return [claim for form in numbers.FORMS for claim in _claims_9(runs, form, names[form])]
+
+    return StreamStudy(panels, claims, cells, shown=METHODS_9).run(context, columns=len(PERCENTS))
 
 
 def _claims_9(runs: Runs, form: str, names: Sequence[str]) -> list[Claim]:
@@ -175,22 +169,17 @@ def figure_10(context: Context, steps: int = STEPS_10, real_steps: int = REAL_ST
         f"{rare.title}, w = 20": {e: (rare, MethodSetting(e, 20)) for e in EPSILONS},
     }
     axes = ("$\\sqrt{Q}$", "b", "$\\epsilon$", "w", "$\\epsilon$")
-    unique = list(dict.fromkeys(place for values in places.values() for place in values.values()))
-    runs = sweep(context, unique, score=_score, begin=_begin)
-    figure, panels = panels_of(list(places), columns=3)
-    cells = []
-    for (title, values), axis in zip(places.items(), axes, strict=True):
-        errors = {m: [mean(runs, source.name, m, at, MRE) for source, at in values.values()] for m in METHODS}
-        draw(panels[title], list(values), errors, x=axis, y="MRE", title=title)
-    for source, setting in unique:
-        clipped = source.name in numbers.FORMS
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
         searched = "each method searches its threshold with a tenth of the window; measured after 2w steps"
-        remark = source.remark(searched if clipped else length_note(steps), f"runs: {context.repeats}")
+        how = searched if source.name in numbers.FORMS else length_note(steps)
+        row, remark = f"{source.name}, {setting}", source.remark(how, f"runs: {context.repeats}")
         floor = f"means below {source.floor:g} count as {source.floor:g}"
-        cells += error_cells(
-            runs, source, setting, METHODS, row=f"{source.name}, {setting}", remark=remark, floor=floor
-        )
-    return cells + verdicts(lambda some: _claims_10(some, places), runs), with_legend(figure)
+        return error_cells(runs, source, setting, methods, row=row, remark=remark, floor=floor)
+
+    panels = [StreamPanel(title, axis, places[title]) for title, axis in zip(places, axes, strict=True)]
+    study = StreamStudy(panels, lambda some: _claims_10(some, places), cells, score=_score, begin=_begin)
+    return study.run(context, columns=3)
 
 
 def _begin(source: Source, method: str, setting: MethodSetting) -> Protocol:

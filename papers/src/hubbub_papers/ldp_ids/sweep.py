@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from hubbub.protocols.window import METHODS as WINDOW_METHODS
 from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.conversation import StreamRun, run_stream
 from hubbub.simulate.devices import Stream
-from hubbub_papers.harness import Cell, Context, RunScores
+from hubbub_papers.harness import Cell, Context, Reproduced, RunScores
 from hubbub_papers.ldp_ids.sources import FLOOR, Source
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
 from hubbub_papers.result import FEWEST_RUNS, Claim, fewest_runs, judged
@@ -55,6 +55,8 @@ Key = tuple[str, str, MethodSetting]  # source, method, setting
 Place = tuple[Source, MethodSetting]
 Runs = RunScores[Key]
 Start = Callable[[Source, str, MethodSetting], Protocol]
+Score = Callable[[Source, str, MethodSetting, StreamRun], ArrayLike]
+Title = TypeVar("Title")
 
 
 class KnownTruth(Stream):
@@ -101,7 +103,7 @@ def sweep(
     places: Sequence[Place],
     *,
     methods: Sequence[str] = METHODS,
-    score: Callable[[Source, str, MethodSetting, StreamRun], ArrayLike] = scores,
+    score: Score = scores,
     begin: Start = start,
 ) -> dict[Key, NDArray[np.float64]]:
     """Run every method at every place, which is a source and a setting; return the scores, one row a run.
@@ -190,7 +192,7 @@ def look(method: str) -> dict[str, Any]:
     return {**style, "markersize": 5, "linewidth": 1.3, "label": method}
 
 
-def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[str, Axes]]:
+def panels_of(titles: Sequence[Title], *, columns: int = 4) -> tuple[Figure, dict[Title, Axes]]:
     """A figure with a panel for each title, at most `columns` side by side."""
     rows = -(-len(titles) // columns)
     figure, panels = canvas(rows, min(columns, len(titles)), width=3.7, height=3.1)
@@ -199,20 +201,54 @@ def panels_of(titles: Sequence[str], *, columns: int = 4) -> tuple[Figure, dict[
     return figure, dict(zip(titles, panels, strict=False))
 
 
-def draw(
-    panel: Axes,
-    xs: Sequence[float],
-    heights: Mapping[str, Sequence[float]],
-    *,
-    x: str,
-    y: str,
-    title: str,
-    log: str = "xy",
-) -> None:
-    """A line a method, with ticks at the values of x alone; `heights` holds, by method, the height at each x."""
-    draw_lines(panel, xs, heights, look)
-    finish(panel, x, y, title, log=log)
-    mark_values(panel, xs, fontsize=8)
+class StreamPanel(NamedTuple):
+    """A panel: its title, the name of its horizontal axis, and by the value there the place that is shown."""
+
+    title: str
+    axis: str
+    places: Mapping[float, Place]
+
+
+@dataclass(frozen=True)
+class StreamStudy:
+    """A figure: panels with a line for each of the methods `shown`, cells of every place, and claims.
+
+    `column` of the scores is drawn. `others` are methods that are run and in the cells, but not drawn.
+    """
+
+    panels: Sequence[StreamPanel]
+    claims: Callable[[Runs], Sequence[Claim]]
+    cells: Callable[[Runs, Source, MethodSetting, Sequence[str]], Sequence[Cell]]
+    shown: Sequence[str] = METHODS
+    others: Sequence[str] = ()
+    column: int = MRE
+    score: Score = scores
+    begin: Start = start
+
+    def run(self, context: Context, *, columns: int = 4, y: str = "MRE", log: str = "xy") -> Reproduced:
+        """Run all methods at all places; return the cells and the figure."""
+        places = list(dict.fromkeys(place for panel in self.panels for place in panel.places.values()))
+        methods = (*self.shown, *self.others)
+        runs = sweep(context, places, methods=methods, score=self.score, begin=self.begin)
+        figure, axes = panels_of(range(len(self.panels)), columns=columns)
+        for number, panel in enumerate(self.panels):
+            xs = list(panel.places)
+            lines = {m: [mean(runs, s.name, m, at, self.column) for s, at in panel.places.values()] for m in self.shown}
+            draw_lines(axes[number], xs, lines, look)
+            finish(axes[number], panel.axis, y, panel.title, log=log)
+            mark_values(axes[number], xs, fontsize=8)
+        cells = [cell for place in places for cell in self.cells(runs, *place, methods)]
+        return cells + verdicts(self.claims, runs), with_legend(figure)
+
+
+def cells_of_runs(context: Context, steps: int) -> Callable[[Runs, Source, MethodSetting, Sequence[str]], list[Cell]]:
+    """The usual cells of a place: MRE and MSE, with the numbers of runs and steps in the notes."""
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
+        remark = source.remark(f"runs: {context.repeats}", steps=steps)
+        return error_cells(runs, source, setting, methods, row=f"{source.name}, {setting}", remark=remark)
+
+    return cells
 
 
 def with_legend(figure: Figure) -> Figure:
