@@ -1,7 +1,8 @@
-"""The true top itemsets, beside a list of all of them."""
+"""The true top items and itemsets of people against brute force, and the scores of what was found."""
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,35 @@ import pytest
 from hubbub.core.errors import InvalidValue
 from hubbub.data.baskets import Baskets
 from hubbub.random.source import Random
-from hubbub_papers.top_scores import top_items, top_itemsets
+from hubbub_papers.top_scores import hits, ncr, squared_error, top_items, top_itemsets
+
+RANKED = ["a", "b", "c", "d"]
+
+
+def test_ncr_counts_ranks_and_not_places_in_the_list():
+    assert ncr(RANKED, RANKED) == ncr(RANKED[::-1], RANKED) == 1.0
+    assert ncr(["d", "x"], RANKED) == pytest.approx(1 / 10)
+    assert ncr(["a", "b"], RANKED) == pytest.approx(7 / 10)
+    assert ncr([], RANKED) == 0.0
+
+
+def test_hits_are_those_of_the_top():
+    assert hits(["d", "x", "a"], RANKED) == 2
+
+
+def test_the_squared_error_is_of_the_found_top_values_alone():
+    true = {"a": 100.0, "b": 50.0, "c": 10.0, "d": 5.0}
+    assert squared_error({"a": 90.0, "d": 8.0, "x": 1e6}, true, RANKED) == pytest.approx((100 + 9) / 2)
+    assert math.isnan(squared_error({"x": 1.0}, true, RANKED))
+
+
+def test_a_value_twice_is_refused():
+    with pytest.raises(InvalidValue, match="found"):
+        ncr(["a", "a"], RANKED)
+    with pytest.raises(InvalidValue, match="ranked"):
+        hits(["a"], ["a", "a"])
+    with pytest.raises(InvalidValue, match="ranked"):
+        ncr(["a"], [])
 
 
 def baskets_of(sets: list[set[int]], domain: int) -> Baskets:
