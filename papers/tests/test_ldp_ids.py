@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hubbub.random.source import Random
-from hubbub_papers import ldp_ids
-from hubbub_papers.harness import REPRODUCTIONS, Context
+from hubbub_papers import REPRODUCTIONS
+from hubbub_papers.harness import Context
 from hubbub_papers.ldp_ids.figures_3_to_5 import figure_5
 from hubbub_papers.ldp_ids.figures_6_and_7 import PRINTED, SETTINGS, table_2
 from hubbub_papers.ldp_ids.figures_6_and_7 import _claims_2 as bits_claims
@@ -208,7 +208,7 @@ def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
     progress_calls = []
     sizes = {"steps": 12}
     if name == "ldp-ids-figure-10":  # a search takes two windows before there is anything to measure
-        monkeypatch.setattr(ldp_ids.figure_10, "WINDOWS", (5, 10))
+        monkeypatch.setattr("hubbub_papers.ldp_ids.figures_8_to_11.WINDOWS", (5, 10))
         sizes["real_steps"] = 42
     here = context(scale=0.001, progress=lambda *parts: progress_calls.append(parts))
     cells, figure = REPRODUCTIONS[name].function(here, **sizes)
