@@ -14,12 +14,22 @@ from hubbub.core.errors import InvalidValue
 from hubbub.data import sparse_vectors
 from hubbub_papers import REPRODUCTIONS, reproduce
 from hubbub_papers.coco import figures_6_to_11, figures_12_to_16, real
-from hubbub_papers.coco.figure_4 import BUCKETS
+from hubbub_papers.coco.figures_2_to_5 import BUCKETS
 from hubbub_papers.coco.setting import EPSILONS, SPARSITIES
 from hubbub_papers.harness import Context
-from hubbub_papers.sparse.errors import Errors, errors, measure
-from hubbub_papers.sparse.methods import METHODS, look, mechanism
-from hubbub_papers.sparse.sweep import Place, average, expected_mae, expected_tve, sweep
+from hubbub_papers.sparse import (
+    METHODS,
+    Errors,
+    Place,
+    average,
+    errors,
+    expected_mae,
+    expected_tve,
+    look,
+    measure,
+    mechanism,
+    sweep,
+)
 
 NAMES = [name for name in REPRODUCTIONS if name.startswith("coco-")]
 

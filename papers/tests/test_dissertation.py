@@ -10,13 +10,12 @@ import pytest
 import hubbub as hb
 from hubbub_papers import REPRODUCTIONS, reproduce
 from hubbub_papers.baselines.mining_ladder import DEPLOYED
-from hubbub_papers.dissertation.clicks import METHODS as CLICK_METHODS
-from hubbub_papers.dissertation.figure_5_3 import ITEM_METHODS, PUBLISHED
-from hubbub_papers.dissertation.figure_8_5 import people_without
-from hubbub_papers.dissertation.figures_5_4_and_5_8 import METHODS as SET_METHODS
-from hubbub_papers.dissertation.figures_8_6_and_8_7 import random_sets
-from hubbub_papers.dissertation.oracles import ORACLES
-from hubbub_papers.dissertation.postprocessing import KEYS, LEFT, RIGHT, answers, full_domain
+from hubbub_papers.dissertation.chapter_3_clicks import METHODS as CLICK_METHODS
+from hubbub_papers.dissertation.chapter_3_oracles import ORACLES
+from hubbub_papers.dissertation.chapter_5_figures import ITEM_METHODS, PUBLISHED
+from hubbub_papers.dissertation.chapter_5_figures import METHODS as SET_METHODS
+from hubbub_papers.dissertation.chapter_8_by_rank import KEYS, LEFT, RIGHT, answers, full_domain
+from hubbub_papers.dissertation.chapter_8_errors import people_without, random_sets
 from hubbub_papers.plots import look
 
 FIGURES = [name for name in REPRODUCTIONS if name.startswith("dissertation-figure-")]

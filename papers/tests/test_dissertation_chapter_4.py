@@ -10,11 +10,18 @@ import pytest
 from hubbub.random.source import Random
 from hubbub.rehearse.top import find_top
 from hubbub_papers import reproduce
-from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues
-from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.dissertation.heavy_data import DATA, coded, exponential
-from hubbub_papers.dissertation.heavy_methods import METHODS, SearchSetting, pem_lengths, score, sweep
-from hubbub_papers.dissertation.section_4_4 import covered
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation, FoundValues
+from hubbub_papers.dissertation.chapter_4_figures import covered, mean_and_deviation, stepped
+from hubbub_papers.dissertation.chapter_4_methods import (
+    DATA,
+    METHODS,
+    SearchSetting,
+    coded,
+    exponential,
+    pem_lengths,
+    score,
+    sweep,
+)
 from hubbub_papers.harness import Context
 
 # Of Table 4.1, typed from the text a second time: g = 1 for eps 1 and 2 at n = 10^6, m = 32, 48, 64, 128.
@@ -115,3 +122,14 @@ def test_intervals_hold_the_truth_given_that_they_are_told() -> None:
         covering = covered(found, BitPopulation.of(values_of_people, 24))
         inside, total = inside + covering[0], total + covering[1]
     assert inside / total > 0.93
+
+
+def test_pem_in_steps_of_eight_bits_finds_the_two_values_that_people_hold() -> None:
+    # Both values are hundreds of standard deviations above the noise.
+    crowd = BitPopulation.counted([77, 5000], np.array([30_000, 20_000]), 16)
+    found = stepped(8)(crowd, k=2, epsilon=4.0, query_limit=1 << 20, rng=Random(seed=1))
+    assert found.values == [77, 5000]
+
+
+def test_runs_that_found_nothing_are_left_out_of_the_mean() -> None:
+    assert mean_and_deviation(np.array([1.0, np.nan, 3.0])) == (2.0, 1.0)

@@ -8,8 +8,8 @@ import pytest
 
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub_papers import reproduce
-from hubbub_papers.dissertation.amplification import amplified
-from hubbub_papers.limited_amplification import limited_amplification
+from hubbub_papers.amplification_claims import limited_amplification
+from hubbub_papers.dissertation.chapter_5_amplification import amplified
 
 # Tables 5.1 and 5.2 as they are printed, typed from the text a second time.
 TABLE_5_1 = """

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.random.source import Random
-from hubbub_papers.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers
-from hubbub_papers.baselines.heavy_hitters.candidates import Extensions
-from hubbub_papers.baselines.heavy_hitters.channels import channel_blocks, multiple_channels
-from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues
-from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.baselines.heavy_hitters.prefixes import pem1, search_prefixes
-from hubbub_papers.baselines.heavy_hitters.priv_trie import priv_trie
-from hubbub_papers.baselines.heavy_hitters.reported import ReportedAnswers
-from hubbub_papers.baselines.heavy_hitters.segments import cuts_of
-from hubbub_papers.baselines.heavy_hitters.spm import pair_segments, segment_pairs
+from hubbub_papers.baselines.heavy_hitters.answers import DrawnAnswers, GroupAnswers, ReportedAnswers
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation, Extensions, FoundValues
+from hubbub_papers.baselines.heavy_hitters.prefixes import pem1, priv_trie, search_prefixes
+from hubbub_papers.baselines.heavy_hitters.segments import (
+    channel_blocks,
+    cuts_of,
+    multiple_channels,
+    pair_segments,
+    segment_pairs,
+)
 from hubbub_papers.baselines.heavy_hitters.tree_hist import CountSketchAnswers, tree_hist
 
 LIMIT = 1 << 12

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from hubbub.random.source import Random
-from hubbub_papers import ldp_ids
-from hubbub_papers.claims import VERDICTS
-from hubbub_papers.harness import REPRODUCTIONS, Context
-from hubbub_papers.ldp_ids.figure_5 import figure_5
+from hubbub_papers import REPRODUCTIONS
+from hubbub_papers.harness import Context
+from hubbub_papers.ldp_ids.figures_3_to_5 import figure_5
+from hubbub_papers.ldp_ids.figures_6_and_7 import PRINTED, SETTINGS, table_2
+from hubbub_papers.ldp_ids.figures_6_and_7 import _claims_2 as bits_claims
 from hubbub_papers.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub_papers.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
 from hubbub_papers.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, MethodSetting, mean, scores, sweep, theory
-from hubbub_papers.ldp_ids.table_2 import PRINTED, SETTINGS, table_2
-from hubbub_papers.ldp_ids.table_2 import _claims as bits_claims
 from hubbub_papers.real_streams import flights_stream, taxi_stream
+from hubbub_papers.result import VERDICTS
 from hubbub_papers.roc import auc, event_threshold, roc
 
 NAMES = [name for name in REPRODUCTIONS if name.startswith("ldp-ids-")]
@@ -41,7 +41,6 @@ def context(repeats=1, scale=1.0, seed=1, progress=None):
 def test_the_names_are_in_the_order_of_the_text():
     figures = [f"ldp-ids-figure-{number}" for number in range(3, 12)]
     assert [*figures[:5], "ldp-ids-table-2", *figures[5:]] == NAMES
-    assert len(ldp_ids.MODULES) == len(NAMES) - 1  # figures 3 and 4 are one module
 
 
 def test_table_2_has_the_papers_numbers_in_their_places():
@@ -209,7 +208,7 @@ def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
     progress_calls = []
     sizes = {"steps": 12}
     if name == "ldp-ids-figure-10":  # a search takes two windows before there is anything to measure
-        monkeypatch.setattr(ldp_ids.figure_10, "WINDOWS", (5, 10))
+        monkeypatch.setattr("hubbub_papers.ldp_ids.figures_8_to_11.WINDOWS", (5, 10))
         sizes["real_steps"] = 42
     here = context(scale=0.001, progress=lambda *parts: progress_calls.append(parts))
     cells, figure = REPRODUCTIONS[name].function(here, **sizes)

@@ -14,12 +14,24 @@ from hubbub.consistency.norm_sub import project_simplex
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.random.source import Random
 from hubbub_papers import reproduce
-from hubbub_papers.baselines.marginals.binary import BinaryEncoding, fourier
-from hubbub_papers.baselines.marginals.method import MarginalMethod, MarginalTask
-from hubbub_papers.baselines.marginals.tables import all_marginals, full_contingency
-from hubbub_papers.dissertation.classification import drawn_records, misclassified
-from hubbub_papers.dissertation.marginal_data import top_items
-from hubbub_papers.dissertation.marginal_runs import METHODS, RAW, RIVALS, MarginalSetting, run_once, squared_errors
+from hubbub_papers.baselines.marginals import (
+    BinaryEncoding,
+    MarginalMethod,
+    MarginalTask,
+    all_marginals,
+    fourier,
+    full_contingency,
+)
+from hubbub_papers.dissertation.chapter_6_classifiers import drawn_records, misclassified
+from hubbub_papers.dissertation.chapter_6_errors import (
+    METHODS,
+    RAW,
+    RIVALS,
+    MarginalSetting,
+    run_once,
+    squared_errors,
+    top_items,
+)
 
 
 def people(n: int, sizes: tuple[int, ...], seed: int) -> np.ndarray:

@@ -18,9 +18,8 @@ from hubbub.protocols.itemsets.study import mine
 from hubbub.random.source import Random
 from hubbub.simulate.devices import SetStream
 from hubbub.simulate.fleet import Fleet
-from hubbub_papers.baselines.ldp_miner import ldp_miner
-from hubbub_papers.baselines.mining_ladder import DEPLOYED, LADDER, LDP_MINER, SVIM, Rung, Shares, mine_by
-from hubbub_papers.dissertation.mining import found_by
+from hubbub_papers.baselines.mining_ladder import DEPLOYED, LADDER, LDP_MINER, SVIM, Rung, Shares, ldp_miner, mine_by
+from hubbub_papers.dissertation.chapter_5_mining import found_by
 
 DOMAIN = Sets(Ordinal(300), most=20)
 RATES = 0.6 * 0.8 ** np.arange(300)  # item i is held with this probability, independently

@@ -15,8 +15,8 @@ from rich.console import Console
 from hubbub.core.errors import InvalidValue
 from hubbub.random.source import Random
 from hubbub_papers import REPRODUCTIONS, Cell, Result, reproduce
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Context, reproduction
+from hubbub_papers.result import Claim, judged, ratio
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -217,3 +217,8 @@ def test_steps_reach_a_reproduction_with_streams():
             reproduce("toy-stream", steps=0)
     finally:
         del REPRODUCTIONS["toy-stream"]
+
+
+def test_a_ratio_to_nothing_is_not_a_number() -> None:
+    assert ratio(1.0, 4.0) == 0.25
+    assert math.isnan(ratio(1.0, 0.0))

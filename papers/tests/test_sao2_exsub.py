@@ -14,7 +14,7 @@ from hubbub_papers import reproduce
 from hubbub_papers.sao2_exsub import offline, stock
 from hubbub_papers.sao2_exsub.stock import first_moves
 from hubbub_papers.sao2_exsub.tables_2_and_4 import EPSILONS, PRINTED_2, PRINTED_4, ROWS, TABLE_2, TABLE_4, theory
-from hubbub_papers.sparse.methods import look
+from hubbub_papers.sparse import look
 
 FIGURES = [f"sao2-figure-{number}" for number in (1, 3, 4, 5, 11, 6, 12)]
 TABLES = ("sao2-table-2", "sao2-table-4")

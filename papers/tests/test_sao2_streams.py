@@ -14,9 +14,18 @@ from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub_papers import reproduce
 from hubbub_papers.sao2_exsub import calibrated, destinations, table_3
 from hubbub_papers.sao2_exsub.calibrated import calibrated_portions, plan_of
-from hubbub_papers.sao2_exsub.expected_errors import exact_gain, expected_tve
-from hubbub_papers.sao2_exsub.online import NET, OURS, Toggling, as_printed, look, scores, toggling
-from hubbub_papers.sao2_exsub.whole_streams import run_plan
+from hubbub_papers.sao2_exsub.online import (
+    NET,
+    OURS,
+    Toggling,
+    as_printed,
+    exact_gain,
+    expected_tve,
+    look,
+    run_plan,
+    scores,
+    toggling,
+)
 
 FIGURES = [f"sao2-figure-{number}" for number in (7, 8, 13, 14, 9, 10)]
 # The table as it is printed, typed from the text a second time.

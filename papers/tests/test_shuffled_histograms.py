@@ -7,11 +7,19 @@ from hubbub import GRR, OLH, SUE, Hadamard, Random
 from hubbub.core.errors import InvalidValue
 from hubbub_papers import reproduce
 from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.baselines.heavy_hitters.shuffled_tree import reported_shares, shuffled_tree_hist
-from hubbub_papers.baselines.shuffled.aue import AUE, fewest_people
-from hubbub_papers.baselines.shuffled.comparators import COMPARATORS, ByGuess, ByOracle, HistogramSetting
-from hubbub_papers.baselines.shuffled.formulas import printed_sh, printed_solh, room
-from hubbub_papers.baselines.shuffled.numerical import NUMERICAL
+from hubbub_papers.baselines.heavy_hitters.tree_hist import reported_shares, shuffled_tree_hist
+from hubbub_papers.baselines.shuffled import (
+    AUE,
+    COMPARATORS,
+    NUMERICAL,
+    ByGuess,
+    ByOracle,
+    HistogramSetting,
+    fewest_people,
+    printed_sh,
+    printed_solh,
+    room,
+)
 
 COUNTS = np.array([4000, 2500, 2000, 1000, 500])
 
@@ -111,3 +119,30 @@ def test_table_9_3_from_real_programs():
     for shufflers, size in ((3, 400), (7, 432)):
         assert cells[f"PEOS, r = {shufflers}", "user bytes"].ours == size  # as the paper's
         assert cells[f"PEOS, r = {shufflers}", "server megabytes"].ours == pytest.approx(size, rel=0.05)
+
+
+@pytest.mark.papers
+def test_table_9_2_follows_from_the_formulas():
+    cells = {(cell.row, cell.column): cell for cell in reproduce("dissertation-table-9.2").cells}
+    printed = [cell for cell in cells.values() if isinstance(cell.paper, int | float)]
+    assert len(printed) == 24
+    for cell in printed:
+        close = 0.1 if (cell.row, cell.column) == ("eps_c = 0.8", "d' = 100") else 0.04
+        assert cell.ours == pytest.approx(cell.paper, rel=close), cell
+    for central in (0.2, 0.4, 0.6, 0.8):
+        assert (
+            cells[f"eps_c = {central:g}", "best by valid bounds"].ours < cells[f"eps_c = {central:g}", "SOLH"].ours / 20
+        )
+
+
+@pytest.mark.papers
+@pytest.mark.parametrize("name", ["coco-figure-2", "sao2-figure-2"])
+def test_claims_stand_beside_valid_bounds(name):
+    claims = [cell for cell in reproduce(name).cells if cell.column == "claim"]
+    assert claims
+    assert all("holds" in cell.note for cell in claims), claims
+
+
+def test_table_9_1_has_every_formula():
+    names = [cell.column for cell in reproduce("dissertation-table-9.1").cells]
+    assert {"EFMRTT19", "BBGN19", "FMT21", "clones", "stronger clones", "blanket"} <= set(names)

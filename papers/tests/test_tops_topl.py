@@ -10,8 +10,15 @@ import pytest
 
 from hubbub.random.source import Random
 from hubbub_papers import REPRODUCTIONS, reproduce
-from hubbub_papers.tops_topl.methods import HIERARCHIES, QueryErrors, measure, random_queries
-from hubbub_papers.tops_topl.pak import smooth_sensitivity, threshold_s_p, threshold_s_pak
+from hubbub_papers.tops_topl.methods import (
+    HIERARCHIES,
+    QueryErrors,
+    measure,
+    random_queries,
+    smooth_sensitivity,
+    threshold_s_p,
+    threshold_s_pak,
+)
 from hubbub_papers.tops_topl.streams import PAPER, made
 
 NAMES = [name for name in REPRODUCTIONS if name.startswith("tops-")]

@@ -15,7 +15,7 @@ from hubbub.mechanisms.weights import choice_rates
 from hubbub.planning.item_shares import SetOption, set_options, ternary_options
 from hubbub.protocols.itemsets.lengths import LengthShares
 from hubbub.random.integers import exp_floor
-from hubbub_papers.limited_amplification import hashing_delta, limited_amplification
+from hubbub_papers.amplification_claims import hashing_delta, limited_amplification
 
 SETTINGS = [(items, epsilon) for items in (40, 1000) for epsilon in (0.5, 1.0, 4.0)]
 """The six of the issue: people hold 1 to 12 of the items, 6.5 on average."""

@@ -14,7 +14,7 @@ from hubbub.privacy.amplify import Amplified, amplified_delta, amplify, bounds, 
 from hubbub.privacy.binomial_tails import at_least, blocks, point
 from hubbub.privacy.enumeration import report_table, shuffled_delta
 from hubbub.privacy.shuffle_bounds import COARSE, blanket_delta, clone_chance, clone_delta, stronger_clone_chance
-from hubbub_papers.shuffle_claims import collaborative_clones, unary_claim, variation_claim, variation_delta
+from hubbub_papers.amplification_claims import collaborative_clones, unary_claim, variation_claim, variation_delta
 
 SEEDS = {"seed": np.uint64([3, 2**63 + 17])}
 TINY = [

@@ -21,8 +21,7 @@ from hubbub.simulate.devices import ArrayStream, Stream
 from hubbub.simulate.fleet import Fleet
 from hubbub.simulate.ledgers import Ledgers
 from hubbub_papers.change_runs import ChangingRun, run_changing, true_means
-from hubbub_papers.sao2_exsub.online import MECHANISMS, as_printed
-from hubbub_papers.sao2_exsub.whole_streams import expected_means, run_plan
+from hubbub_papers.sao2_exsub.online import MECHANISMS, as_printed, expected_means, run_plan
 
 CHOICES: tuple[Choice, ...] = ("uniform", "optimum")
 

@@ -17,9 +17,9 @@ from hubbub.mechanisms.stateful import States
 from hubbub.mechanisms.weights import choice_rates
 from hubbub.random.integers import log_fraction, unpack
 from hubbub.random.source import Random
-from hubbub_papers.claims import Claim
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas
+from hubbub_papers.result import Claim
 
 __all__ = ["Attack", "averaging_attack"]
 
@@ -31,16 +31,9 @@ Floats = NDArray[np.float64]
 class Attack:
     """What an observer who knows everything but the values learns from the reports of some days.
 
-    Parameters
-    ----------
-    days
-        The numbers of reports after which the observer guesses.
-    fresh, memoised
-        The share of people whose value is the likeliest one, given all their reports so far.
-    permanent
-        The same share for an observer who sees the permanent answers themselves.
-    leaked_fresh, leaked_memoised
-        The largest log ratio of the likelihoods of two values that occurred: the epsilon that was leaked.
+    `fresh` and `memoised` are the shares of people whose value is the likeliest one, given all their reports so far,
+    after each number of `days`; `permanent` is the same for an observer who sees the permanent answers themselves. The
+    epsilon that was leaked is the largest log ratio of the likelihoods of two values that occurred.
     """
 
     days: tuple[int, ...]
@@ -56,16 +49,7 @@ def averaging_attack(
 ) -> Attack:
     """Let people report an unchanging value every day, fresh and memoised, and attack after each of some days.
 
-    Parameters
-    ----------
-    mechanism
-        The mechanism of the reports.
-    people
-        The number of people; their values are spread evenly over the domain.
-    days
-        The numbers of reports after which the observer guesses.
-    rng
-        The randomness.
+    The values of the people are spread evenly over the domain.
     """
     if list(days) != sorted(set(days)) or not days or days[0] < 1:
         raise InvalidValue("days", days, "growing numbers of days, from 1")

@@ -28,12 +28,8 @@ Floats = NDArray[np.float64]
 class ChangingRun(Run):
     """The releases of all steps of a stream of changes, beside the truth.
 
-    Parameters
-    ----------
-    answers
-        The counts of all reports, from which sums over steps can be estimated too.
-    spent
-        The most that any device has spent, in units of 1e-12 epsilon.
+    `answers` has the counts of all reports, from which sums over steps can be estimated too; `spent` is the most that
+    any device has spent, in units of 1e-12 epsilon.
     """
 
     answers: Answers
@@ -43,16 +39,8 @@ class ChangingRun(Run):
 def run_changing(changes: ChangeStream, stream: Stream, rng: Random, *, present: Present | None = None) -> ChangingRun:
     """Run a stream of changes over one horizon, with a ledger for each device that allows epsilon for life.
 
-    Parameters
-    ----------
-    changes
-        The mechanism of the stream.
-    stream
-        The values of the devices: codes, or rows of 0 and 1; the numbers 0 and 1 if there is one entry.
-    rng
-        The randomness of the devices.
-    present
-        Which devices are present at a step; all of them unless given.
+    The values of the stream are codes, or rows of 0 and 1; the numbers 0 and 1 if there is one entry. All devices are
+    present at every step unless `present` says which.
     """
     if stream.steps is not None and stream.steps < changes.steps:
         raise InvalidValue("steps", changes.steps, f"at most the {stream.steps} steps of the stream")

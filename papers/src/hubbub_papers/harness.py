@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -28,7 +27,6 @@ __all__ = [
     "Reproduction",
     "Result",
     "RunScores",
-    "load_modules",
     "reproduce",
     "reproduction",
 ]
@@ -85,17 +83,9 @@ class Context:
     ) -> dict[Key, NDArray[np.float64]]:
         """Run every setting `repeats` times and gather the scores: by key, an array with one row a run.
 
-        Parameters
-        ----------
-        settings
-            What is run, one setting after the other.
-        run_once
-            Makes one run. It is called with a setting and the number of the run, which begins at 0, and returns a
-            score, or a row of scores, for each key: for the setting itself, or for every method that it compares.
-        label
-            The name of a setting in progress messages.
-        threads
-            How many runs are made at the same time.
+        `run_once` is called with a setting and the number of the run, which begins at 0, and returns a score, or a row
+        of scores, for each key: for the setting itself, or for every method that it compares. `label` names a setting
+        in progress messages.
         """
         steps = [(setting, run) for setting in settings for run in range(self.repeats)]
         return self.gather(
@@ -134,18 +124,8 @@ Run = Callable[..., Reproduced]
 class Reproduction:
     """A table or figure that can be reproduced.
 
-    Parameters
-    ----------
-    name
-        Its name in `REPRODUCTIONS`, such as "dissertation-table-3.2".
-    title
-        What it shows.
-    repeats
-        The default number of runs of each setting; 1 where nothing is drawn at random.
-    needs
-        The data sets that it reads, by their names in `hubbub.data.CATALOG`.
-    function
-        Returns its cells and figure.
+    `name` is its name in `REPRODUCTIONS`, such as "dissertation-table-3.2". `repeats` is the default number of runs of
+    each setting; 1 where nothing is drawn at random. `needs` names the data sets that it reads (`hubbub.data.CATALOG`).
     """
 
     name: str
@@ -169,12 +149,6 @@ def reproduction(name: str, *, title: str, repeats: int = 1, needs: Sequence[str
         return function
 
     return register
-
-
-def load_modules(package: str, modules: Sequence[str]) -> None:
-    """Import the modules of a paper's package, which register their reproductions, in this order."""
-    for module in modules:
-        import_module(f"{package}.{module}")
 
 
 def reproduce(

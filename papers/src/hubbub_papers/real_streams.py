@@ -45,15 +45,7 @@ def flights_stream(by: Literal["carrier", "dest"] = "carrier", *, days: int = 42
     A day has 19 steps, 5 to 23 o'clock local time; 42 days are 798 steps, from 1 January. The table covers the year.
     `dropped` counts the year's 2,512 flights without a tail number. A cancelled flight counts as planned.
 
-    Parameters
-    ----------
-    by
-        Whether the value is the carrier, one of 16, or the destination, one of 104 (flights to the 105th have no tail
-        number).
-    days
-        How many days, up to 365.
-    cache
-        As of `hubbub.data.fetch`.
+    There are 16 carriers, and 104 destinations (flights to the 105th have no tail number); up to 365 days.
     """
     if by not in ("carrier", "dest"):
         raise InvalidValue("by", by, "carrier or dest")
@@ -109,14 +101,7 @@ def flights3m_stream(n_devices: int = 20_000, *, days: int = 33, cache: Cache = 
 
     33 days are 792 steps, from 1 January; to each of 20,000 devices fall 27 of their flights.
 
-    Parameters
-    ----------
-    n_devices
-        How many devices the flights are assigned to.
-    days
-        How many days, up to 181.
-    cache
-        As of `hubbub.data.fetch`.
+    There are up to 181 days; flights are assigned to `n_devices`.
     """
 
     def airports(flown: Table) -> Codes:
@@ -136,12 +121,7 @@ def flights3m_delays(
 
     The tail is long: the largest delay is 1,688 minutes, and 98% of the flights are less than 104 minutes late.
 
-    Parameters
-    ----------
-    n_devices, days, cache
-        As of `flights3m_stream`.
-    latest
-        Whether a device without a flight keeps the delay of its latest flight; it is 0 only before the first flight.
+    If `latest`, a device without a flight keeps the delay of its latest flight; it is 0 only before the first flight.
     """
 
     def minutes(flown: Table) -> Codes:
@@ -202,16 +182,8 @@ NOTHING_YET = -1
 class CategoryStream(Stream):
     """A category for each device and step, -1 before the first, from a table and an index of its columns.
 
-    Parameters
-    ----------
-    table
-        A row for each step, a column for each device of the source.
-    labels
-        The names of the categories.
-    data
-        A description of the data.
-    index
-        The column of each device; every column once unless given.
+    `table` has a row for each step and a column for each device of the source; `index` has the column of each device,
+    every column once unless given.
     """
 
     def __init__(
@@ -246,15 +218,7 @@ class CategoryStream(Stream):
 def last_destinations(*, days: int = 32, busiest: int = 15, cache: Cache = None) -> CategoryStream:
     """The last destination that each of 4,043 aircraft left New York for, at the end of each day from 1 January 2013.
 
-    Parameters
-    ----------
-    days
-        How many days, up to 365.
-    busiest
-        How many destinations have their own category: those with the most departures in the year. The last category,
-        "other", is for the rest.
-    cache
-        As of `hubbub.data.fetch`.
+    The `busiest` destinations of the year have their own category. The last category, "other", is for the rest.
     """
     year = flights_stream("dest", days=365, cache=cache)
     table = np.asarray(year.table)

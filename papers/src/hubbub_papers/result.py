@@ -1,13 +1,18 @@
-"""The result of a reproduction: cells, each a number of ours beside the paper's, and a figure."""
+"""The result of a reproduction: cells, each a number of ours next to the paper's, judged claims, and a figure."""
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core.errors import needs
 
@@ -49,17 +54,7 @@ def joined(*remarks: str | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A reproduced table or figure.
-
-    Parameters
-    ----------
-    name, title
-        What was reproduced.
-    cells
-        Its numbers.
-    figure
-        Its drawing, where it has one.
-    """
+    """A reproduced table or figure."""
 
     name: str
     title: str
@@ -119,3 +114,88 @@ class Result:
 
     def __rich__(self) -> Table:
         return self.table()
+
+
+VERDICTS = ("holds", "does not hold here", "too close to call")
+FEWEST_RUNS = 3
+"""With fewer runs no standard error is stated."""
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that holds where our number lies between two bounds.
+
+    Parameters
+    ----------
+    statement
+        What is claimed, as far as possible in the paper's words.
+    ours
+        The number computed or measured here.
+    paper
+        The number or the words that the paper prints, or None. Never a number of our own theory, nor the value that a
+        ratio ideally has.
+    above, below
+        The bounds: those of the statement, or, where the paper gives a number, those within which we call it equal.
+    note
+        Remarks, as in `Cell`.
+    """
+
+    statement: str
+    ours: float
+    paper: float | str | None = None
+    above: float = -math.inf
+    below: float = math.inf
+    note: str = ""
+
+    def cell(self, error: float = 0.0) -> Cell:
+        """The verdict as a cell: too close to call if our number is within two standard errors of a bound."""
+        margin = min(self.ours - self.above, self.below - self.ours)
+        verdict = VERDICTS[2 if abs(margin) < 2 * error else 0 if margin > 0 else 1]
+        ends = (("above", self.above), ("below", self.below))
+        bounds = ", ".join(f"{word} {bound:g}" for word, bound in ends if math.isfinite(bound))
+        remarks = [f"{verdict} ({bounds})"]
+        if error:
+            remarks.append(f"standard error {error:.2g}")
+        if self.note:
+            remarks.append(self.note)
+        return Cell(self.statement, "claim", self.paper, float(self.ours), "; ".join(remarks))
+
+
+def judged(
+    claims_of: Callable[[Mapping[Key, NDArray[Any]]], Sequence[Claim]], runs: Mapping[Key, NDArray[Any]]
+) -> list[Cell]:
+    """The verdicts on claims about measured numbers, with jackknife standard errors.
+
+    For the jackknife `claims_of` is called once for each run, with all runs but that one. With fewer than three runs
+    no standard errors are stated.
+
+    `claims_of` must make always the same claims, in the same order.
+    """
+    claims = claims_of(runs)
+    number = fewest_runs(runs)
+    if number < FEWEST_RUNS:
+        return [claim.cell() for claim in claims]
+    without = np.array(
+        [
+            [claim.ours for claim in claims_of({key: np.delete(rows, run, axis=0) for key, rows in runs.items()})]
+            for run in range(number)
+        ]
+    )
+    errors = np.sqrt((number - 1) * without.var(axis=0))
+    return [claim.cell(float(error)) for claim, error in zip(claims, errors, strict=True)]
+
+
+def fewest_runs(runs: Mapping[Key, NDArray[Any]]) -> int:
+    """The number of runs of the setting that has the fewest."""
+    return min(len(rows) for rows in runs.values())
+
+
+def means(runs: Mapping[Key, NDArray[Any]]) -> dict[Key, float]:
+    """The mean score of each setting."""
+    return {key: float(scores.mean()) for key, scores in runs.items()}
+
+
+def ratio(above: float, below: float) -> float:
+    """The quotient of two numbers; NaN if the divisor is 0, as happens in populations of a few people."""
+    return float(above) / float(below) if below else math.nan

@@ -22,12 +22,7 @@ def roc(values: ArrayLike, truth: ArrayLike, threshold: float) -> tuple[Floats, 
     A step is an event if its truth is above `threshold`. It is detected if its released value reaches a threshold that
     falls from above all values to the smallest: the rates rise from 0 to 1. Steps of equal value are detected together.
 
-    Parameters
-    ----------
-    values, truth
-        The released and the true number of each step.
-    threshold
-        A truth above it is an event; there must be events and other steps.
+    There must be events and other steps.
     """
     scores, numbers = np.asarray(values, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if scores.ndim != 1 or scores.shape != numbers.shape:

@@ -26,17 +26,8 @@ POINTS = 1024
 class PublishedStream:
     """A private stream: an unbiased estimate of each clipped value after the first m.
 
-    Parameters
-    ----------
-    theta
-        The threshold that values were clipped to.
-    values
-        The estimates.
-    variance
-        The variance of one estimate.
-    search
-        The mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; None with the
-        paper's finders.
+    `search` has the mechanism, the view and the sketch of the search, from which `clipped_away` is estimated; it is
+    None with the paper's finders.
     """
 
     theta: float
@@ -99,18 +90,8 @@ def publish(
 
     Every value is reported once, by one of the two mechanisms: epsilon for each event, by parallel composition.
 
-    Parameters
-    ----------
-    values
-        The stream, from 0 to `bound`.
-    epsilon, search_epsilon
-        What a report spends; and what a report of the first m values spends, if that differs.
-    bound
-        The largest value there can be.
-    m, r
-        How many values the search takes, and how many values the longest range has.
-    finder
-        "tail"; or the paper's "SW-W" or "SW".
+    The search takes the first m values, which are from 0 to `bound`; a report of theirs spends `search_epsilon`, if
+    that is given. The longest range has r values. `finder` is "tail", or the paper's "SW-W" or "SW".
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not ((numbers >= 0) & (numbers <= bound)).all():

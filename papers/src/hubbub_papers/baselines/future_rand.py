@@ -86,12 +86,7 @@ class FutureRand(SignVector):
 
     @classmethod
     def published(cls, *, epsilon: float, dimension: int, sparsity: int) -> Self:
-        """With the constants of the paper: a report spends far less than epsilon.
-
-        Example:
-            >>> round(FutureRand.published(epsilon=1.0, dimension=128, sparsity=8).effective_epsilon, 2)
-            0.34
-        """
+        """With the constants of the paper: a report spends far less than epsilon."""
         low, high, decay = published_annulus(epsilon, sparsity)
         return cls(epsilon=epsilon, dimension=dimension, sparsity=sparsity, low=low, high=high, decay=decay)
 

@@ -1,4 +1,4 @@
-"""LDPMiner, SVIM and the protocols between them; all of them partition the people into groups."""
+"""LDPMiner, SVIM and the protocols between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.event import units_of
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.sets.psfo import PSFO
-from hubbub.protocols.driver import Message, Reply
+from hubbub.protocols.ask import Ask
+from hubbub.protocols.driver import Message, Reply, ask_once
 from hubbub.protocols.itemsets.lengths import Itemset, guess_itemsets, largest_guess, significant_lengths
 from hubbub.protocols.itemsets.mining import Groups, estimate_candidates
 from hubbub.protocols.views.basic import Whole
@@ -86,19 +87,6 @@ def mine_by(
 ) -> Generator[Message, Reply, Shares]:
     """Find the k most frequent items by a protocol of the ladder; or itemsets, by SVSM with it instead of SVIM.
 
-    Parameters
-    ----------
-    rung
-        The protocol.
-    domain
-        The sets that people hold.
-    epsilon
-        The epsilon of a report; everyone sends one.
-    k
-        The number of items or itemsets to find.
-    itemsets
-        Whether sets of several items are searched for.
-
     References
     ----------
     Dissertation, sections 5.4.2 and 5.4.3.
@@ -147,3 +135,22 @@ def _estimated(
 def top_shares(shares: Shares, k: int) -> Shares:
     """The k largest shares, the largest first."""
     return dict(sorted(shares.items(), key=lambda pair: -pair[1])[:k])
+
+
+def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator[Message, Reply, Shares]:
+    """Find the k most frequent items: everyone names an item by BLH, then reports on the 2k named most by SUE.
+
+    The protocol takes `length`, the 90th percentile of the sizes of sets, as known.
+
+    References
+    ----------
+    Dissertation, section 5.1.1.
+    """
+    names = PSFO(epsilon=epsilon / 2, domain=domain, length=length, oracle="BLH")
+    sketch = yield from ask_once(Ask(mechanism=names, step=0))
+    candidates = tuple((int(item),) for item in sorted(names.estimate(sketch).top(2 * k)))
+    of_candidates = Sets(Ordinal(len(candidates)), len(candidates))
+    reports = PSFO(epsilon=epsilon / 2, domain=of_candidates, length=len(candidates), oracle="SUE")
+    sketch = yield from ask_once(Ask(mechanism=reports, step=0, view=Subsets(candidates)))
+    shares = reports.estimate(sketch).value.tolist()
+    return top_shares(dict(zip(candidates, shares, strict=True)), k)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from hubbub_papers.claims import Claim
 from hubbub_papers.coco.setting import EPSILONS, LARGE, SPARSITIES, CocoStudy, compare
 from hubbub_papers.harness import Context, Reproduced, reproduction
-from hubbub_papers.sparse.sweep import Place, Runs, expected_tve
+from hubbub_papers.result import Claim
+from hubbub_papers.sparse import Place, Runs, expected_tve
 
 METHODS = ("PrivKV", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo")
 OTHERS = METHODS[:-2]

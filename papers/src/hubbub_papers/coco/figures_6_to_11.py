@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from hubbub_papers.claims import Claim
 from hubbub_papers.coco.setting import CocoStudy, compare
 from hubbub_papers.harness import Context, Reproduced, reproduction
-from hubbub_papers.sparse.sweep import Runs
+from hubbub_papers.result import Claim
+from hubbub_papers.sparse import Runs
 
 METHODS = ("PrivKV", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "Collision")
 OTHERS = METHODS[:-1]

@@ -10,13 +10,11 @@ import numpy as np
 from hubbub.data.baskets import movies, retail
 from hubbub.mechanisms.ternary.vectors import Ternary
 from hubbub.simulate.devices import RESAMPLED
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
-from hubbub_papers.plots import canvas, draw_lines, finish, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS as KNOWN
-from hubbub_papers.sparse.methods import look
-from hubbub_papers.sparse.sweep import PeopleKey, average, sweep_people
+from hubbub_papers.result import Claim, joined
+from hubbub_papers.sparse import METHODS as KNOWN
+from hubbub_papers.sparse import PeopleKey, average, look, sweep_people
+from hubbub_papers.study import Panel, Study
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 METHODS = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision", "CoCo", "ExSub", "NetSub")
@@ -27,15 +25,7 @@ Runs = RunScores[PeopleKey]
 
 @dataclass(frozen=True)
 class RealPeople:
-    """A real population, and how many entries of a vector a mechanism reports on.
-
-    Parameters
-    ----------
-    title
-        Its name.
-    people, sparsity
-        The vectors, and the number s of entries that a report is about.
-    """
+    """A real population, and how many entries of a vector a mechanism reports on."""
 
     title: str
     people: Ternary
@@ -78,14 +68,15 @@ def coco_retail(context: Context) -> Reproduced:
 def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
     people = {who.title: (who.people, who.sparsity) for who in populations}
     runs = sweep_people(context, "real key-value data", people, EPSILONS, METHODS)
-    figure, panels = canvas(len(populations), len(PANELS))
-    for row, who in enumerate(populations):
-        for column, (metric, field) in enumerate(PANELS.items()):
-            panel = panels[row * len(PANELS) + column]
-            heights = {method: [average(runs, (who.title, e, method), field) for e in EPSILONS] for method in METHODS}
-            draw_lines(panel, EPSILONS, heights, look)
-            finish(panel, "$\\epsilon$", metric, f"{who.title}, n = {len(who.people):,}", log="xy")
-    legend_below(figure, panels)
+
+    def error(title: str, field: str, method: str, epsilon: float) -> float:
+        return average(runs, (title, epsilon, method), field)
+
+    panels = [
+        Panel(f"{p.title}, n = {len(p.people):,}", EPSILONS, error, y=metric, log="xy", given=(p.title, field))
+        for p in populations
+        for metric, field in PANELS.items()
+    ]
     cells = [
         Cell(
             f"{who.title}, eps = {epsilon:g}: {metric}",
@@ -99,7 +90,9 @@ def _compare(context: Context, populations: Sequence[RealPeople]) -> Reproduced:
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return cells + judged(lambda some: _claims(some, [who.title for who in populations]), runs), figure
+    return Study(
+        runs, cells, METHODS, panels, lambda some: _claims(some, list(people)), len(populations), look_of=look
+    ).reproduced()
 
 
 def _claims(runs: Runs, titles: Sequence[str]) -> list[Claim]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced
-from hubbub_papers.plots import canvas, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS
-from hubbub_papers.sparse.sweep import Place, Runs, average, draw, logs, sweep
+from hubbub_papers.result import Claim, joined
+from hubbub_papers.sparse import METHODS, Place, Runs, average, errors_by_epsilon, logs, look, sweep
+from hubbub_papers.study import Study
 
 SPARSITIES = (4, 8, 16, 32)
 EPSILONS = (0.001, 0.01, 0.1, 0.2, 0.4, 0.8, 1.0, 1.5, 2.0)
@@ -25,14 +23,8 @@ LARGE = (0.8, 1.0, 1.5, 2.0)
 class CocoStudy:
     """One figure: the number of people, the length of their vectors, the methods, and the error.
 
-    Parameters
-    ----------
-    n, d, methods
-        The setting.
-    field, metric
-        The field of `Errors`, and its name in the figure.
-    beside
-        The n and d of the figure with which it is compared.
+    `field` of `Errors` is called `metric` in the figure. `beside` has the n and d of the figure with which it is
+    compared.
     """
 
     n: int
@@ -110,12 +102,10 @@ def compare(
     if study.beside is not None:
         places |= {Place(*study.beside, s): beside for s in SPARSITIES}
     runs = sweep(context, places, EPSILONS)
-    figure, panels = canvas(2, 2)
-    for panel, s in zip(panels, SPARSITIES, strict=True):
-        place = Place(study.n, study.d, s)
-        title = str(place.scaled(context))
-        draw(panel, runs, place, EPSILONS, study.methods, study.field, title=title, y=study.metric)
-    legend_below(figure, panels)
+    panels = [
+        errors_by_epsilon(runs, str(place.scaled(context)), EPSILONS, place, study.field, study.metric)
+        for place in list(places)[: len(SPARSITIES)]
+    ]
     runs_note = f"mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
         Cell(
@@ -129,4 +119,4 @@ def compare(
         for epsilon in EPSILONS
         for method in study.methods
     ]
-    return cells + judged(claims_of, runs), figure
+    return Study(runs, cells, study.methods, panels, claims_of, rows=2, look_of=look).reproduced()

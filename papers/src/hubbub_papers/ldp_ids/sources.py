@@ -33,20 +33,9 @@ Process = Callable[[int], NDArray[np.float64]]
 class Source:
     """A stream, the question that is asked of it, and the remarks beside its results.
 
-    Parameters
-    ----------
-    name, n
-        Its name in the rows of a table, and its number of devices.
-    make
-        From the number of a run to the stream. A run has the same stream for every question.
-    question
-        What every step asks.
-    note
-        What the stream is, if it is not the paper's.
-    floor
-        Smaller truths count as this one in relative errors.
-    events
-        The weight of each value in the number that is watched for events.
+    `make` gives the stream of a run by its number: the same for every question. The note says what the stream is, if it
+    is not the paper's. Truths below `floor` count as `floor` in relative errors. `events` has the weight of each value
+    in the number that is watched for events.
     """
 
     name: str

@@ -1,11 +1,11 @@
-"""The sweep of LDP-IDS: every method over every stream in every setting, and the scores of each run."""
+"""Sweeps of LDP-IDS: the methods on every stream, their errors, and how they are drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,31 +16,14 @@ from hubbub.protocols.window import METHODS as WINDOW_METHODS
 from hubbub.protocols.window import Statistic, window_stream
 from hubbub.simulate.conversation import StreamRun, run_stream
 from hubbub.simulate.devices import Stream
-from hubbub_papers.claims import FEWEST_RUNS, Claim, fewest_runs, judged
-from hubbub_papers.harness import Cell, Context, RunScores
+from hubbub_papers.harness import Cell, Context, Reproduced, RunScores
 from hubbub_papers.ldp_ids.sources import FLOOR, Source
+from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
+from hubbub_papers.result import FEWEST_RUNS, Claim, fewest_runs, judged
 
-__all__ = [
-    "BITS",
-    "FILTERED",
-    "METHODS",
-    "MRE",
-    "MSE",
-    "PAIRS",
-    "SPREAD",
-    "Key",
-    "MethodSetting",
-    "Place",
-    "Runs",
-    "error_cells",
-    "mean",
-    "options_of",
-    "plain",
-    "scores",
-    "sweep",
-    "theory",
-    "verdicts",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 METHODS = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 PAIRS = (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
@@ -72,6 +55,8 @@ Key = tuple[str, str, MethodSetting]  # source, method, setting
 Place = tuple[Source, MethodSetting]
 Runs = RunScores[Key]
 Start = Callable[[Source, str, MethodSetting], Protocol]
+Score = Callable[[Source, str, MethodSetting, StreamRun], ArrayLike]
+Title = TypeVar("Title")
 
 
 class KnownTruth(Stream):
@@ -118,7 +103,7 @@ def sweep(
     places: Sequence[Place],
     *,
     methods: Sequence[str] = METHODS,
-    score: Callable[[Source, str, MethodSetting, StreamRun], ArrayLike] = scores,
+    score: Score = scores,
     begin: Start = start,
 ) -> dict[Key, NDArray[np.float64]]:
     """Run every method at every place, which is a source and a setting; return the scores, one row a run.
@@ -183,3 +168,90 @@ def theory(method: str, question: Statistic, setting: MethodSetting, n: int, spr
         return question.error(units // setting.w, n, shares)
     cohort = n / setting.w
     return question.error(units, cohort, shares) + spread / cohort * (1 - 1 / setting.w)
+
+
+# Okabe and Ito's colours.
+_COLOURS = {
+    "U": ("#000000", "o"),
+    "SP": ("#e69f00", "s"),
+    "D": ("#0072b2", "^"),
+    "A": ("#d55e00", "D"),
+    "DSAT": ("#56b4e9", "v"),
+    "RescueDP": ("#009e73", "P"),
+    "FAST": ("#cc79a7", "X"),
+    "PeGaSus": ("#7f4f24", "*"),
+}
+
+
+def look(method: str) -> dict[str, Any]:
+    """The plotting options of a method's line."""
+    budget = method.startswith("LB")
+    colour, marker = _COLOURS["SP" if method == "LSP" else method[2:].removeprefix("-")]
+    filled = "none" if budget else colour
+    style = {"color": colour, "marker": marker, "markerfacecolor": filled, "linestyle": "--" if budget else "-"}
+    return {**style, "markersize": 5, "linewidth": 1.3, "label": method}
+
+
+def panels_of(titles: Sequence[Title], *, columns: int = 4) -> tuple[Figure, dict[Title, Axes]]:
+    """A figure with a panel for each title, at most `columns` side by side."""
+    rows = -(-len(titles) // columns)
+    figure, panels = canvas(rows, min(columns, len(titles)), width=3.7, height=3.1)
+    for panel in panels[len(titles) :]:
+        panel.remove()
+    return figure, dict(zip(titles, panels, strict=False))
+
+
+class StreamPanel(NamedTuple):
+    """A panel: its title, the name of its horizontal axis, and by the value there the place that is shown."""
+
+    title: str
+    axis: str
+    places: Mapping[float, Place]
+
+
+@dataclass(frozen=True)
+class StreamStudy:
+    """A figure: panels with a line for each of the methods `shown`, cells of every place, and claims.
+
+    `column` of the scores is drawn. `others` are methods that are run and in the cells, but not drawn.
+    """
+
+    panels: Sequence[StreamPanel]
+    claims: Callable[[Runs], Sequence[Claim]]
+    cells: Callable[[Runs, Source, MethodSetting, Sequence[str]], Sequence[Cell]]
+    shown: Sequence[str] = METHODS
+    others: Sequence[str] = ()
+    column: int = MRE
+    score: Score = scores
+    begin: Start = start
+
+    def run(self, context: Context, *, columns: int = 4, y: str = "MRE", log: str = "xy") -> Reproduced:
+        """Run all methods at all places; return the cells and the figure."""
+        places = list(dict.fromkeys(place for panel in self.panels for place in panel.places.values()))
+        methods = (*self.shown, *self.others)
+        runs = sweep(context, places, methods=methods, score=self.score, begin=self.begin)
+        figure, axes = panels_of(range(len(self.panels)), columns=columns)
+        for number, panel in enumerate(self.panels):
+            xs = list(panel.places)
+            lines = {m: [mean(runs, s.name, m, at, self.column) for s, at in panel.places.values()] for m in self.shown}
+            draw_lines(axes[number], xs, lines, look)
+            finish(axes[number], panel.axis, y, panel.title, log=log)
+            mark_values(axes[number], xs, fontsize=8)
+        cells = [cell for place in places for cell in self.cells(runs, *place, methods)]
+        return cells + verdicts(self.claims, runs), with_legend(figure)
+
+
+def cells_of_runs(context: Context, steps: int) -> Callable[[Runs, Source, MethodSetting, Sequence[str]], list[Cell]]:
+    """The usual cells of a place: MRE and MSE, with the numbers of runs and steps in the notes."""
+
+    def cells(runs: Runs, source: Source, setting: MethodSetting, methods: Sequence[str]) -> list[Cell]:
+        remark = source.remark(f"runs: {context.repeats}", steps=steps)
+        return error_cells(runs, source, setting, methods, row=f"{source.name}, {setting}", remark=remark)
+
+    return cells
+
+
+def with_legend(figure: Figure) -> Figure:
+    """The figure with one legend below all panels."""
+    legend_below(figure, figure.axes, columns=10)
+    return figure

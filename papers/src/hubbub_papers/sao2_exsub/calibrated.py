@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -13,16 +13,24 @@ from numpy.typing import NDArray
 from hubbub.protocols.sao2 import Sao2, Tree
 from hubbub.protocols.sao2.tree import Queries
 from hubbub.simulate.devices import Stream
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
-from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
-from hubbub_papers.result import joined
+from hubbub_papers.result import Claim, joined
 from hubbub_papers.sao2_exsub.destinations import DAYS, NOT_TRAJECTORY, S, populations
-from hubbub_papers.sao2_exsub.expected_errors import exact_gain, expected_tve
-from hubbub_papers.sao2_exsub.online import OURS, Runs, as_printed, average, look, sweep, toggling
+from hubbub_papers.sao2_exsub.online import (
+    OURS,
+    Runs,
+    as_printed,
+    average,
+    exact_gain,
+    expected_tve,
+    look,
+    sweep,
+    toggling,
+)
+from hubbub_papers.study import Panel, Study
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["FORMS", "KINDS", "SYNTHETIC", "Calibrated", "calibrated_portions", "figure_9", "figure_10"]
 
@@ -162,8 +170,19 @@ def _compare(
         ).cell()
         for queries, words in KINDS[1:]
     ]
-    verdicts = judged(lambda some: _claims(some, on_paper, list(streams), epsilons), runs)
-    return cells + verdicts + exact, _draw(runs, list(streams), epsilons)
+
+    def error(who: str, queries: Queries, form: str, epsilon: float) -> float:
+        return average(runs, (who, epsilon, _name(form, queries)), f"{queries}_tve")
+
+    panels = [
+        Panel(who, epsilons, error, y=f"TVE of {words}", log="xy", given=(who, queries), marked=True)
+        for who in streams
+        for queries, words in KINDS
+    ]
+    claims = partial(_claims, on_paper=on_paper, people=list(streams), epsilons=epsilons)
+    study = Study(runs, cells, FORMS, panels, claims, rows=len(streams), size=(4.0, 3.6), look_of=_look)
+    judged_cells, figure = study.reproduced()
+    return judged_cells + exact, figure
 
 
 OnPaper = Mapping[tuple[Queries, str, float, str], float]
@@ -172,20 +191,6 @@ OnPaper = Mapping[tuple[Queries, str, float, str], float]
 def _name(form: str, queries: Queries) -> str:
     """The name of a plan: forms with the best portions have one plan for each kind of query."""
     return form if form in FORMS[:2] else f"{form}, {queries}"
-
-
-def _draw(runs: Runs, people: Sequence[str], epsilons: Sequence[float]) -> Figure:
-    figure, panels = canvas(len(people), len(KINDS), width=4.0)
-    places = [(who, queries, words) for who in people for queries, words in KINDS]
-    for panel, (who, queries, words) in zip(panels, places, strict=True):
-        errors = {
-            form: [average(runs, (who, e, _name(form, queries)), f"{queries}_tve") for e in epsilons] for form in FORMS
-        }
-        draw_lines(panel, epsilons, errors, _look)
-        finish(panel, "$\\epsilon$", f"TVE of {words}", who, log="xy")
-        mark_values(panel, epsilons)
-    legend_below(figure, panels)
-    return figure
 
 
 def _look(form: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,16 +11,14 @@ import numpy as np
 from hubbub.protocols.sao2 import Sao2
 from hubbub.simulate.devices import RESAMPLED
 from hubbub_papers.change_runs import true_means
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
-from hubbub_papers.plots import canvas, draw_lines, finish, legend_below, mark_values
 from hubbub_papers.real_streams import CategoryStream, last_destinations
-from hubbub_papers.result import joined
-from hubbub_papers.sao2_exsub.online import NET, OURS, Runs, as_printed, average, look, sweep
-from hubbub_papers.sao2_exsub.whole_streams import expected_means
+from hubbub_papers.result import Claim, joined
+from hubbub_papers.sao2_exsub.online import NET, OURS, Runs, as_printed, average, expected_means, look, sweep
+from hubbub_papers.study import Panel, Study
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["DAYS", "EPSILONS", "METHODS", "NOT_TRAJECTORY", "S", "figure_7", "figure_8", "figure_13", "figure_14"]
 
@@ -110,26 +109,31 @@ def _compare(context: Context, queries: Sequence[tuple[str, str]], metric: str) 
             ours = average(runs, (who, epsilon, method), f"{what}_{metric.lower()}")
             row = f"{words}, {who}, eps = {epsilon:g}: {metric}"
             cells.append(Cell(row, method, None, ours, note))
-    figure = _draw(runs, streams, queries, metric)
-    return cells + judged(lambda some: _claims(some, list(streams), queries, metric), runs), figure
+
+    def error(who: str, score: str, method: str, epsilon: float) -> float:
+        return average(runs, (who, epsilon, method), score)
+
+    panels = [
+        Panel(
+            f"{stream.n:,} devices, {who}",
+            EPSILONS,
+            error,
+            y=f"{metric} of {words}",
+            log="xy",
+            given=(who, f"{what}_{metric.lower()}"),
+            marked=True,
+        )
+        for what, words in queries
+        for who, stream in streams.items()
+    ]
+    claims = partial(_claims, people=list(streams), queries=queries, metric=metric)
+    return Study(runs, cells, METHODS, panels, claims, rows=len(queries), look_of=look).reproduced()
 
 
 def _form(method: str) -> str:
     if method in (OURS, NET):
         return "knows that a device has one destination; pooled reading, best portions for days: not the paper's"
     return "uniform portions, read by digits; any 8 changes of entries"
-
-
-def _draw(runs: Runs, streams: Mapping[str, CategoryStream], queries: Sequence[tuple[str, str]], metric: str) -> Figure:
-    figure, panels = canvas(len(queries), len(streams))
-    places = [(what, words, who) for what, words in queries for who in streams]
-    for panel, (what, words, who) in zip(panels, places, strict=True):
-        score = f"{what}_{metric.lower()}"
-        draw_lines(panel, EPSILONS, {m: [average(runs, (who, e, m), score) for e in EPSILONS] for m in METHODS}, look)
-        finish(panel, "$\\epsilon$", f"{metric} of {words}", f"{streams[who].n:,} devices, {who}", log="xy")
-        mark_values(panel, EPSILONS)
-    legend_below(figure, panels)
-    return figure
 
 
 def _claims(runs: Runs, people: Sequence[str], queries: Sequence[tuple[str, str]], metric: str) -> list[Claim]:

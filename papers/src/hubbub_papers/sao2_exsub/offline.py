@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
-from hubbub_papers.plots import canvas, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS as KNOWN
-from hubbub_papers.sparse.sweep import Place, Runs, average, draw, logs, sweep
+from hubbub_papers.result import Claim, joined
+from hubbub_papers.sparse import METHODS as KNOWN
+from hubbub_papers.sparse import Place, Runs, average, errors_by_epsilon, logs, look, sweep
+from hubbub_papers.study import Study
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 OFFLINE = ("PrivKV", "KVUE", "PCKV-GRR", "PCKV-AGRR", "PCKV-UE", "SUCCINCT", "Collision")
@@ -89,12 +88,11 @@ def _compare(
     context: Context, places: Sequence[Place], metrics: Sequence[tuple[str, str]], claims_of: Claims
 ) -> Reproduced:
     runs = sweep(context, dict.fromkeys(places, METHODS), EPSILONS)
-    figure, panels = canvas(len(metrics), len(places), width=3.7, height=3.1)
-    for row, (field, metric) in enumerate(metrics):
-        for column, place in enumerate(places):
-            panel = panels[row * len(places) + column]
-            draw(panel, runs, place, EPSILONS, METHODS, field, title=str(place.scaled(context)), y=metric)
-    legend_below(figure, panels, columns=10)
+    panels = [
+        errors_by_epsilon(runs, str(place.scaled(context)), EPSILONS, place, *metric)
+        for metric in metrics
+        for place in places
+    ]
     runs_note = f"{UNSTATED}; mean of ln, {context.repeats} runs (the paper: 100)"
     cells = [
         Cell(
@@ -109,7 +107,8 @@ def _compare(
         for epsilon in EPSILONS
         for method in METHODS
     ]
-    return cells + judged(claims_of, runs), figure
+    rows, size = len(metrics), (3.7, 3.1)
+    return Study(runs, cells, METHODS, panels, claims_of, rows, legend=10, size=size, look_of=look).reproduced()
 
 
 def _leads(runs: Runs, places: Sequence[Place], others: Sequence[str], field: str) -> list[float]:

@@ -1,23 +1,106 @@
-"""Streams of rarely changing vectors: the plans that are compared, the scores of a run, and the sweep over plans."""
+"""Online plans of SaO2 and whole streams: their runs and the errors that are expected of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.data.synthetic import sparse_vectors
-from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT
-from hubbub.protocols.sao2 import Sao2
+from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT, Ternary
+from hubbub.protocols.sao2 import Answers, Sao2
+from hubbub.protocols.sao2.tree import Digits, Queries, arc_lengths, squares
 from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
-from hubbub_papers.change_runs import ChangingRun
+from hubbub_papers.change_runs import ChangingRun, bits_of, true_means
 from hubbub_papers.harness import Context, RunScores
-from hubbub_papers.sao2_exsub.whole_streams import run_plan
-from hubbub_papers.sparse.methods import look as look_of_mechanism
-from hubbub_papers.sparse.sweep import THREADS
+from hubbub_papers.sparse import THREADS
+from hubbub_papers.sparse import look as look_of_mechanism
+
+
+def expected_tve(plan: Sao2, queries: Queries, n: int, last: int) -> float:
+    """The expected TVE of a kind of query, if errors of residues are normal: a sum of sqrt(2 variance/pi).
+
+    Every device is assumed to use all its changes. If many have fewer, errors are a few percent smaller.
+
+    Steps are queried as they end, sums after the `last` step that a query is about.
+    """
+    step = np.arange(1, plan.steps + 1)
+    before, through = (np.arange(last), np.arange(1, last + 1)) if queries == "mean" else np.triu_indices(last + 1, 1)
+    if queries == "prefix":
+        before, through = before[:last], through[:last]
+    weights = (step > before[:, None]) & (step <= through[:, None])
+    now = through if queries == "mean" else np.full(through.size, plan.steps)
+    devices = np.round(plan.portions * n).astype(np.int64)
+    variance = np.zeros(through.size)
+    levels = zip(plan.reading(devices).coefficients(weights, now), plan.variances, devices, strict=True)
+    for coefficients, variance_of_one, number in levels:
+        variance += (coefficients**2).sum(axis=1) * variance_of_one / max(int(number), 1)
+    return plan.dimension * math.sqrt(2 / math.pi) * float(np.sqrt(variance).sum())
+
+
+def exact_gain(plan: Sao2, queries: Queries) -> float:
+    """The relative reduction of the mean squared error of all answers by a plan's portions, compared with equal
+    ones.
+    """
+    once = squares(Digits(plan.tree), plan.tree, queries) * np.array(plan.variances)
+    return 1 - float((once / plan.portions).sum() / (once * plan.tree.levels).sum())
+
+
+CHUNK = 1 << 24  # entries looked at together
+
+
+def run_plan(plan: Sao2, stream: Stream, rng: Random) -> ChangingRun:
+    """Run a plan over a stream. Each person reports on one level."""
+    if stream.steps is not None and stream.steps < plan.steps:
+        raise InvalidValue("steps", plan.steps, f"at most the {stream.steps} steps of the stream")
+    answers = Answers(plan)
+    for part, who in enumerate(_parts(plan, stream.n, rng)):
+        mechanism = plan.mechanisms[part]
+        for residues in _residues(plan, part, stream, who):
+            answers.add(part, mechanism.accumulate(mechanism.randomize(Ternary.dense(residues), rng)))
+    answers.step = plan.steps
+    steps = range(1, plan.steps + 1)
+    released = [answers.latest(step) if plan.online else answers.mean(step) for step in steps]
+    return ChangingRun(
+        values=np.array([estimate.value for estimate in released]),
+        variances=np.array([estimate.variance for estimate in released]),
+        truth=true_means(stream, plan.steps, plan.dimension),
+        answers=answers,
+        spent=max(mechanism.event().spent for mechanism in plan.mechanisms),
+    )
+
+
+def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
+    """The expected releases: the truth, except for the changes that people with too many of them do not report."""
+    n, d = np.round(plan.portions * stream.n).astype(np.int64), plan.dimension
+    now = np.arange(1, plan.steps + 1) if plan.online else np.full(plan.steps, plan.steps)
+    means, everyone = np.zeros((plan.steps, d)), np.arange(stream.n)
+    for part, coefficients in enumerate(plan.reading(n).coefficients(np.eye(plan.steps), now)):
+        told = sum(chunk.sum(axis=0, dtype=np.int64) for chunk in _residues(plan, part, stream, everyone))
+        means += coefficients @ (np.asarray(told) / stream.n).reshape(-1, d)
+    return means
+
+
+def _parts(plan: Sao2, n: int, rng: Random) -> Iterator[NDArray[np.int64]]:
+    """The people of each level: each person is assigned to one, in proportion to the portions."""
+    edges = np.cumsum(arc_lengths(plan.portions))
+    level = np.searchsorted(edges, rng.uint32(n).astype(np.int64), side="right")
+    yield from (np.flatnonzero(level == part) for part in range(edges.size))
+
+
+def _residues(plan: Sao2, part: int, stream: Stream, who: NDArray[np.int64]) -> Iterator[NDArray[np.int8]]:
+    """The residues of some people on a level, a chunk of people at a time."""
+    view = plan.views[part]
+    for start in range(0, who.size, max(1, CHUNK // view.entries)):
+        some = who[start : start + max(1, CHUNK // view.entries)]
+        rows = (stream.values(step, 0, stream.n)[some] for step in plan.times(part))
+        yield view.residues(np.stack([row if view.one else bits_of(row, view.dimension) for row in rows], axis=1))
+
 
 OURS = "SaO2, ours"
 """ExSub with the best portions of people for the levels, and the best reading of the tree."""
@@ -51,12 +134,7 @@ class Scores(NamedTuple):
 
 
 class Toggling(Stream):
-    """Vectors of 0 and 1, in a table of steps by devices by entries.
-
-    Example:
-        >>> Toggling(np.array([[[0], [1]], [[1], [1]]], dtype=np.int8)).truth(2).tolist()
-        [1.0]
-    """
+    """Vectors of 0 and 1, in a table of steps by devices by entries."""
 
     def __init__(self, table: NDArray[np.int8]) -> None:
         self.table, self.steps, self.n = table, len(table), table.shape[1]

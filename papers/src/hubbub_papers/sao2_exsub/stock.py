@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from hubbub.data.trips import NOT_STOCK, stock_moves
 from hubbub.mechanisms.ternary.vectors import Ternary
 from hubbub.simulate.devices import RESAMPLED
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
-from hubbub_papers.plots import canvas, draw_lines, finish, legend_below
-from hubbub_papers.result import joined
-from hubbub_papers.sparse.methods import METHODS as KNOWN
-from hubbub_papers.sparse.methods import look
-from hubbub_papers.sparse.sweep import PeopleKey, average, sweep_people
+from hubbub_papers.result import Claim, joined
+from hubbub_papers.sparse import METHODS as KNOWN
+from hubbub_papers.sparse import PeopleKey, average, look, sweep_people
+from hubbub_papers.study import Panel, Study
 
 __all__ = ["EPSILONS", "METHODS", "S", "figure_6", "figure_12", "first_moves"]
 
@@ -61,21 +60,18 @@ def figure_12(context: Context) -> Reproduced:
 
 def _compare(context: Context, field: str, metric: str) -> Reproduced:
     many = context.size(RESAMPLED)
-    windows = {
-        "as it is": stock_moves(),
-        f"resampled to {many:,}": stock_moves(many, context.rng.child("stock moves")),
-    }
+    windows = {"as it is": stock_moves(), f"resampled to {many:,}": stock_moves(many, context.rng.child("stock moves"))}
     records = {who: first_moves(batch, S) for who, batch in windows.items()}
     people = {who: (record.people, S) for who, record in records.items()}
     runs = sweep_people(context, "stock", people, EPSILONS, METHODS)
-    figure, panels = canvas(1, len(records))
-    for panel, (who, record) in zip(panels, records.items(), strict=True):
-        errors = {method: [average(runs, (who, e, method), field) for e in EPSILONS] for method in METHODS}
-        draw_lines(panel, EPSILONS, errors, look)
-        finish(panel, "$\\epsilon$", metric, f"{len(record.people):,} windows of 5 stocks, {who}", log="xy")
-    legend_below(figure, panels)
-    cells = []
+
+    def error(who: str, method: str, epsilon: float) -> float:
+        return average(runs, (who, epsilon, method), field)
+
+    cells, panels = [], []
     for who, record in records.items():
+        title = f"{len(record.people):,} windows of 5 stocks, {who}"
+        panels.append(Panel(title, EPSILONS, error, y=metric, log="xy", given=(who,)))
         cut = f"only the first {S} moves: {record.lost:.0%} are lost, a TVE of {record.cost:.3g} that is not in these"
         label = f"{NOT_STOCK}: {len(record.people):,} windows, {who}"
         cells += [
@@ -89,7 +85,8 @@ def _compare(context: Context, field: str, metric: str) -> Reproduced:
             for epsilon in EPSILONS
             for method in METHODS
         ]
-    return cells + judged(lambda some: _claims(some, list(records), field, metric), runs), figure
+    claims = partial(_claims, populations=list(records), field=field, metric=metric)
+    return Study(runs, cells, METHODS, panels, claims, look_of=look).reproduced()
 
 
 def _claims(runs: Runs, populations: Sequence[str], field: str, metric: str) -> list[Claim]:

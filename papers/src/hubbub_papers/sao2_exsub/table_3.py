@@ -11,10 +11,9 @@ import numpy as np
 from hubbub.data.synthetic import normals
 from hubbub.protocols.sao2 import Sao2
 from hubbub.random.source import Random
-from hubbub_papers.claims import Claim, judged
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below
-from hubbub_papers.result import joined
+from hubbub_papers.result import Claim, joined, judged
 from hubbub_papers.sao2_exsub.online import NET, OURS, Key, Runs, as_printed, average, look, sweep, toggling
 
 if TYPE_CHECKING:

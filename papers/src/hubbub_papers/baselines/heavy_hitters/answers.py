@@ -1,10 +1,4 @@
-"""The answers of a group of people through OLH: the support of candidates, simulated in two ways.
-
-`ReportedAnswers` makes every report and counts every candidate's support, as in deployment. `DrawnAnswers` draws the
-support counts from their exact distribution instead. Over random hashes the supports of different candidates are
-independent; a candidate that c of n people hold has Binomial(c, p) + Binomial(n - c, q). Of the candidates that nobody
-holds only the largest counts are drawn, as order statistics, so that 2^32 candidates take no longer than one.
-"""
+"""The answers of a group of people through OLH: the support of candidates, simulated or counted from reports."""
 
 from __future__ import annotations
 
@@ -14,23 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.texts import BitStrings
+from hubbub.core.errors import InvalidValue
+from hubbub.core.hashing import bucket, hash32
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.random.source import Random
-from hubbub_papers.baselines.heavy_hitters.candidates import Extensions
 from hubbub_papers.baselines.heavy_hitters.drawing import generator
+from hubbub_papers.baselines.heavy_hitters.population import Extensions
 
 
 class GroupAnswers(ABC):
     """The answers of n people, each of whom holds a code.
 
-    Parameters
-    ----------
-    codes, people
-        Different codes, and for each person the index of the code that they hold.
-    epsilon
-        The epsilon of each report.
-    rng
-        The people's randomness.
+    `people` has, for each person, the index in `codes` of the code that they hold.
     """
 
     def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:
@@ -134,3 +124,38 @@ class DrawnAnswers(GroupAnswers):
         from scipy.stats import binom
 
         return np.asarray(binom.isf(-np.expm1(logs), self.n, self.q), dtype=np.int64)
+
+
+_BLOCK = 1 << 20
+
+
+class ReportedAnswers(GroupAnswers):
+    """The answers of a group as real reports, of codes of at most 64 bits."""
+
+    def __init__(self, codes: NDArray[Any], people: NDArray[np.int64], epsilon: float, rng: Random) -> None:
+        super().__init__(codes, people, epsilon, rng)
+        if codes.dtype == object:
+            raise InvalidValue("codes", codes.dtype, "codes of 64 bits: longer ones are drawn")
+        self._olh = OLH(epsilon=epsilon, domain=BitStrings(64))
+        self._reports = self._olh.randomize(codes[people], rng)
+
+    def support(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        return self._olh.supports(self._reports, codes)
+
+    def best(self, candidates: Extensions, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        codes = candidates.listed()
+        supports = self._listed(codes)
+        order = np.argsort(-supports, kind="stable")[:most]
+        return codes[order], supports[order]
+
+    def best_of_each(self, candidates: Extensions) -> NDArray[Any]:
+        codes = candidates.listed().reshape(len(candidates.prefixes), -1)
+        supports = self._listed(codes.ravel()).reshape(codes.shape)
+        return np.asarray(codes[np.arange(len(codes)), supports.argmax(axis=1)])
+
+    def supporters(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        seeds, buckets = self._reports.public["seed"], self._reports.private["bucket"]
+        return np.array([bucket(hash32(seeds, code), self._olh.buckets) == buckets for code in codes])
+
+    def _listed(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        return np.concatenate([self.support(codes[at : at + _BLOCK]) for at in range(0, len(codes), _BLOCK)])

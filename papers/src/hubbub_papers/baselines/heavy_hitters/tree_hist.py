@@ -1,21 +1,22 @@
-"""TreeHist: a binary tree of prefixes, pruned by a threshold, over a count sketch with one-bit reports."""
+"""TreeHist: a binary tree of prefixes, pruned by a threshold; of one-bit reports, and over shuffled reports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import bucket, hash32
 from hubbub.kernels.estimators import walsh_hadamard
 from hubbub.random.source import Random
-from hubbub_papers.baselines.heavy_hitters.channels import FINAL_SHARE
 from hubbub_papers.baselines.heavy_hitters.drawing import generator
-from hubbub_papers.baselines.heavy_hitters.found_values import FoundValues, best_values
-from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
-from hubbub_papers.baselines.heavy_hitters.segments import short_codes
+from hubbub_papers.baselines.heavy_hitters.population import BitPopulation, Extensions, FoundValues, best_values
+from hubbub_papers.baselines.heavy_hitters.segments import FINAL_SHARE, short_codes
+from hubbub_papers.baselines.shuffled import ByOracle, HistogramMethod, HistogramSetting
 
 ROWS = 8
 
@@ -26,15 +27,6 @@ class CountSketchAnswers:
     A person is assigned to one of the rows, whose hash maps their code to a cell and a sign. The server inverts the
     transform of each row. The estimated share of a code is the median of its cell over the rows. The variance of one
     row of n reports is 1/(n (2p - 1)^2).
-
-    Parameters
-    ----------
-    codes
-        The code of each person.
-    epsilon
-        The epsilon of each bit.
-    rng
-        The randomness of the people and of the hashes.
 
     References
     ----------
@@ -90,13 +82,8 @@ def tree_hist(
     chance (the text does not give the constants of the published threshold); at most sqrt(n) are kept. The values that
     are left at full length are then tested.
 
-    Parameters
-    ----------
-    population, k, epsilon, rng, threshold
-        As in `search_prefixes`.
-    divided
-        If true, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. If false,
-        everyone spends half on each, as published.
+    If `divided`, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. Otherwise
+    everyone spends half on each, as published.
     """
     from statistics import NormalDist
 
@@ -115,3 +102,83 @@ def tree_hist(
             return FoundValues([], np.zeros(0))
     tested = CountSketchAnswers(short_codes(final.values)[final.people], spent, rng)
     return best_values(prefixes, tested.shares(short_codes(prefixes)), k).above(threshold)
+
+
+BITS = 8
+"""The bits that a round adds: a character."""
+Shares = Callable[[HistogramMethod, NDArray[np.int64], Random], NDArray[np.float64]]
+
+
+def drawn_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+    """The estimated shares; the sums of reports are drawn from their distribution."""
+    return method.shares(counts, rng)
+
+
+def reported_shares(method: HistogramMethod, counts: NDArray[np.int64], rng: Random) -> NDArray[np.float64]:
+    """The estimated shares, with every report made and counted."""
+    if not isinstance(method, ByOracle):
+        raise InvalidValue("method", type(method).__name__, "a mechanism, which makes reports")
+    reports = method.oracle.randomize(np.repeat(np.arange(len(counts)), counts), rng)
+    return method.oracle.estimate(method.oracle.accumulate(reports)).value
+
+
+def shuffled_tree_hist(
+    population: BitPopulation,
+    *,
+    k: int,
+    epsilon: float,
+    delta: float,
+    make: Callable[[HistogramSetting], HistogramMethod | None],
+    rng: Random,
+    divided: bool = False,
+    shares: Shares = drawn_shares,
+) -> list[int] | None:
+    """The k most common strings, the most common first; None where the method does not apply.
+
+    Round by round the k best prefixes are extended by eight bits. A person reports which of the extensions theirs is,
+    or that it is none of them.
+
+    `epsilon` and `delta` are the central guarantee of all rounds together; `make` gives the method for one round's
+    setting (`COMPARATORS`). If `divided`, every round asks other people, with the whole epsilon: for methods that are
+    private without a shuffle. `shares` makes shares of reports: `drawn_shares` or `reported_shares`.
+
+    References
+    ----------
+    Dissertation, section 9.6.3.
+    """
+    if population.bits % BITS:
+        raise InvalidValue("population", f"{population.bits} bits", f"a multiple of {BITS}")
+    rounds = population.bits // BITS
+    groups = _groups(population, rounds, rng) if divided else [population.counts] * rounds
+    parts = 1 if divided else rounds
+    prefixes: NDArray[Any] = np.zeros(1, dtype=np.uint64)
+    for number, held in enumerate(groups):
+        candidates = Extensions(prefixes, BITS).listed()
+        counts = _counted(population, held, candidates, (number + 1) * BITS)
+        setting = HistogramSetting(epsilon / parts, delta / parts, int(held.sum()), len(counts))
+        method = make(setting)
+        if method is None:
+            return None
+        estimated = shares(method, counts, rng)[:-1]
+        prefixes = candidates[np.argsort(-estimated, kind="stable")[:k]]
+    return [int(prefix) for prefix in prefixes]
+
+
+def _counted(
+    population: BitPopulation, held: NDArray[np.int64], candidates: NDArray[Any], length: int
+) -> NDArray[np.int64]:
+    """How many hold each candidate, and, last, none of them."""
+    stems = population.segment(0, length)
+    order = np.argsort(candidates, kind="stable")
+    places = np.minimum(np.searchsorted(candidates[order], stems), len(order) - 1)
+    found = order[places]
+    at = np.where(candidates[found] == stems, found, len(candidates))
+    return np.bincount(at, weights=held, minlength=len(candidates) + 1).astype(np.int64)
+
+
+def _groups(population: BitPopulation, rounds: int, rng: Random) -> list[NDArray[np.int64]]:
+    order = rng.permutation(population.n)
+    return [
+        np.bincount(population.people[group], minlength=population.values.size)
+        for group in np.array_split(order, rounds)
+    ]

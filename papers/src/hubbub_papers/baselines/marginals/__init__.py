@@ -1,1 +1,0 @@
-"""The rivals of CALM in chapter 6."""

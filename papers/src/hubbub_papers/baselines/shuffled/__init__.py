@@ -1,1 +1,0 @@
-"""The methods that chapter 9 compares for histograms of shuffled reports."""

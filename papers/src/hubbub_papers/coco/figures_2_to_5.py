@@ -1,0 +1,228 @@
+"""Figures 2, 4 and 5."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.data.synthetic import sparse_vectors
+from hubbub.mechanisms.ternary.coco import CoCo, coco_buckets
+from hubbub.mechanisms.ternary.collision import Collision, collision_buckets
+from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.privacy.amplify import bounds
+from hubbub.random.source import Random
+from hubbub_papers.amplification_claims import variation_claim
+from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
+from hubbub_papers.plots import canvas, finish, legend_below
+from hubbub_papers.result import Claim, judged
+from hubbub_papers.sparse import Errors, errors, look
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
+SETTINGS = tuple(product((10_000, 100_000), (4, 64)))
+DELTA = 1e-6
+CLAIM = "Theorem 5, claimed"
+_LOOKS = {
+    "blanket": ("#0072b2", "o"),
+    CLAIM: ("#d55e00", "x"),
+    "stronger clones": ("#009e73", "s"),
+    "clones": ("#cc79a7", "^"),
+    "EFMRTT19": ("#999999", "v"),
+}
+_NOTE = "log2 of epsilon over the amplified one; delta = 1e-6, which the figure does not state"
+
+
+@reproduction(
+    "coco-figure-2", title="Amplification of Collision by shuffling: the valid bound beside the paper's claim"
+)
+def figure_2(context: Context) -> Reproduced:
+    """Numerical bounds; nothing is drawn at random."""
+    cells: list[Cell] = []
+    ratios: list[float] = []
+    figure, panels = canvas(2, 2)
+    for panel, (n, sparsity) in zip(panels, SETTINGS, strict=True):
+        lines: dict[str, dict[float, float]] = {name: {} for name in _LOOKS}
+        for epsilon in EPSILONS:
+            for name, amplified in _amplified(epsilon, n, sparsity).items():
+                lines[name][epsilon] = math.log2(epsilon / amplified)
+            ratios.append(2 ** (lines[CLAIM][epsilon] - lines["blanket"][epsilon]))
+        for name, line in lines.items():
+            colour, marker = _LOOKS[name]
+            panel.plot(list(line), list(line.values()), color=colour, marker=marker, markersize=4, label=name)
+            cells += [
+                Cell(f"n = {n:,}, s = {sparsity}, eps = {epsilon:g}", name, None, gain, _NOTE)
+                for epsilon, gain in line.items()
+            ]
+        finish(panel, "$\\epsilon$", "log2 of the ratio", f"n = {n:,}, s = {sparsity}", log="")
+    panels[0].legend(fontsize=8, frameon=False)
+    return cells + [claim.cell() for claim in _claims_2(ratios)], figure
+
+
+def _amplified(epsilon: float, n: int, sparsity: int) -> dict[str, float]:
+    collision = Collision(
+        epsilon=epsilon, dimension=max(128, sparsity), sparsity=sparsity, buckets=_buckets(epsilon, sparsity)
+    )
+    known = {bound.method: bound.epsilon for bound in bounds(collision, n=n, delta=DELTA) if bound.method in _LOOKS}
+    return known | {CLAIM: variation_claim(collision, n=n, delta=DELTA).epsilon}
+
+
+def _buckets(epsilon: float, sparsity: int) -> int:
+    return max(sparsity + 1, math.floor(sparsity * math.exp(epsilon) + 2 * sparsity - 1))
+
+
+def _claims_2(ratios: list[float]) -> list[Claim]:
+    note = "the claim is no upper bound: see docs/shuffle.md; above 1 it promises more than is proved"
+    return [
+        Claim("the claimed epsilon is at most the valid one, the smallest ratio", min(ratios), above=0.999, note=note),
+        Claim(
+            "and not much below it, the largest ratio",
+            max(ratios),
+            below=1.1,
+            note="so little is lost by the valid bound",
+        ),
+    ]
+
+
+D, S, EPSILON = 128, 8, 0.5
+BUCKETS = tuple(range(2 * S + 2, 82, 2))
+RATES = {"P_t": ("p_true", "-"), "P_o": ("p_reverse", ":"), "P_f": ("p_false", "--")}
+UNSTATED = f"eps = {EPSILON:g}, as in Figure 5: the figure's own is not stated"
+
+
+@reproduction("coco-figure-4", title=f"P_t, P_o and P_f by the number of buckets t, d = {D}, s = {S}")
+def figure_4(context: Context) -> Reproduced:
+    """The exact rates of the deployed integers; nothing is drawn at random."""
+    mechanisms = {
+        kind.__name__: {t: kind(epsilon=EPSILON, dimension=D, sparsity=S, buckets=t) for t in BUCKETS}
+        for kind in (Collision, CoCo)
+    }
+    rates: dict[tuple[str, str], dict[int, float]] = {}
+    figure, (panel,) = canvas(width=6.4, height=4.6)
+    for name, by_t in mechanisms.items():
+        for label, (field, dashes) in RATES.items():
+            rates[name, label] = {t: float(getattr(mechanism, field)) for t, mechanism in by_t.items()}
+            style = {**look(name), "linestyle": dashes, "label": f"{name}, ${label}$", "markevery": 4}
+            panel.plot(BUCKETS, list(rates[name, label].values()), **style)
+    finish(panel, "number of buckets t", "rate", f"d = {D}, s = {S}, $\\epsilon$ = {EPSILON:g}", log="")
+    panel.legend(fontsize=8, ncols=2, frameon=False)
+    cells = [
+        Cell(f"t = {t}", f"{name} {label}", None, value, UNSTATED)
+        for (name, label), values in rates.items()
+        for t, value in values.items()
+        if t % 8 == 0 or t == BUCKETS[0]
+    ]
+    return cells + [claim.cell() for claim in _claims_4(rates)], figure
+
+
+def _claims_4(rates: dict[tuple[str, str], dict[int, float]]) -> list[Claim]:
+    """No claim compares P_o with P_f: that they are equal in Collision, and P_o smaller in CoCo, is by definition."""
+    best = coco_buckets(EPSILON, D, S)
+    statement = "P_o is significantly lower in CoCo than in Collision, the ratio"
+    claims = []
+    for t, words in ((max(BUCKETS, key=lambda t: _ratio(rates, t)), "the largest"), (best, "CoCo's best t")):
+        note = f"at t = {t}, {words}; a tenth lower is what we take for significant"
+        claims.append(Claim(statement, _ratio(rates, t), paper="significantly lower", below=0.9, note=note))
+    return claims
+
+
+def _ratio(rates: dict[tuple[str, str], dict[int, float]], t: int) -> float:
+    return rates["CoCo", "P_o"][t] / rates["Collision", "P_o"][t]
+
+
+PEOPLE = 10_000
+GROUP = 50
+ROWS = 20  # the jackknife's runs
+ABOUT_20: dict[str, Any] = {"paper": "about 20%", "above": 0.175, "below": 0.225}  # what rounds to 20 in steps of 5
+KINDS: dict[str, type[Collision] | type[CoCo]] = {"Collision": Collision, "CoCo": CoCo}
+ERRORS = {"Minus Error": "mean_squared", "Plus Error": "frequency_squared", "Item Error": "sign_squared"}
+Key = tuple[str, int]  # a method, and how many buckets
+
+
+@reproduction(
+    "coco-figure-5",
+    title=f"Squared errors of one report by the number of buckets t, d = {D}, s = {S}, eps = {EPSILON:g}",
+    repeats=1,
+)
+def figure_5(context: Context) -> Reproduced:
+    """Minus is the error of means, Plus of frequencies, Item of the frequencies of signs; sums over all positions."""
+    settings = [(name, t) for name in KINDS for t in BUCKETS]
+    groups = max(3, context.repeats * context.size(PEOPLE) // GROUP)
+    runs = {
+        key: _measured(_mechanism(*key), groups, context.rng.child("coco figure 5", *key))
+        for key in context.track(settings, lambda key: f"{key[0]}, t = {key[1]}")
+    }
+    figure, panels = canvas(1, 3, width=4.2)
+    for panel, (title, field) in zip(panels, ERRORS.items(), strict=True):
+        for name in KINDS:
+            line = [_exact(_mechanism(name, t), title) for t in BUCKETS]
+            panel.plot(BUCKETS, line, color="#555555", linewidth=1, zorder=1)
+            points = [runs[name, t][:, Errors._fields.index(field)].mean() for t in BUCKETS]
+            panel.plot(BUCKETS, points, **{**look(name), "linestyle": "none"})
+        finish(panel, "number of buckets t", "squared error", title)
+    panels[0].plot([], [], color="#555555", linewidth=1, label="exact")
+    legend_below(figure, panels)
+    made = f"{groups * GROUP:,} reports in {groups:,} collections of {GROUP}, times {GROUP} (the paper: 10,000 of one)"
+    cells = []
+    for name, t in settings:
+        for title, field in ERRORS.items():
+            exact = _exact(_mechanism(name, t), title)
+            measured = float(runs[name, t][:, Errors._fields.index(field)].mean())
+            remark = f"exactly {exact:.8g}, by Eqs 8 and 9; {made}"
+            cells.append(Cell(f"t = {t}", f"{name} {title}", None, measured, remark))
+    return cells + judged(_claims_5, runs) + [_exact_claim().cell()], figure
+
+
+@cache
+def _mechanism(name: str, t: int) -> TernaryMechanism:
+    return KINDS[name](epsilon=EPSILON, dimension=D, sparsity=S, buckets=t)
+
+
+def _measured(mechanism: TernaryMechanism, groups: int, rng: Random) -> NDArray[np.float64]:
+    """The errors of one report, which are n times those of small collections of n; a few rows of means."""
+    people = sparse_vectors(groups * GROUP, D, S, rng)
+    reports = mechanism.randomize(people, rng)
+    rows = []
+    for start in range(0, groups * GROUP, GROUP):
+        group = slice(start, start + GROUP)
+        sketch = mechanism.accumulate(reports[group])
+        estimates = mechanism.estimate(sketch).value, mechanism.estimate(sketch, of="frequency").value
+        rows.append(errors(*estimates, estimates, people[group]))
+    return GROUP * np.array([np.mean(part, axis=0) for part in np.array_split(rows, min(ROWS, groups))])
+
+
+def _exact(mechanism: TernaryMechanism, title: str) -> float:
+    """Lemma 3; for single signs it follows from the lemma, as their estimates are half of the sum and difference."""
+    mean, frequency = mechanism.mse(of="mean"), mechanism.mse(of="frequency")
+    return {"Minus Error": mean, "Plus Error": frequency, "Item Error": (mean + frequency) / 2}[title]
+
+
+def _claims_5(runs: RunScores[Key]) -> list[Claim]:
+    claims = []
+    for title, field in ERRORS.items():
+        for name in KINDS:
+            ratios = [
+                runs[name, t][:, Errors._fields.index(field)].mean() / _exact(_mechanism(name, t), title)
+                for t in BUCKETS
+            ]
+            furthest = max(abs(quotient - 1) for quotient in ratios)
+            note = f"mean over t = {BUCKETS[0]} to {BUCKETS[-1]}; the furthest is off by {furthest:.1%}"
+            statement = f"{name}, {title}: measured to exact"
+            claims.append(Claim(statement, float(np.mean(ratios)), above=0.97, below=1.03, note=note))
+    column = Errors._fields.index("mean_squared")
+    best = {name: min(float(runs[name, t][:, column].mean()) for t in BUCKETS) for name in KINDS}
+    lower = 1 - best["CoCo"] / best["Collision"]
+    note = "both at their best t; the bounds are ours"
+    claims.append(Claim("CoCo has lower MSE of the mean, by", lower, **ABOUT_20, note=note))
+    return claims
+
+
+def _exact_claim() -> Claim:
+    """The same by the formulas alone."""
+    best = {"Collision": collision_buckets(EPSILON, D, S), "CoCo": coco_buckets(EPSILON, D, S)}
+    lower = 1 - _mechanism("CoCo", best["CoCo"]).mse() / _mechanism("Collision", best["Collision"]).mse()
+    note = f"exact, t = {best['CoCo']} and {best['Collision']}; the bounds are ours"
+    return Claim("CoCo has lower MSE of the mean, by", lower, **ABOUT_20, note=note)
