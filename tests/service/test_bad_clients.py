@@ -57,7 +57,7 @@ def raw_upload(web: Web, **changed: Any) -> bytes:
     """An upload of one report, any part of it changed; padded to the right size if it can be."""
     entry = web.entry()
     parts = {
-        "kind": 3,
+        "kind": 1,
         "collection": web.collection.name,
         "version": web.collection.version,
         **entry.name._asdict(),
@@ -82,7 +82,7 @@ def batch(web: Web, n: int = 3, **changed: Any) -> bytes:
     ids = changed.get("ids", web.draw.bytes(16 * n))
     head = [changed.get("collection", web.collection.name), changed.get("version", web.collection.version)]
     name = {**web.name()._asdict(), **{key: changed[key] for key in AnswerName._fields if key in changed}}
-    return pack([changed.get("kind", 4), *head, *name.values(), ids, changed.get("data", reports.to_bare())])
+    return pack([changed.get("kind", 2), *head, *name.values(), ids, changed.get("data", reports.to_bare())])
 
 
 def spelt(web: Web, **changed: Any) -> bytes:
@@ -185,7 +185,7 @@ def claims_four_billion_entries(web: Web):
 
 @bad(PUBLIC + "malformed", 400)
 def claims_four_billion_bytes_of_ids(web: Web):
-    head = pack([4, web.collection.name, web.collection.version, *web.name()])[1:]
+    head = pack([2, web.collection.name, web.collection.version, *web.name()])[1:]
     return BATCH_TYPE, b"\x9a" + head + b"\xc6\xff\xff\xff\xff"
 
 
@@ -245,7 +245,7 @@ def sends_too_much_bit_by_bit(web: Web):
 
 # -- uploads with something wrong in their head ----------------------------------------------------------------
 
-for kind in (0, 1, 2, 4, -1, 1 << 63, "3", 3.0, None, [3]):
+for kind in (0, 2, 3, 4, -1, 1 << 63, "1", 1.0, None, [1]):
     CASES.append(
         Bad(
             f"speaks_format_{kind}",
@@ -284,7 +284,7 @@ for field, value in (
 
 @bad(PUBLIC + "malformed", 400)
 def sends_a_batch_that_says_it_is_an_upload(web: Web):
-    return BATCH_TYPE, batch(web, kind=3)
+    return BATCH_TYPE, batch(web, kind=1)
 
 
 @bad(PUBLIC + "malformed", 400)
@@ -341,12 +341,12 @@ def relays_for_a_later_version(web: Web):
 
 @bad("malformed", 400)
 def does_not_pad(web: Web):
-    return UPLOAD_TYPE, pack([3, web.collection.name, web.collection.version, [raw(web.entry())], b""])
+    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, [raw(web.entry())], b""])
 
 
 @bad("malformed", 400)
 def pads_too_much(web: Web):
-    return UPLOAD_TYPE, pack([3, web.collection.name, web.collection.version, [raw(web.entry())], bytes(4096)])
+    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, [raw(web.entry())], bytes(4096)])
 
 
 @bad("malformed", 400)
@@ -357,13 +357,13 @@ def pads_json_too_much(web: Web):
 @bad("malformed", 400, counted=200)
 def answers_two_hundred_times_in_one_frame(web: Web):
     entries = [raw(web.entry()) for _ in range(200)]
-    return UPLOAD_TYPE, pack([3, web.collection.name, web.collection.version, entries, b""])
+    return UPLOAD_TYPE, pack([1, web.collection.name, web.collection.version, entries, b""])
 
 
 @bad(PUBLIC + "malformed", 400)
 def sends_more_entries_than_there_can_be(web: Web):
     entry = [*web.name()._replace(question="q"), bytes(16), b""]
-    frame = pack([3, web.collection.name, web.collection.version, [entry] * 4097, b""])
+    frame = pack([1, web.collection.name, web.collection.version, [entry] * 4097, b""])
     assert len(frame) > MOST
     return UPLOAD_TYPE, frame[:MOST]
 

@@ -80,7 +80,7 @@ ASK = replace(next(FIRST.protocol("popular")), step=7)
 
 def fetched_ask(keys: Keys = OWN, **changes: Any) -> Ask:
     listed = {**ANSWER._asdict(), "closes": 9.0, "ask": ASK.spec()}
-    spec = {"format": 3, "collection": "themes", "version": 1, "step": 7, "closes": 9.0, "asks": [listed], **changes}
+    spec = {"format": 1, "collection": "themes", "version": 1, "step": 7, "closes": 9.0, "asks": [listed], **changes}
     return SignedSource("themes", Serving(spec, keys), OWN.public).ask(ANSWER, FIRST)
 
 
