@@ -68,7 +68,7 @@ def topl(
     """Means and sums of numbers from 0 to `most`, few of which are large: of each step, and of the last r steps.
 
     In the first steps every device reports the magnitude of its number by a square wave; the threshold is estimated
-    from these reports (`tail.py`). From then on devices clip their values to the threshold and report by the hybrid
+    from these reports. From then on devices clip their values to the threshold and report by the hybrid
     mechanism. A device sends one report in a step, which spends epsilon: epsilon for each event. To update the
     threshold, an arc of the devices goes on reporting square waves instead, and moves on at every step (parallel
     composition: nobody answers both).

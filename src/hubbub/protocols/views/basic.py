@@ -214,7 +214,7 @@ _WORD = 64
 
 @dataclass(frozen=True)
 class Prefix(View):
-    """The code of the first `bits` bits of a value that has `of` bits, as `core/bit_strings.py` writes them.
+    """The code of the first `bits` bits of a value that has `of` bits, as `core/domain/texts.py` writes them.
 
     The value is a text of at most of/8 bytes, or an integer below 2^of where `of` is at most 64. Any other value counts
     as the string of ones.

@@ -1,14 +1,10 @@
 """Single reports in Parquet files, one file for each ask, in a folder next to the store.
 
-Single reports in Parquet files, one file for each ask, in a folder beside the store.
-
 The store names the files that count. A crash between writing a file and storing its name loses nothing and counts
 nothing twice: the reports are still in the store, and the file is written again. A file that the store does not name is
-set aside (`quarantine.py`).
+set aside, and deleted when its retention is over.
 
-Files of single reports that the store does not name are set aside, and deleted when their retention is over.
-
-An older copy of the database, restored beside newer files, does not name those files. They may be the only copy of
+An older copy of the database, restored next to newer files, does not name those files. They may be the only copy of
 their reports, so nothing but retention deletes them.
 """
 
