@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from hubbub import Random
 from hubbub.collection import open_sealed
 from hubbub.collection.names import AnswerName
+from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.wire.batches import BATCH_TYPE, encode_batch
 from tests.shared.small_collections import THEME, collection_text
@@ -97,6 +98,7 @@ class ServedCollector:
             published = next(entry for entry in document["asks"] if entry["question"] == question)
             ask = Ask.from_spec(published["ask"])
             name = AnswerName(question, published["run"], ask.step, published["round"], published["part"])
+            assert isinstance(ask.mechanism, Mechanism)
             reports = ask.mechanism.randomize(list(values), Random())
             frame = encode_batch(collection, document["version"], name, Random().bytes(16 * len(values)), reports)
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)

@@ -161,7 +161,8 @@ def test_a_stream_of_events_may_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_peer_that_reads_slowly_ends_at_the_deadline() -> None:
-    body, sizes, closed = bytes(64 << 20), [], threading.Event()
+    body, closed = bytes(64 << 20), threading.Event()
+    sizes: list[int] = []
 
     def read_slowly() -> None:
         connection, _ = listener.accept()

@@ -78,7 +78,7 @@ def with_ticks(
     sys.settrace(trace)
     work()
     sys.settrace(None)
-    sqlite3.connect = CONNECT  # type: ignore[assignment]
+    sqlite3.connect = CONNECT
 
 
 def kill_at_points(

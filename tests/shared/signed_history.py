@@ -81,7 +81,7 @@ MEMOS = [_memo(at, epsilon) for at, epsilon in enumerate((1.0, 2.5))]
 STREAMS = [_stream(at, epsilon) for at, epsilon in enumerate((0.5, 2.0))]
 BY_SIZE = {known.size: known for known in (*PLAIN, *MEMOS, *STREAMS)}
 BY_ID = {known.id: known for known in (*PLAIN, *MEMOS, *STREAMS)}
-FIELDS = {"f": {"kind": "ordinal", "size": 4}, "g": {"kind": "ordinal", "size": 3}}
+FIELDS: dict[str, dict[str, Any]] = {"f": {"kind": "ordinal", "size": 4}, "g": {"kind": "ordinal", "size": 3}}
 QUESTIONS = (
     *(("p", "f", "plain"), ("q", "g", "plain"), ("m", "f", "memo"), ("n", "g", "memo")),
     *(("s", "f", "study"), ("t", "g", "study"), ("z", "f", "stream")),
@@ -191,7 +191,7 @@ class Adversary:
             if rng.random() < (chance if not self.studious else 0.7 if what == "study" else 0.1)
         }
         accounts = sorted({each["account"] for each in terms.values()})
-        document = {
+        document: dict[str, Any] = {
             "name": "c",
             "title": "Anything",
             "format": 1,

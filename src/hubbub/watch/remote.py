@@ -6,7 +6,7 @@ import http.client
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,7 +66,7 @@ class CollectorApi(HttpTransport):
         except ValueError:
             raise InvalidValue("url", self.url, "the address of a collector: the answer is not JSON") from None
 
-    def events(self, collection: str) -> Iterator[CollectorEvent | None]:
+    def events(self, collection: str) -> Generator[CollectorEvent | None, None, None]:
         """The events of a collection from now on, until it is `Away`. First None: from here on none is missed."""
         path = f"{self._root}/v1/collections/{collection}/events"
         try:
