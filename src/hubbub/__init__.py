@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.base import Mechanism as Mechanism
     from hubbub.mechanisms.frequency.adaptive import adaptive as adaptive
     from hubbub.mechanisms.frequency.basic_rappor import BasicRappor as BasicRappor
+    from hubbub.mechanisms.frequency.bit_flips import BitFlips as BitFlips
+    from hubbub.mechanisms.frequency.bloom_rappor import BloomRappor as BloomRappor
+    from hubbub.mechanisms.frequency.bundle import Bundle as Bundle
+    from hubbub.mechanisms.frequency.count_mean import CMS as CMS
+    from hubbub.mechanisms.frequency.count_mean import HCMS as HCMS
     from hubbub.mechanisms.frequency.flh import FLH as FLH
     from hubbub.mechanisms.frequency.grr import GRR as GRR
     from hubbub.mechanisms.frequency.hadamard import Hadamard as Hadamard
@@ -38,8 +43,10 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.frequency.local_hashing import SOLH as SOLH
     from hubbub.mechanisms.frequency.loloha import Loloha as Loloha
     from hubbub.mechanisms.frequency.measured import Measured as Measured
+    from hubbub.mechanisms.frequency.projective import PGR as PGR
     from hubbub.mechanisms.frequency.questions import Questions as Questions
     from hubbub.mechanisms.frequency.rappor import Rappor as Rappor
+    from hubbub.mechanisms.frequency.recursive_hadamard import RHR as RHR
     from hubbub.mechanisms.frequency.she import SHE as SHE
     from hubbub.mechanisms.frequency.subset import SubsetSelection as SubsetSelection
     from hubbub.mechanisms.frequency.unary import OUE as OUE
@@ -49,21 +56,27 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.numeric.hybrid import Piecewise as Piecewise
     from hubbub.mechanisms.numeric.hybrid import StochasticRounding as StochasticRounding
     from hubbub.mechanisms.numeric.square_wave import SquareWave as SquareWave
+    from hubbub.mechanisms.numeric.staircase import Staircase as Staircase
     from hubbub.mechanisms.sets.priv_set import PrivSet as PrivSet
     from hubbub.mechanisms.sets.psfo import PSFO as PSFO
     from hubbub.mechanisms.sets.split_unary import SplitUnary as SplitUnary
+    from hubbub.mechanisms.sets.wheel import Wheel as Wheel
     from hubbub.mechanisms.ternary.coco import CoCo as CoCo
     from hubbub.mechanisms.ternary.collision import Collision as Collision
     from hubbub.mechanisms.ternary.exsub import ExSub as ExSub
+    from hubbub.mechanisms.ternary.exsub import OnlineExSub as OnlineExSub
+    from hubbub.mechanisms.ternary.fast_buckets import FastCoCo as FastCoCo
+    from hubbub.mechanisms.ternary.fast_buckets import FastCollision as FastCollision
     from hubbub.mechanisms.ternary.gradients import Gradients as Gradients
     from hubbub.mechanisms.ternary.net_seed import NetSeed as NetSeed
     from hubbub.mechanisms.ternary.net_sub import NetSub as NetSub
-    from hubbub.mechanisms.ternary.online import OnlineExSub as OnlineExSub
+    from hubbub.mechanisms.ternary.sampled_signs import SQKR as SQKR
     from hubbub.mechanisms.ternary.vectors import Ternary as Ternary
     from hubbub.planning.plan import plan as plan
     from hubbub.planning.sets import plan_sets as plan_sets
     from hubbub.privacy.amplify import amplify as amplify
     from hubbub.privacy.audit import audit as audit
+    from hubbub.protocols.changes.net_stream import NetStream as NetStream
     from hubbub.protocols.changes.stream import ChangeStream as ChangeStream
     from hubbub.query.connect import connect as connect
     from hubbub.random.source import Random as Random
@@ -80,7 +93,7 @@ _HOMES = {
     "KeyValue": "hubbub.core.domain",
     "Mechanism": "hubbub.mechanisms.base",
     "Numeric": "hubbub.core.domain",
-    "OnlineExSub": "hubbub.mechanisms.ternary.online",
+    "OnlineExSub": "hubbub.mechanisms.ternary.exsub",
     "Ordinal": "hubbub.core.domain",
     "Questions": "hubbub.mechanisms.frequency.questions",
     "Random": "hubbub.random.source",

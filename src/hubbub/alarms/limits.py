@@ -7,24 +7,20 @@ z (a CUSUM with a Shewhart limit). Between two signals S is a Markov chain on [0
 whose powers give the probability that the test has not signalled yet (Brook and Evans 1972).
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 
 CELLS = 60
 """Cells of the chain. With more cells, average run lengths grow by less than 1%: the error is on the safe side."""
 MOST_STEPS = 5000
 """The longest delay that is looked for."""
-
-Floats = NDArray[np.float64]
 
 
 def mean_steps(drift: float, *, k: float, h: float, z: float) -> float:
@@ -73,7 +69,7 @@ SHEWHART = 0.2
 """The share of false alarms that single steps may cause: large jumps are found at once, small ones hardly later."""
 SLACK = 1.2
 """How many standard errors of the baseline are added to k. For baselines of 24 and 168 steps, no other value finds
-jumps more than 5% faster (`tests/alarms/test_limits.py`)."""
+jumps more than 5% faster (`tests/alarms/test_sequential.py`)."""
 NODES = 21
 _CLOSE = 1e-3
 
@@ -135,7 +131,7 @@ def median_delay(limits: AlarmLimits, jump: float, *, baseline: int = 0) -> int 
     return median_steps(drifts + jump, weights, k=limits.k, h=limits.h, z=limits.z)
 
 
-def _errors(baseline: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _errors(baseline: int) -> tuple[Floats, Floats]:
     """Possible errors of a learnt threshold, in standard errors of a step, with their probabilities."""
     if not baseline:
         return np.zeros(1), np.ones(1)
@@ -143,7 +139,7 @@ def _errors(baseline: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return points / math.sqrt(baseline), weights / weights.sum()
 
 
-def stderr_at(estimate: Estimate, weights: NDArray[np.float64], level: float) -> float:
+def stderr_at(estimate: Estimate, weights: Floats, level: float) -> float:
     """The standard error of a weighted sum if the true sum were `level`; 0 if the estimate has no noise model.
 
     The variance of a share grows with the share. With the variance at the estimate alone, a low estimate would seem

@@ -11,10 +11,10 @@ from typing import Any
 from hubbub.alarms.definition import DEFAULT_FALSE_ALARMS, AlarmDefinition, false_alarms_a_step, written_rate
 from hubbub.alarms.limits import limits_for, median_delay
 from hubbub.alarms.sequential import SequentialTest
-from hubbub.collection.document import Collection
 from hubbub.collection.names import is_slug
 from hubbub.core.errors import InvalidValue, at
 from hubbub.core.spec import Json, spec_id
+from hubbub.questions.collection import Collection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +135,11 @@ class AlarmPlan:
         shared: int,
     ) -> Iterator[WatchedQuantity]:
         """The watched quantities of one alarm; `shared` is how many quantities share the plan's false alarms."""
-        question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
+        question = collection.questions[alarm.question]
         with at("alarms" if alarm.false_alarms is None else f"alarms.{name}"):
             allowed = false_alarms_a_step(alarm.false_alarms or self.false_alarms, collection.step_seconds)
         rate = allowed / (shared if alarm.false_alarms is None else len(weights))
-        baseline, independent = alarm.baseline or 0, question.independent_steps(setting)
+        baseline, independent = alarm.baseline or 0, question.independent_steps()
         test = SequentialTest(
             sides=alarm.sides,
             raises=limits_for(rate / len(alarm.sides), baseline=baseline, independent=independent),
@@ -150,9 +150,9 @@ class AlarmPlan:
             baseline=baseline,
             independent=independent,
         )
-        labels: list[Json] = list(question.labels(setting) or ())
+        labels: list[Json] = list(question.labels() or ())
         fields: list[Json] = list(question.reads())
-        meaning: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape(setting).unit}
+        meaning: dict[str, Json] = {"labels": labels, "fields": fields, "unit": question.shape().unit}
         for category, row in weights.items():
             yield WatchedQuantity(
                 alarm=name,
@@ -172,10 +172,10 @@ class AlarmPlan:
                 streams = [name for name in collection.questions if collection.terms[name].study is None]
                 allowed = f"a question of every step: {', '.join(streams)}{_near(alarm.question, streams)}"
                 raise InvalidValue("question", alarm.question, allowed)
-            question, setting = collection.questions[alarm.question], collection.setting(alarm.question)
-            if not question.unbiased_steps(setting):
+            question = collection.questions[alarm.question]
+            if not question.unbiased_steps():
                 raise InvalidValue("question", alarm.question, "one whose steps have unbiased estimates of their own")
-            labels = question.labels(setting)
+            labels = question.labels()
             if labels is None:
                 raise InvalidValue("question", alarm.question, "one whose answers have few enough numbers to be named")
             return dict(_weights_by_category(alarm, labels))

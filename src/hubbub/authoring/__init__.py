@@ -4,7 +4,7 @@ from hubbub.authoring.check import check, open_collection
 from hubbub.authoring.forecast import forecast
 from hubbub.authoring.promise import promise
 from hubbub.authoring.toml import load_alarms, load_collection, read_collection
-from hubbub.collection.setting import Finding, UnsafeCollection
+from hubbub.collection.safety import Finding, UnsafeCollection
 
 __all__ = [
     "Finding",

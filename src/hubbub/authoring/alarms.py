@@ -1,16 +1,13 @@
 """What the alarms of a collection will find, what they promise, and what an author should know of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from hubbub.alarms.plan import JUMPS, AlarmPlan, WatchedQuantity, delays_text, guarantee_text
 from hubbub.authoring.forecast import DEVICES
-from hubbub.collection.document import Collection
-from hubbub.collection.setting import Finding
+from hubbub.collection.safety import Finding
+from hubbub.questions.collection import Collection
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class AlarmForecast:
     errors: dict[int, float | None]
     unit: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The forecast as JSON."""
         return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
 
@@ -50,8 +47,8 @@ def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForeca
     rows = []
     for watches in _by_alarm(collection, plan):
         watch = watches[0]
-        question, setting = collection.questions[watch.question], collection.setting(watch.question)
-        forecasts = {n: question.forecast(setting, n) for n in DEVICES}
+        question = collection.questions[watch.question]
+        forecasts = {n: question.expected_error(n) for n in DEVICES}
         row = AlarmForecast(
             alarm=watch.alarm,
             question=watch.question,
@@ -60,7 +57,7 @@ def alarm_forecasts(collection: Collection, plan: AlarmPlan) -> list[AlarmForeca
             delays=delays_text(watch),
             steps={f"{jump:g}": watch.delay(jump) for jump in JUMPS},
             errors={n: None if error is None else watch.stderr(error) for n, error in forecasts.items()},
-            unit=question.shape(setting).unit,
+            unit=question.shape().unit,
         )
         rows.append(row)
     return rows
@@ -109,7 +106,7 @@ def _by_alarm(collection: Collection, plan: AlarmPlan) -> list[list[WatchedQuant
 
 def _range(collection: Collection, watch: WatchedQuantity) -> tuple[float, float]:
     """What the watched quantity lies between."""
-    shape = collection.shape(watch.question)
+    shape = collection.questions[watch.question].shape()
     low, high = (0.0, 1.0) if shape.unit == "share" else (shape.low, shape.high)
     if low is None or high is None:
         return -math.inf, math.inf

@@ -1,23 +1,20 @@
 """Checking a collection before anyone is asked, and what a change of it breaks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.alarms import alarm_findings
 from hubbub.authoring.rules import RULES
-from hubbub.collection.document import Collection
-from hubbub.collection.safety import AGREED, unsafe_terms, weaker_clauses
+from hubbub.collection.safety import AGREED, Finding, UnsafeCollection, unsafe_terms, weaker_clauses
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.setting import Finding, UnsafeCollection
-from hubbub.collection.spending import cost_of, total_of
 from hubbub.collection.time import duration_text
 from hubbub.core.domain import Domain
 from hubbub.ledger.promise import Budget
 from hubbub.questions import read_collection
 from hubbub.questions.base import Question
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of, total_of
 from hubbub.questions.words import epsilon_text, listed
 
 
@@ -35,6 +32,7 @@ def changes(new: Collection, old: Collection) -> Iterator[Finding]:
         *(Finding("error", where, f"{text}; {AGREED}") for where, text in weaker_clauses(new, old)),
         *_fields(new, old),
         *_questions(new, old),
+        *_population(new, old),
         *_states(new, old),
         *_privacy(new, old),
         *_schedule(new, old),
@@ -109,13 +107,18 @@ def _questions(new: Collection, old: Collection) -> Iterator[Finding]:
         elif before is None:
             cost, total = epsilon_text(cost_of(new, name).of(1)), epsilon_text(total_of(new, 1))
             earlier = epsilon_text(total_of(old, 1))
-            yield Finding(
-                "warning",
-                where,
-                f"new: a device spends up to epsilon {cost} more in a step, {total} in all instead of {earlier}",
-            )
+            text = f"a device spends up to epsilon {cost} more in a step, {total} in all instead of {earlier}"
+            if new.divide:
+                text = "each device answers one question, so that fewer answer each of the others"
+            yield Finding("warning", where, f"new: {text}")
         elif before != after:
             yield from _question(where, before, after)
+
+
+def _population(new: Collection, old: Collection) -> Iterator[Finding]:
+    if new.divide and (not old.divide or new.questions.keys() != old.questions.keys()):
+        text = "devices are divided anew between the questions: most answer another one than before"
+        yield Finding("warning", "population.divide", text)
 
 
 def _question(where: str, before: Question, after: Question) -> Iterator[Finding]:
@@ -126,6 +129,8 @@ def _question(where: str, before: Question, after: Question) -> Iterator[Finding
             continue
         if key == "title":
             yield Finding("note", f"{where}.title", "another text: nothing else breaks")
+        elif key == "consistency":
+            yield Finding("note", f"{where}.consistency", "releases are told another way: nothing else breaks")
         elif key in before.limits() and isinstance(was, float) and isinstance(now, float) and now < was:
             text = f"from {was:g} to {now:g}: reports reveal less, and errors grow"
             yield Finding("note", f"{where}.{key}", text)
@@ -235,7 +240,7 @@ def _texts(new: Collection, old: Collection) -> Iterator[Finding]:
         yield Finding("note", "title", "another text: nothing else breaks")
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return "nothing" if value is None else str(value)
 
 

@@ -1,19 +1,17 @@
 """What a collection will tell: expected errors, sizes, yearly costs; and how far forged devices can move it."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hubbub.collection.document import Collection
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import cost_of, steps_a_year
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.safety import Finding
+from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.planning.predict import FORGED, part_text, warns
 from hubbub.questions.base import Question
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of, steps_a_year, total_of
 from hubbub.questions.words import rounded_up
 
 DEVICES = (1_000, 10_000, 100_000, 1_000_000)
@@ -31,6 +29,9 @@ class Forecast:
     errors
         For each number of devices, the expected standard error: of a share, or of the mean; None where no formula
         tells, nobody would be asked, or the release would be withheld.
+    least
+        For each of these numbers, an error below which no mechanism of that epsilon is for every crowd, where one is
+        proved.
     unit
         What the errors are in: "share", or the field's own unit.
     report_bytes
@@ -45,14 +46,18 @@ class Forecast:
     kind: str
     mechanism: str
     errors: dict[int, float | None]
+    least: dict[int, float | None]
     unit: str
     report_bytes: int
     epsilon_a_year: float
     note: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The forecast as JSON."""
-        return {**asdict(self), "errors": {str(n): error for n, error in self.errors.items()}}
+        by_devices = {"errors": self.errors, "least": self.least}
+        return asdict(self) | {
+            name: {str(n): error for n, error in errors.items()} for name, errors in by_devices.items()
+        }
 
 
 def forecast(collection: Collection) -> list[Forecast]:
@@ -61,17 +66,20 @@ def forecast(collection: Collection) -> list[Forecast]:
 
 
 def _row(collection: Collection, name: str) -> Forecast:
-    question, setting = collection.questions[name], collection.setting(name)
-    least = collection.minimum_batch / question.released_group(setting)
+    question = collection.questions[name]
+    groups = question.setting.groups
+    fewest = collection.minimum_batch / question.released_group() * groups
+    released = [n for n in DEVICES if n >= fewest]
     return Forecast(
         question=name,
         kind=question.summary,
-        mechanism=question.made_by(setting),
-        errors={n: question.forecast(setting, n) if n >= least else None for n in DEVICES},
-        unit=question.shape(setting).unit,
+        mechanism=question.made_by(),
+        errors={n: question.expected_error(n) if n in released else None for n in DEVICES},
+        least={n: question.least_error(n // groups) if n in released else None for n in DEVICES},
+        unit=question.shape().unit,
         report_bytes=collection.terms[name].report_bytes,
         epsilon_a_year=cost_of(collection, name).of(steps_a_year(collection)) / UNITS_PER_EPSILON,
-        note="; ".join(filter(None, (question.assumes(setting), groups_need(collection, name)))),
+        note="; ".join(filter(None, (question.assumes(), groups_need(collection, name)))),
     )
 
 
@@ -80,15 +88,81 @@ def groups_need(collection: Collection, name: str) -> str:
 
     Devices are in groups by chance. The number is such that a group is too small in less than 1 of 1,000 runs.
     """
-    share = collection.questions[name].released_group(collection.setting(name))
+    question = collection.questions[name]
+    share = question.released_group() / question.setting.groups
+    when = "a step" if collection.terms[name].study is None else "a run"
     if share >= 1:
         return ""
     least, deviation = collection.minimum_batch, _SURE * math.sqrt(1 - share)
     group = ((deviation + math.sqrt(deviation**2 + 4 * least)) / 2) ** 2
     return (
         f"a number rests on one group, {100 * share:.3g}% of the devices, and is withheld below {least:,} reports: "
-        f"{math.ceil(group / share):,} devices must answer a run"
+        f"{math.ceil(group / share):,} devices must answer {when}"
     )
+
+
+@dataclass(frozen=True)
+class Divided:
+    """The expected errors of one question in two collections that cost a device the same in a step.
+
+    Parameters
+    ----------
+    question, unit
+        As of a forecast.
+    people, epsilon
+        For each number of devices, the expected standard error if devices answer one question each, and if all devices
+        answer all questions with a part of epsilon.
+    """
+
+    question: str
+    unit: str
+    people: dict[int, float | None]
+    epsilon: dict[int, float | None]
+
+    def better(self, n: int) -> float | None:
+        """The error of dividing the people as a part of that of dividing epsilon; None where one is not known."""
+        people, epsilon = self.people[n], self.epsilon[n]
+        return None if not people or not epsilon else people / epsilon
+
+    def to_dict(self) -> dict[str, object]:
+        """The same as JSON."""
+        errors = {name: {str(n): error for n, error in getattr(self, name).items()} for name in ("people", "epsilon")}
+        return {"question": self.question, "unit": self.unit, **errors}
+
+
+def people_or_epsilon(collection: Collection, sizes: Sequence[int] = DEVICES) -> list[Divided]:
+    """What becomes of the errors if the other is divided; empty where only one of the two is possible.
+
+    A device then spends as much in a step: on one question as before on all, or on all as before on one.
+
+    References
+    ----------
+    T. Wang, 2021, section 3.4.2.
+    """
+    costs = {name: cost_of(collection, name).of(1) for name in collection.questions}
+    if len(costs) < 2 or not all(question.in_groups for question in collection.questions.values()):
+        return []
+    most, total = total_of(collection, 1), sum(costs.values())
+    parts = {name: most / (total if collection.divide else cost) for name, cost in costs.items()}
+    scaled = {name: _scaled(question, parts[name]) for name, question in collection.questions.items()}
+    try:
+        other = replace(collection, questions=scaled, divide=not collection.divide)
+    except HubbubError:
+        return []  # with more epsilon, or with less
+    ways = (collection, other) if collection.divide else (other, collection)
+    rows = []
+    for name, question in collection.questions.items():
+        if question.forecast(max(sizes)) is None:
+            continue
+        people, epsilon = ({n: way.questions[name].expected_error(n) for n in sizes} for way in ways)
+        rows.append(Divided(name, question.shape().unit, people, epsilon))
+    return rows
+
+
+def _scaled(question: Question, part: float) -> Question:
+    """The same question for a part of its epsilon, or for more."""
+    limits: dict[str, Any] = {key: epsilon * part for key, epsilon in question.limits().items()}
+    return replace(question, **limits)
 
 
 @dataclass(frozen=True)
@@ -121,7 +195,7 @@ class Poisoning:
     unit: str
     note: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as JSON."""
         return asdict(self)
 
@@ -139,7 +213,7 @@ class Poisoning:
         return f"{forged}{turns}, they can {moved} ({self.note})."
 
 
-def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> Poisoning:
+def poisoning(question: Question, forged: float = FORGED) -> Poisoning:
     """How far the answers to a question can be moved, if that part of all devices is forged.
 
     A forged device sends whatever the format check accepts, in every step and to every ask. The numbers are exact for
@@ -147,26 +221,26 @@ def poisoning(question: Question, setting: Setting, forged: float = FORGED) -> P
     """
     if isinstance(forged, bool) or not isinstance(forged, int | float) or not 0 < forged < 1:
         raise InvalidValue("forged", forged, "a part of all devices, between 0 and 1")
-    influence, answering = question.influence(setting), question.answering(setting)
-    answer, unit = question.moved_answer(setting)
+    influence, answering = question.influence(), question.answering() / question.setting.groups
+    answer, unit = question.moved_answer()
     if isinstance(influence, str):
         return Poisoning(forged, forged, None, None, None, answer, unit, influence)
     part = forged if answering == 1 else forged / (forged + (1 - forged) * answering)
     up, down = influence.shift(part)
-    return Poisoning(forged, part, up, down, influence.weight, answer, unit, question.influence_of(setting))
+    return Poisoning(forged, part, up, down, influence.weight, answer, unit, question.influence_of())
 
 
 def moved_far(collection: Collection) -> Iterator[Finding]:
     """A mechanism that the author named, and that forged reports move much further than the one chosen otherwise."""
     for name, question in collection.questions.items():
-        setting, free = collection.setting(name), question.chosen_freely()
+        free = question.chosen_freely()
         if free is None:
             continue
-        own, other = poisoning(question, setting).weight, poisoning(free, setting).weight
+        own, other = poisoning(question).weight, poisoning(free).weight
         if own is not None and other is not None and warns(own, other):
             yield Finding(
                 "warning",
                 f"questions.{name}.mechanism",
-                f"one forged report counts for {own:,.0f} people with {question.made_by(setting)}, and for "
-                f"{other:,.1f} with {free.made_by(setting)}, which is chosen where none is named",
+                f"one forged report counts for {own:,.0f} people with {question.made_by()}, and for "
+                f"{other:,.1f} with {free.made_by()}, which is chosen where none is named",
             )

@@ -1,138 +1,15 @@
-"""The promise of a collection in plain words, and what each coalition can learn of a shuffled report."""
+"""The promise of a collection in plain words."""
 
-from __future__ import annotations
-
-import math
-from functools import lru_cache, partial
 from textwrap import fill
 
-import msgspec
-
-from hubbub.collection.document import Collection
-from hubbub.collection.shuffle_route import ShuffleRoute
-from hubbub.collection.spending import cost_of, steps_a_year, worst_of
+from hubbub.authoring.coalitions import coalitions_of
+from hubbub.collection.shuffle_route import ObliviousRoute, Route
 from hubbub.collection.time import duration_text, span
-from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.frequency.grr import GRR
-from hubbub.mechanisms.frequency.local_hashing import LocalHashing
-from hubbub.protocols.ask import Ask
-from hubbub.questions.words import epsilon_text, listed, rounded_up, sure_text
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of, steps_a_year, worst_of
+from hubbub.questions.words import epsilon_text, listed, sure_text
 from hubbub.wire.upload import json_size
-
-ALL_OTHERS = "the collector and everyone else who takes part"
-
-
-class Coalition(msgspec.Struct, frozen=True):
-    """Parties that work together, and a bound (epsilon, delta) on what they can learn of one person's report."""
-
-    who: str
-    epsilon: float
-    delta: float
-    left: str
-    """What protects a person from them."""
-
-    def text(self) -> str:
-        """The coalition and its bound, in words."""
-        delta = f", delta {self.delta:g}" if self.delta else ""
-        return f"{self.who}: epsilon {rounded_up(self.epsilon)}{delta}"
-
-
-def coalitions(mechanism: Mechanism | float, route: ShuffleRoute, n: int) -> list[Coalition]:
-    """What each coalition can learn from a batch of n people's reports: from the collector alone to everyone.
-
-    Only fakes of shufflers outside the coalition protect a person. Forged reports do not: someone who can forge all
-    other reports knows as much as a coalition with everyone else who takes part.
-
-    Parameters
-    ----------
-    mechanism
-        What reports are made by; or an epsilon, where all that is known is that they spend no more. A mechanism whose
-        reports can be linked, to each other or to what is publicly known, is refused.
-    route
-        Who shuffles.
-    n
-        How many people's reports the batch has.
-    """
-    all_fakes, fakes_of_one, shufflers = route.all_fakes, route.fakes, len(route.shufflers)
-    groups = [("the collector", n, all_fakes, f"{n:,} reports in an order that nobody knows")]
-    if shufflers > 1:
-        groups.append(
-            (
-                "the collector and all shufflers but one",
-                n,
-                fakes_of_one,
-                "the order of the one that is left, if they hand on every report",
-            )
-        )
-    left = f"{all_fakes:,} fakes" if all_fakes else "nothing but the report's own randomness"
-    groups.append((ALL_OTHERS, 1, all_fakes, left))
-    if shufflers > 1 and fakes_of_one:
-        who = "the collector, everyone else and all shufflers but one"
-        groups.append((who, 1, fakes_of_one, f"{fakes_of_one:,} fakes"))
-    bounded = [
-        Coalition(who, *_bound(mechanism, people, route.delta, fakes), left) for who, people, fakes, left in groups
-    ]
-    local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
-    together = "the collector and the shuffler" if shufflers == 1 else "the collector and all shufflers"
-    return [*bounded, Coalition(together, local, 0.0, "the report's own randomness: the local epsilon")]
-
-
-def coalitions_of(collection: Collection, question: str, n: int | None = None) -> list[Coalition]:
-    """The coalitions of a question, for the smallest batch that is handed on, or for one of n people's reports.
-
-    There are none where reports can be linked to a device: `check` refuses such a question in a shuffled collection.
-    """
-    route = collection.shuffle
-    if route is None or collection.questions[question].linked(collection.setting(question)):
-        return []
-    return coalitions(reported_by(collection, question), route, route.least if n is None else n)
-
-
-def reported_by(collection: Collection, question: str) -> Mechanism | float:
-    """The one mechanism that a question is asked by; where there are several, the most that one report can spend."""
-    terms = collection.terms[question]
-    if len(terms.mechanisms) == 1 and not terms.families:
-        message = next(collection.protocol(question))
-        asks = (message,) if isinstance(message, Ask) else message
-        first = asks[0] if isinstance(asks, tuple | list) else None
-        if isinstance(first, Ask) and isinstance(first.mechanism, Mechanism):
-            return first.mechanism
-    return terms.limit / UNITS_PER_EPSILON
-
-
-def _bound(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> tuple[float, float]:
-    epsilon = _epsilon(mechanism, n, delta, fakes)
-    local = mechanism if isinstance(mechanism, float) else mechanism.effective_epsilon
-    return (epsilon, delta) if epsilon < local else (local, 0.0)
-
-
-@lru_cache(maxsize=1024)
-def _epsilon(mechanism: Mechanism | float, n: int, delta: float, fakes: int) -> float:
-    from hubbub.privacy.amplify import amplify
-
-    if isinstance(mechanism, Mechanism) and mechanism.linkable != "never":
-        allowed = "one whose reports cannot be linked: a shuffled collection has a batch in every step"
-        raise InvalidValue("mechanism", type(mechanism).__name__, allowed)
-    # Fakes that hide nothing for sure take nothing away either.
-    if isinstance(mechanism, GRR | LocalHashing):
-        return amplify(mechanism, n=n, delta=delta, fakes=fakes).epsilon
-    if isinstance(mechanism, Mechanism):
-        return amplify(mechanism, n=n, delta=delta).epsilon
-    return _clones(mechanism, n, delta)
-
-
-def _clones(local: float, n: int, delta: float) -> float:
-    """The bound that holds for anything with a local epsilon: clones (Feldman et al., 2021 and 2023)."""
-    from hubbub.privacy.binomial_tails import smallest_epsilon
-    from hubbub.privacy.shuffle_bounds import clone_chance, clone_delta, stronger_clone_chance
-
-    epsilons = [local]
-    for chance in (clone_chance(math.exp(local)), stronger_clone_chance(math.exp(local))):
-        bound = partial(clone_delta, math.exp(local), n, chance=chance, tail=delta * 1e-7)
-        epsilons.append(smallest_epsilon(bound, bound, delta, local) or local)
-    return min(epsilons)
 
 
 def promise(collection: Collection, *, width: int | None = None) -> str:
@@ -144,7 +21,7 @@ def promise(collection: Collection, *, width: int | None = None) -> str:
         f"{collection.name}, version {collection.version}: {collection.title}",
         f"What is sent. {_sent(collection)}",
         *(_question(collection, name) for name in collection.questions),
-        f"All together. {_together(collection)}",
+        f"All together. {_all_limits(collection)}",
         *_linked(collection),
         f"Who learns it. {_who(collection)}",
         *_shuffled(collection),
@@ -171,8 +48,17 @@ def _sent(collection: Collection) -> str:
         f"what was recorded. Every upload has the same length, whatever it contains: {size:,} bytes, or "
         f"{json_size(size):,} where it is sent as text. Each report carries a random number that is used only once, by "
         "which the server recognises an upload that is repeated. A device that has recorded nothing answers too. "
-        f"{_cover(collection)}"
+        f"{_divided(collection)}{_cover(collection)}"
     ).rstrip()
+
+
+def _divided(collection: Collection) -> str:
+    if not collection.divide:
+        return ""
+    return (
+        f"It answers one of the {len(collection.questions)} questions below, always the same: a secret that it keeps "
+        "decides which, and never what was recorded. Whoever sees its reports learns which one it is. "
+    )
 
 
 def _cover(collection: Collection) -> str:
@@ -186,11 +72,11 @@ def _cover(collection: Collection) -> str:
 
 
 def _question(collection: Collection, name: str) -> str:
-    question, setting = collection.questions[name], collection.setting(name)
-    return f"{name}. {question.title or question.default_title(setting)} {question.sentence(setting)}"
+    question = collection.questions[name]
+    return f"{name}. {question.title or question.default_title()} {question.sentence()}"
 
 
-def _together(collection: Collection) -> str:
+def _all_limits(collection: Collection) -> str:
     budget, steps = collection.budget, steps_a_year(collection)
     parts = []
     if budget.event is not None:
@@ -226,7 +112,8 @@ def _sure(units: int) -> str:
 
 
 def _linked(collection: Collection) -> list[str]:
-    linked = [question.linked(collection.setting(name)) for name, question in collection.questions.items()]
+    shuffled = collection.shuffle is not None  # what can be linked is refused there
+    linked = [] if shuffled else [question.linked() for question in collection.questions.values()]
     sentences = [sentence for sentence in linked if sentence is not None]
     if not sentences:
         return []
@@ -246,28 +133,49 @@ def _shuffled(collection: Collection) -> list[str]:
     route = collection.shuffle
     if route is None:
         return []
-    shufflers = "one shuffler" if len(route.shufflers) == 1 else f"{len(route.shufflers)} shufflers"
-    fakes = f", each of which adds {route.fakes:,} made-up reports" if route.fakes else ""
-    addresses = listed([shuffler.url for shuffler in route.shufflers])
     sentences = [
-        f"Reports are encrypted on the device and pass {shufflers} ({addresses}){fakes}. The server reads them in "
+        f"{_way(route)} The server reads them in "
         f"batches of at least {route.least:,} people's reports, without their random numbers, and in an order that "
         "does not show who sent which. The limits above hold even if the server and all shufflers work together. How "
         "much less a group of them can learn depends on who is in it. An epsilon and a delta mean: what one person's "
         "report says changes the probability of anything that the group could look for in a batch by at most the "
         "factor e^epsilon, plus delta."
     ]
-    for name in collection.questions:
+    for name, question in collection.questions.items():
         groups = "; ".join(coalition.text() for coalition in coalitions_of(collection, name))
-        if groups:
+        if groups and collection.terms[name].state:
+            length = duration_text(question.horizon * collection.step_seconds)
+            local = epsilon_text(collection.terms[name].limit)
+            sentences.append(
+                f"For {name}, from all reports of a period of {length}, if at least {route.least:,} devices of each "
+                f"level miss none of its batches: {groups}. A device that misses one, or that joins later, has only "
+                f"the limit of the device itself for that period: epsilon {local}."
+            )
+        elif groups:
             sentences.append(f"For {name}, in the smallest batch: {groups}.")
+    seen = "every shuffler sees" if isinstance(route, ObliviousRoute) else "the first shuffler sees"
     sentences.append(
         "Shufflers that work with the collector can also hold back the reports of other people and put in their own: "
         "then it is as if everyone else worked with them. If several batches contain reports of one device, the "
-        "epsilons and the deltas of these batches add up. Shufflers can read no report without the server; the first "
-        "shuffler sees which devices send, when, and from which address."
+        "epsilons and the deltas of these batches add up. Shufflers can read no report without the server; "
+        f"{seen} which devices send, when, and from which address."
     )
     return [f"Shuffled. {' '.join(sentences)}"]
+
+
+def _way(route: Route) -> str:
+    """How reports are encrypted, and whom they pass."""
+    addresses, count = listed([shuffler.url for shuffler in route.shufflers]), len(route.shufflers)
+    if isinstance(route, ObliviousRoute):
+        fakes = f" They add {route.fakes:,} made-up reports to each batch." if route.fakes else ""
+        return (
+            f"The device divides each report into {count} parts, which tell nothing unless all are put together, "
+            f"encrypts one of them to the server, and sends one part to each of {count} shufflers ({addresses}), which "
+            f"change the order together.{fakes}"
+        )
+    shufflers = "one shuffler" if count == 1 else f"{count} shufflers"
+    fakes = f", each of which adds {route.fakes:,} made-up reports" if route.fakes else ""
+    return f"Reports are encrypted on the device and pass {shufflers} ({addresses}){fakes}."
 
 
 def _who(collection: Collection) -> str:
@@ -303,7 +211,8 @@ def _uncovered(collection: Collection) -> str:
 def _seen(collection: Collection) -> str:
     """What a device's uploads reveal without being read."""
     if collection.shuffle is not None:
-        return "That the device takes part, and in which steps it answered, to the first shuffler."
+        who = "every shuffler" if isinstance(collection.shuffle, ObliviousRoute) else "the first shuffler"
+        return f"That the device takes part, and in which steps it answered, to {who}."
     if collection.cover:
         return "That the device takes part; to the server, in which steps it answered."
     return "That the device takes part, and in which steps it answered."

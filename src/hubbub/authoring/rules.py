@@ -1,24 +1,21 @@
 """The rules of a safe collection: each reads a collection and says what it finds."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
-from hubbub.authoring.answerable import unanswered
-from hubbub.authoring.forecast import groups_need, moved_far
+from hubbub.authoring.answerable import browsers_answer, every_value_has_an_answer, first_asks
+from hubbub.authoring.forecast import groups_need, moved_far, people_or_epsilon
 from hubbub.authoring.promise import sent_unprotected
-from hubbub.collection.admits import admits
-from hubbub.collection.document import Collection
-from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, privacy_key
-from hubbub.collection.setting import Finding
-from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
-from hubbub.collection.spending import cost_of, steps_a_year, total_of
+from hubbub.collection.safety import LARGEST_EPSILON, SMALLEST_ARC, SMALLEST_BATCH, Finding, Level, links, privacy_key
+from hubbub.collection.shuffle_route import ObliviousRoute
 from hubbub.collection.time import duration_text, every
 from hubbub.core.errors import HubbubError
 from hubbub.core.plugins import PluginFailed
-from hubbub.protocols.ask import CIRCLE, Ask
-from hubbub.protocols.driver import Conversation
+from hubbub.protocols.ask import CIRCLE
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of, steps_a_year, total_of
 from hubbub.questions.words import epsilon_text, listed, sure_text
 
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -29,7 +26,7 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
     route = collection.shuffle
     if route is None:
         return
-    linked = [name for name, question in collection.questions.items() if question.linked(collection.setting(name))]
+    linked = [name for name, terms in collection.terms.items() if links(terms)]
     for name in linked:
         yield Finding(
             "error",
@@ -40,7 +37,7 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
     uncorrected = [
         name
         for name, question in collection.questions.items()
-        if route.fakes and name not in linked and not question.takes_fakes(collection.setting(name))
+        if route.fakes and name not in linked and not question.takes_fakes()
     ]
     if uncorrected:
         yield Finding(
@@ -50,10 +47,26 @@ def shuffled_questions(collection: Collection) -> Iterator[Finding]:
             "GRR or local hashing can whose reports are not kept: set fakes to 0, or choose another mechanism",
         )
     for name, terms in collection.terms.items():
-        room = MOST_BATCH_BYTES // (terms.report_bytes + route.layer_bytes) - route.all_fakes
+        room = route.room(terms.report_bytes)
         if room < route.least:
             text = f"a batch of {name} has room for {max(room, 0):,} people's reports in addition to the fakes: too few"
             yield Finding("error", "shuffle.least", text)
+
+
+def reports_are_numbers(collection: Collection) -> Iterator[Finding]:
+    """In an oblivious shuffle reports are divided into shares: only numbers can be."""
+    if not isinstance(collection.shuffle, ObliviousRoute):
+        return
+    from hubbub.shuffle.report_numbers import NUMBERED  # few collections need it
+
+    for name, terms in collection.terms.items():
+        named = {family.mechanism for family in terms.families}
+        with suppress(HubbubError):  # an error already
+            named |= {type(ask.mechanism).__name__ for ask in first_asks(collection, name)}
+        others = sorted(named - NUMBERED)
+        if others:
+            text = f"reports by {listed(others)} are no numbers below 2^64, which alone can be divided into shares"
+            yield Finding("error", f"questions.{name}", f"{text}; allowed: {listed(sorted(NUMBERED))}")
 
 
 def who_shuffles(collection: Collection) -> Iterator[Finding]:
@@ -88,38 +101,42 @@ UNUSED = "not needed: remove it"
 """What is said of an override that nothing in the collection needs."""
 
 
+def _unless_allowed(
+    collection: Collection, override: str, breaches: Iterable[tuple[str, str, str]]
+) -> Iterator[Finding]:
+    """An error for each breach (its place, its effect, what is allowed), or a warning if the author gave a reason."""
+    reason, needed = collection.overrides.get(override), False
+    for where, effect, allowed in breaches:
+        needed = True
+        if reason is None:
+            yield Finding("error", where, f"{effect}{allowed}, or give a reason as {override} in [override]")
+        else:
+            yield Finding("warning", where, f"{effect}; allowed because: {reason}")
+    if reason is not None and not needed:
+        yield Finding("warning", f"override.{override}", UNUSED)
+
+
 def large_epsilon(collection: Collection) -> Iterator[Finding]:
     """No question spends more than 8, unless the author says why."""
-    reason = collection.overrides.get("epsilon_above_8")
-    above = False
-    for name, question in collection.questions.items():
-        for key, epsilon in question.limits().items():
-            if epsilon <= LARGEST_EPSILON:
-                continue
-            above = True
-            where = f"questions.{name}.{key}"
-            effect = f"epsilon {epsilon:g} can make an observer {sure_text(epsilon)} sure of a value"
-            if reason is None:
-                allowed = f"at most {LARGEST_EPSILON:g}, or give a reason as epsilon_above_8 in [override]"
-                yield Finding("error", where, f"{effect}; {allowed}")
-            else:
-                yield Finding("warning", where, f"{effect}; allowed because: {reason}")
-    if reason is not None and not above:
-        yield Finding("warning", "override.epsilon_above_8", UNUSED)
+    breaches = (
+        (
+            f"questions.{name}.{key}",
+            f"epsilon {epsilon:g} can make an observer {sure_text(epsilon)} sure of a value",
+            f"; at most {LARGEST_EPSILON:g}",
+        )
+        for name, question in collection.questions.items()
+        for key, epsilon in question.limits().items()
+        if epsilon > LARGEST_EPSILON
+    )
+    return _unless_allowed(collection, "epsilon_above_8", breaches)
 
 
 def small_batch(collection: Collection) -> Iterator[Finding]:
     """No release rests on fewer than 20 reports, unless the author says why."""
-    reason = collection.overrides.get("minimum_batch_below_20")
-    below = collection.minimum_batch < SMALLEST_BATCH
-    where, effect = "privacy.minimum_batch", f"releases of {collection.minimum_batch} reports are nearly all noise"
-    if below and reason is None:
-        allowed = f"at least {SMALLEST_BATCH}, or give a reason as minimum_batch_below_20 in [override]"
-        yield Finding("error", where, f"{effect}, and close to the single person; {allowed}")
-    elif below:
-        yield Finding("warning", where, f"{effect}; allowed because: {reason}")
-    elif reason is not None:
-        yield Finding("warning", "override.minimum_batch_below_20", UNUSED)
+    effect = f"releases of {collection.minimum_batch} reports are nearly all noise"
+    breach = ("privacy.minimum_batch", effect, f", and close to the single person; at least {SMALLEST_BATCH}")
+    breaches = [breach] if collection.minimum_batch < SMALLEST_BATCH else []
+    return _unless_allowed(collection, "minimum_batch_below_20", breaches)
 
 
 def sent_as_it_is(collection: Collection) -> Iterator[Finding]:
@@ -208,16 +225,17 @@ def lifetime(collection: Collection) -> Iterator[Finding]:
 
 
 def small_arcs(collection: Collection) -> Iterator[Finding]:
-    """Every question can be asked, and devices accept its arcs: none is below the collection's minimum."""
+    """Every question can be asked, devices accept its arcs, and shufflers hand its batches on."""
     for name, question in collection.questions.items():
         try:
-            asks = _first_asks(collection, name)
+            asks = first_asks(collection, name)
         except PluginFailed:
             raise  # no fault of the collection: the command names the plug-in
         except HubbubError as error:
             yield Finding("error", f"questions.{name}", f"cannot be asked: {error}")
             continue
-        share = min([question.smallest_group(collection.setting(name)), *(ask.cohort.share for ask in asks)])
+        share = min([question.smallest_group(), *(ask.cohort.share for ask in asks)])
+        share /= question.setting.groups
         if share * CIRCLE < collection.minimum_arc:
             yield Finding(
                 "error",
@@ -226,12 +244,15 @@ def small_arcs(collection: Collection) -> Iterator[Finding]:
                 f"than {100 * collection.minimum_arc / CIRCLE:.3g}%: ask more at once (a stream by a shorter window, "
                 "a study in fewer turns), or lower privacy.minimum_arc",
             )
+        route, planned = collection.shuffle, collection.planned_devices
+        if route is not None and planned and share * planned < route.least:
+            text = f"the smallest batch of {name} has {int(share * planned):,} of the planned devices, and is dropped"
+            yield Finding("warning", "shuffle.least", f"{text} below {route.least:,}: plan for more, or lower it")
 
 
 def people_of_arcs(collection: Collection) -> Iterator[Finding]:
     """The shortest arc has at least 100 of the planned devices, unless the author says why."""
-    share, people = collection.minimum_arc / CIRCLE, collection.smallest_arc
-    reason, where = collection.overrides.get("arc_below_100"), "privacy.minimum_arc"
+    share, people, where = collection.minimum_arc / CIRCLE, collection.smallest_arc, "privacy.minimum_arc"
     if people is None:
         text = (
             f"{100 * share:.3g}% of the devices are {SMALLEST_ARC} people only from {SMALLEST_ARC / share:,.0f} devices"
@@ -242,13 +263,33 @@ def people_of_arcs(collection: Collection) -> Iterator[Finding]:
     text = f"the smallest group that devices answer in, {100 * share:.3g}% of {collection.planned_devices:,}, is {size}"
     if people >= SMALLEST_ARC:
         yield Finding("note", where, text)
-        if reason is not None:
-            yield Finding("warning", "override.arc_below_100", UNUSED)
-    elif reason is None:
-        allowed = f"at least {SMALLEST_ARC}: raise it, or give a reason as arc_below_100 in [override]"
-        yield Finding("error", where, f"{text}; {allowed}")
+    breaches = [(where, text, f"; at least {SMALLEST_ARC}: raise it")] if people < SMALLEST_ARC else []
+    yield from _unless_allowed(collection, "arc_below_100", breaches)
+
+
+_TYPICAL_DEVICES = 100_000
+
+
+def divided_people(collection: Collection) -> Iterator[Finding]:
+    """Whether errors are smaller if devices answer one question each, or if all of them answer all questions."""
+    n, where = collection.planned_devices or _TYPICAL_DEVICES, "population.divide"
+    if collection.divide and len(collection.questions) < 2:
+        yield Finding("warning", where, "there is one question, and nothing to divide")
+    rows = [(row, row.better(n)) for row in people_or_epsilon(collection, (n,))]
+    ratios = [ratio for _, ratio in rows if ratio is not None]
+    if not ratios:
+        return
+    parts = listed([f"{row.question} {100 * ratio:.3g}%" for row, ratio in rows if ratio is not None])
+    text = (
+        f"with {n:,} devices, the standard errors if each answers one question, as parts of those if each answers all "
+        f"with a part of epsilon, at the same cost: {parts}"
+    )
+    better = math.prod(ratios) < 1
+    if better == collection.divide:
+        yield Finding("note", where, text)
     else:
-        yield Finding("warning", where, f"{text}; allowed because: {reason}")
+        level: Level = "warning" if collection.divide else "note"
+        yield Finding(level, where, f"{text}; divide = {str(better).lower()} errs less")
 
 
 def withheld_groups(collection: Collection) -> Iterator[Finding]:
@@ -279,9 +320,7 @@ def timing(collection: Collection) -> Iterator[Finding]:
     """Steps too fine, reports kept too long or awaited too long."""
     if collection.step_seconds < _FINE_SECONDS:
         yield Finding(
-            "warning",
-            "schedule.step",
-            f"a step {every(collection.step_seconds)} shows closely when a device is on",
+            "warning", "schedule.step", f"a step {every(collection.step_seconds)} shows closely when a device is on"
         )
     length, name = min((collection.round_seconds(name), name) for name in collection.questions)
     if collection.lateness_seconds >= length:
@@ -294,18 +333,16 @@ def timing(collection: Collection) -> Iterator[Finding]:
 def of_the_kinds(collection: Collection) -> Iterator[Finding]:
     """What each question itself finds."""
     for name, question in collection.questions.items():
-        for finding in question.findings(collection.setting(name)):
+        for finding in question.findings():
             yield finding._replace(where=f"questions.{name}.{finding.where}".rstrip("."))
 
 
 def cover(collection: Collection) -> Iterator[Finding]:
     """Whether a network can tell who answers."""
-    turns = [name for name in collection.questions if not collection.shape(name).everyone]
+    turns = [name for name in collection.questions if not collection.questions[name].shape().everyone]
     if collection.cover:
-        size = f"{collection.frame_bytes:,}"
-        yield Finding(
-            "note", "privacy.cover", f"every device sends {size} bytes for every ask, whether it answers or not"
-        )
+        size = f"every device sends {collection.frame_bytes:,} bytes for every ask, whether it answers or not"
+        yield Finding("note", "privacy.cover", size)
     elif turns:
         yield Finding(
             "note",
@@ -315,34 +352,8 @@ def cover(collection: Collection) -> Iterator[Finding]:
         )
 
 
-def _first_asks(collection: Collection, name: str) -> Sequence[Ask]:
-    """The first asks of a question, as the collector begins."""
-    terms = collection.terms[name]
-    return Conversation(collection.protocol(name), rounds=terms.rounds, parts=terms.parts).asks
-
-
 def _parts(collection: Collection, steps: int) -> str:
     return ", ".join(f"{name} {epsilon_text(cost_of(collection, name).of(steps))}" for name in collection.questions)
-
-
-def every_value_has_an_answer(collection: Collection) -> Iterator[Finding]:
-    """The first asks of each question are admitted, and answered whatever is recorded: silence would tell the value."""
-    for name, terms in collection.terms.items():
-        try:
-            asks = _first_asks(collection, name)
-        except HubbubError:
-            continue  # an error already
-        for ask in asks:
-            reason = admits(terms, ask, fields=collection.fields)
-            if reason is not None:
-                text = f"devices refuse what it asks ({reason}): its terms, its view and its mechanism do not fit"
-                yield Finding("error", f"questions.{name}", text)
-                break
-            value = unanswered(collection, terms, ask)
-            if value is not None:
-                text = f"{type(ask.mechanism).__name__} does not take what its view gives of {value}"
-                yield Finding("error", f"questions.{name}", f"{text}: a device that holds it would fall silent")
-                break
 
 
 RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
@@ -355,6 +366,7 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     small_arcs,
     people_of_arcs,
     withheld_groups,
+    divided_people,
     unread_fields,
     one_field_twice,
     timing,
@@ -362,6 +374,8 @@ RULES: tuple[Callable[[Collection], Iterator[Finding]], ...] = (
     cover,
     moved_far,
     shuffled_questions,
+    reports_are_numbers,
     who_shuffles,
     every_value_has_an_answer,
+    browsers_answer,
 )

@@ -12,8 +12,7 @@ from typing import Any, get_origin, get_type_hints
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.check import refuse_unsafe
-from hubbub.collection.document import Collection
-from hubbub.collection.shuffle_route import ShuffleRoute
+from hubbub.collection.shuffle_route import ROUTES, Route, ShuffleRoute
 from hubbub.collection.time import seconds_of
 from hubbub.core.domain import DOMAINS, Domain
 from hubbub.core.errors import InvalidValue, at
@@ -21,6 +20,7 @@ from hubbub.core.migrations import Versions
 from hubbub.ledger.promise import Budget
 from hubbub.protocols.ask import CIRCLE
 from hubbub.questions import Question
+from hubbub.questions.collection import Collection
 from hubbub.questions.keys import NOTHING
 
 FORMAT = Versions[Any]("format", 1)
@@ -135,6 +135,7 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
         raise InvalidValue(name, "text that is not TOML", f"a collection in TOML ({error})") from None
     FORMAT.check(file.raw("format", 1))
     schedule, privacy = file.table("schedule"), file.table("privacy")
+    population = file.table("population", optional=True)
     given: dict[str, Any] = {
         "name": file.take("name", str),
         "version": file.take("version", int),
@@ -153,9 +154,10 @@ def _read(source: str | Path) -> tuple[Collection, AlarmPlan]:
         "fields": {name: _field(table) for name, table in file.tables("fields")},
         "questions": {name: _question(table) for name, table in file.tables("questions")},
         "overrides": file.table("override", optional=True).rest(),
+        "divide": population.take("divide", bool, False),
     }
     alarms = AlarmPlan.from_spec(file.table("alarms", optional=True).rest())
-    for table in (schedule, privacy, file):
+    for table in (schedule, privacy, population, file):
         table.finish()
     collection = _located(given)
     alarms.watches(collection)
@@ -183,13 +185,14 @@ def _located(given: dict[str, Any]) -> Collection:
         raise InvalidValue(where, error.value, error.allowed) from None
 
 
-def _route(file: TomlTable) -> ShuffleRoute | None:
+def _route(file: TomlTable) -> Route | None:
     """The table [shuffle]: who shuffles."""
     if file.take("shuffle", dict, None) is None:
         return None
+    route = ROUTES.get(file.take("trust", str, "local"), ShuffleRoute)
     spec = {"fakes": 0, **file.table("shuffle").rest()}
     with at("shuffle"):
-        return ShuffleRoute.from_spec(spec)
+        return route.from_spec(spec)
 
 
 def _duration(table: TomlTable, key: str) -> int:

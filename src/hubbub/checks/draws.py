@@ -1,17 +1,14 @@
 """Checks of the random bytes that reports draw: the same for every value, and the same in batches as one at a time."""
 
-from __future__ import annotations
-
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, require, same_counts, smallest
 from hubbub.checks.probability import row_keys
 from hubbub.checks.values import some_values
 from hubbub.core.errors import InvalidValue, needs
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Ints, Reports, Sketch
 from hubbub.mechanisms.base import Linkable, Mechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.random.source import Random
@@ -26,7 +23,7 @@ class CountingRandom(Random):
 
     drawn = 0
 
-    def fill(self, out: NDArray[Any]) -> None:
+    def fill(self, out: Array) -> None:
         super().fill(out)
         self.drawn += out.nbytes
 
@@ -50,9 +47,7 @@ def check_draws(mechanism: Mechanism, rng_seed: int = 1) -> None:
 
 
 def check_public_part(mechanism: Mechanism, rng_seed: int = 1) -> None:
-    """The public part is drawn without looking at the value, or the mechanism states that it can be linked:
-    `linkable`.
-    """
+    """The public part is drawn without looking at the value, or `linkable` states that it can be linked."""
     stated = mechanism.linkable
     require(stated in get_args(Linkable), f"linkable is {stated!r}, not one of {', '.join(get_args(Linkable))}")
     require(
@@ -120,7 +115,7 @@ def _fixed_block(mechanism: Mechanism) -> bool:
     return bool(getattr(mechanism, "fixed_block", True))
 
 
-def _bytes_drawn(mechanism: Mechanism, value: Any, rng: Random) -> list[int]:
+def _bytes_drawn(mechanism: Mechanism, value: object, rng: Random) -> list[int]:
     counts = []
     for _ in range(_SAMPLES // 4):
         counting = CountingRandom(seed=rng.bytes(16))
@@ -129,12 +124,12 @@ def _bytes_drawn(mechanism: Mechanism, value: Any, rng: Random) -> list[int]:
     return counts
 
 
-def _public(mechanism: Mechanism, value: Any, n: int, rng: Random) -> list[bytes]:
+def _public(mechanism: Mechanism, value: object, n: int, rng: Random) -> list[bytes]:
     reports = mechanism.randomize([value] * n, rng)
     return row_keys(reports.public, n)
 
 
-def _alike(samples: list[NDArray[Any]]) -> float:
+def _alike(samples: list[Array]) -> float:
     """The p-value that all samples of small integers have the first one's distribution."""
     most = 1 + max(int(sample.max()) for sample in samples)
     rows = [np.bincount(sample, minlength=most) for sample in samples]
@@ -155,5 +150,5 @@ def _same_sketches(mechanism: Mechanism, first: Reports, second: Reports) -> flo
     return smallest(2 * norm.sf(np.where(spread > 0, off / np.maximum(spread, 1e-12), np.where(off > 0, np.inf, 0.0))))
 
 
-def _counts(sketch: Sketch) -> NDArray[np.int64]:
+def _counts(sketch: Sketch) -> Ints:
     return sketch.counts.reshape(-1)

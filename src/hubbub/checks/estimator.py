@@ -1,29 +1,19 @@
 """Checks of the estimator: unbiased, with the stated variance, and with intervals that hold the truth."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, CheckFailed, mean_is, require, smallest
-from hubbub.checks.values import (
-    candidates_for,
-    estimated,
-    population,
-    quantities_of,
-    rows_of,
-    some_values,
-    truth_of,
-)
+from hubbub.checks.values import candidates_for, estimated, population, quantities_of, rows_of, some_values, truth_of
+from hubbub.core.domain.base import Values
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Bools, Floats
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import SupportMechanism
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.random.source import Random
 
 __all__ = ["check_bias_declared", "check_coverage", "check_linear", "check_unbiased", "check_variance"]
@@ -34,8 +24,6 @@ _LEAST, _MOST = 500, 60_000
 _SUMS = 1_000  # squared errors of sums average 1 to 4.5%: a quarter too many or too few are seen
 _CHUNK = 1 << 19
 
-Floats = NDArray[np.float64]
-
 
 class Repetitions(NamedTuple):
     """Estimates of one quantity of one population, again and again: one row per repetition, one column per value."""
@@ -44,7 +32,7 @@ class Repetitions(NamedTuple):
     truth: Floats
     value: Floats
     variance: Floats
-    covered: NDArray[np.bool_]
+    covered: Bools
     sums_error: Floats
     sums_variance: Floats
     declares_covariance: bool
@@ -138,7 +126,7 @@ def _repeat(mechanism: Mechanism, rng_seed: int) -> tuple[Repetitions, ...]:
     return tuple(every)
 
 
-def _known_truth(mechanism: Mechanism, values: Any, quantity: Quantity) -> Floats:
+def _known_truth(mechanism: Mechanism, values: Values, quantity: Quantity) -> Floats:
     truth = truth_of(mechanism, values, quantity)
     if truth is None:
         raise CheckFailed("nothing says what the estimates should be: give the mechanism a method `truth(values)`")

@@ -1,14 +1,13 @@
 """The error that checks raise, and statistical tests with a stated chance of a false alarm."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.errors import HubbubError, needs
+from hubbub.core.errors import HubbubError, MissingDependency, needs
+from hubbub.core.reports import Array, Floats
 
 
 class CheckFailed(AssertionError):
@@ -21,7 +20,7 @@ def require(condition: object, message: str) -> None:
         raise CheckFailed(message)
 
 
-def require_refusal(action: str, error: type[HubbubError], call: Callable[[], Any]) -> None:
+def require_refusal(action: str, error: type[HubbubError], call: Callable[[], object]) -> None:
     """Fail unless the call raises this kind of error; `action` names the call in the message."""
     try:
         call()
@@ -34,11 +33,23 @@ def require_refusal(action: str, error: type[HubbubError], call: Callable[[], An
     raise CheckFailed(f"{action} must be refused with {error.__name__}, but was accepted")
 
 
+@contextmanager
+def named_failure(check: str, subject: object) -> Iterator[None]:
+    """Turn any error of a check into a failure that names it and what it checked; a missing dependency stays one."""
+    try:
+        yield
+    except MissingDependency:
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
+        raise CheckFailed(f"{check} of {reprlib.repr(subject)}: {reason}") from error
+
+
 FALSE_ALARM = 1e-6
 _LEAST_EXPECTED = 20.0  # where chi-square's own tail is right to within a factor
 
 
-def fit(observed: NDArray[Any], expected: NDArray[Any]) -> float:
+def fit(observed: Array, expected: Array) -> float:
     """The p-value of Pearson's chi-square; the smallest cells are pooled until they hold enough."""
     with needs("analytics"):
         from scipy.stats import chi2
@@ -57,7 +68,7 @@ def fit(observed: NDArray[Any], expected: NDArray[Any]) -> float:
     return float(chi2.sf(np.sum((observed - expected) ** 2 / expected), expected.size - 1))
 
 
-def same_counts(first: NDArray[Any], second: NDArray[Any]) -> float:
+def same_counts(first: Array, second: Array) -> float:
     """The p-value that two rows of counts come from one distribution."""
     with needs("analytics"):
         from scipy.stats import chi2
@@ -75,7 +86,7 @@ def same_counts(first: NDArray[Any], second: NDArray[Any]) -> float:
     return float(chi2.sf(np.sum((both - expected) ** 2 / expected), both.shape[1] - 1))
 
 
-def mean_is(samples: NDArray[Any], mean: NDArray[Any] | float) -> NDArray[np.float64]:
+def mean_is(samples: Array, mean: Array | float) -> Floats:
     """The p-values of Student's test, a column each, that the rows have that mean."""
     with needs("analytics"):
         from scipy.stats import t
@@ -88,6 +99,6 @@ def mean_is(samples: NDArray[Any], mean: NDArray[Any] | float) -> NDArray[np.flo
     return np.asarray(2 * t.sf(z, rows - 1))
 
 
-def smallest(p_values: Sequence[float] | NDArray[Any]) -> float:
+def smallest(p_values: Sequence[float] | Array) -> float:
     """The smallest of several p-values, corrected for their number (Bonferroni)."""
     return min(1.0, float(np.min(p_values)) * len(p_values)) if len(p_values) else 1.0

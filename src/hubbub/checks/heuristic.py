@@ -1,18 +1,16 @@
 """Checks of estimates that are not unbiased: consistent ones, and heuristic ones with their declared error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, mean_is, require
 from hubbub.checks.values import candidates_for, population, some_values, truth_of
+from hubbub.core.domain.base import Values
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Bools, Floats, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.mechanisms.ternary.vectors import as_ternary
@@ -56,8 +54,8 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
         estimate = _estimate(mechanism, mechanism.accumulate(mechanism.randomize(values, rng)))
         mean = estimate.mean()
         errors[k] = mean.value[0] - values.mean()
-        covered[k] = _holds(mean.interval(), values.mean())[0]
-        within[k] = _holds(estimate.quantile(_ASKED).interval(), quantiles)
+        covered[k] = _covers(mean.interval(), values.mean())[0]
+        within[k] = _covers(estimate.quantile(_ASKED).interval(), quantiles)
     p_value = float(mean_is(errors[:, None], 0.0)[0])
     require(p_value > FALSE_ALARM, f"the mean is biased by {errors.mean():.3g} (p = {p_value:.1e})")
     share = float(covered.mean())
@@ -66,7 +64,7 @@ def check_consistent(mechanism: Mechanism, rng_seed: int = 1) -> None:
     require(least >= 0.91, f"95% intervals of quantiles hold the truth in {least:.1%} of cases")
 
 
-def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np.float64]) -> None:
+def _check_forged(mechanism: Any, values: Floats, truth: Floats) -> None:
     """Forge several reports in turn, each added to the expected reports of honest people."""
     honest, forged = expected_sketch(mechanism, values, _MANY * 9 // 10), _MANY // 10
     outputs = mechanism.outputs()
@@ -90,11 +88,11 @@ def _check_forged(mechanism: Any, values: NDArray[np.float64], truth: NDArray[np
             )
 
 
-def expected_sketch(mechanism: Mechanism, values: Any, n: int) -> Sketch:
+def expected_sketch(mechanism: Mechanism, values: Values, n: int) -> Sketch:
     """The expected sketch of n people, among whom these values are as common as they are here."""
     outputs = mechanism.outputs()
     assert outputs is not None
-    different, times = np.unique(values, return_counts=True)
+    different, times = np.unique(np.asarray(values), return_counts=True)
     chance = np.exp(mechanism.log_prob(outputs, different)) @ (times / times.sum())
     singles = [mechanism.accumulate(outputs[k : k + 1]).counts for k in range(len(outputs))]
     counts = np.rint(n * chance).astype(np.int64)
@@ -110,7 +108,7 @@ def _estimate(mechanism: Mechanism, sketch: Sketch) -> Distribution:
     return estimate
 
 
-def _holds(interval: tuple[NDArray[np.float64], NDArray[np.float64]], truth: Any) -> NDArray[np.bool_]:
+def _covers(interval: tuple[Floats, Floats], truth: Any) -> Bools:
     low, high = interval
     return np.asarray((low <= truth) & (truth <= high))
 
@@ -127,7 +125,7 @@ class Heuristic(NamedTuple):
 
     n: int
     read: Callable[[Sketch], Estimate]
-    truth: Callable[[Any], NDArray[np.float64]]
+    truth: Callable[[Any], Floats]
     """By position; NaN where there is no truth, such as the mean among no people."""
 
 
@@ -171,7 +169,7 @@ def check_heuristic_error(mechanism: Mechanism, rng_seed: int = 1) -> None:
         require(wide <= _MOST_WIDE, f"a heuristic declares an error {wide:.3g} times as large as the one there is")
 
 
-def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
+def _shares(mechanism: Mechanism, values: Values) -> Floats:
     """The true shares of the candidates, or what the mechanism's own `truth` says."""
     truth = truth_of(mechanism, values)
     if truth is not None:
@@ -186,7 +184,7 @@ def _shares(mechanism: Mechanism, values: Any) -> NDArray[np.float64]:
     return np.array([np.mean(codes == code) for code in names])
 
 
-def _conditional(mechanism: TernaryMechanism, values: Any) -> NDArray[np.float64]:
+def _conditional(mechanism: TernaryMechanism, values: Values) -> Floats:
     people = as_ternary(values, mechanism.dimension)
     frequencies = people.frequencies()
     with np.errstate(invalid="ignore"):

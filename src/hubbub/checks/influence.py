@@ -1,19 +1,16 @@
 """The check of `influence`: how far forged reports can move an estimate."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import require
 from hubbub.checks.probability import public_rows, row_keys
 from hubbub.checks.values import some_values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Floats, Reports
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.random.source import Random
 from hubbub.statistics.influence import Influence, forged_part
@@ -53,7 +50,7 @@ def check_influence(mechanism: Mechanism, rng_seed: int = 1) -> None:
             require(np.allclose(after, wanted, rtol=0, atol=slack), "the estimate is no mean over reports")
 
 
-def influences(mechanism: Mechanism) -> list[tuple[dict[str, Any], Influence]]:
+def influences(mechanism: Mechanism) -> list[tuple[dict[str, object], Influence]]:
     """The influence that a mechanism states for each quantity, with the options of `estimate` for that quantity."""
     every = [{"of": quantity} for quantity in getattr(mechanism, "answers", ())] or [{}]
     stated = [(options, mechanism.influence(**options)) for options in every]
@@ -88,7 +85,7 @@ def _arbitrary(mechanism: Mechanism, rng: Random) -> Reports:
     else:
         rows = [tuple(_between(*limit, rng) for limit in limits) for _ in range(_RANDOM)]
         rows += list(zip(*limits, strict=True))
-    parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+    parts: dict[str, dict[str, Array]] = {"public": {}, "private": {}}
     start = 0
     for column in mechanism.columns:
         end = start + math.prod(column.shape)
@@ -117,5 +114,5 @@ def _accepted(mechanism: Mechanism, reports: Reports) -> list[Reports]:
     return [reports]
 
 
-def _value(mechanism: Mechanism, reports: Reports, options: dict[str, Any]) -> NDArray[np.float64]:
+def _value(mechanism: Mechanism, reports: Reports, options: dict[str, Any]) -> Floats:
     return mechanism.estimate(mechanism.accumulate(reports), **options).value

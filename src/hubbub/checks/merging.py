@@ -1,7 +1,5 @@
 """Checks of reports and sketches as data: merging, reading back, shared memory, and wrong input refused as a whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +8,7 @@ import numpy as np
 from hubbub.checks.draws import CountingRandom
 from hubbub.checks.failure import require, require_refusal
 from hubbub.checks.values import bad_batches, candidates_for, some_reports, some_values
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism, ReportFormat
@@ -43,11 +42,11 @@ def check_no_aliasing(mechanism: Mechanism, rng_seed: int = 1) -> None:
         require(not array.flags.writeable, "a result can be written to")
 
 
-def _copy(values: Any) -> Any:
+def _copy(values: Values) -> Any:
     return values.copy() if isinstance(values, np.ndarray) else list(values)
 
 
-def _same(values: Any, before: Any) -> bool:
+def _same(values: Values, before: Any) -> bool:
     return np.array_equal(values, before) if isinstance(values, np.ndarray) else bool(values == before)
 
 
@@ -169,10 +168,7 @@ def _hostile(mechanism: ReportFormat, reports: Reports) -> Iterator[tuple[str, d
         without = {key: value for key, value in good[part].items() if key != name}
         yield (
             f"{name} as a {other[part]} column",
-            {
-                part: without or {"surplus": surplus},
-                other[part]: {**good[other[part]], name: array},
-            },
+            {part: without or {"surplus": surplus}, other[part]: {**good[other[part]], name: array}},
         )
         if column.below is not None and column.below <= np.iinfo(array.dtype).max:
             for wrong in {column.below, int(np.iinfo(array.dtype).max)}:

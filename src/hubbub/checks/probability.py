@@ -1,19 +1,17 @@
 """All possible reports with their exact probabilities, and checks of `prob`, `log_prob` and `ratio`."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.checks.failure import CheckFailed, require
 from hubbub.checks.values import some_values
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Columns, Reports
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.privacy.enumeration import count_of
 from hubbub.random.integers import log_fraction, log_upper
@@ -31,7 +29,7 @@ class OutputTable(NamedTuple):
     prob: NDArray[np.object_]
 
 
-def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Mapping[str, NDArray[Any]] | None]:
+def public_rows(mechanism: Mechanism, count: int, rng: Random) -> list[Columns | None]:
     """The public parts of a number of reports, one row each, without repeats; a single None where reports have none."""
     if not any(column.part == "public" for column in mechanism.columns):
         return [None]
@@ -87,7 +85,7 @@ def exact_sum(parts: NDArray[np.object_]) -> Fraction:
     return Fraction(sum(part.numerator * (denominator // part.denominator) for part in parts), denominator)
 
 
-def row_keys(columns: Mapping[str, NDArray[Any]], n: int) -> list[bytes]:
+def row_keys(columns: Columns, n: int) -> list[bytes]:
     """Each row's bytes, all columns together: equal rows have equal keys."""
     parts = [np.ascontiguousarray(column).reshape(n, -1).view(np.uint8) for _, column in sorted(columns.items())]
     wide = np.hstack(parts) if parts else np.zeros((n, 0), dtype=np.uint8)

@@ -1,16 +1,11 @@
 """The check that reports are drawn from the distribution that `log_prob` states."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, CheckFailed, fit, mean_is, require, smallest
 from hubbub.checks.probability import row_keys
 from hubbub.core.errors import needs
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Floats, Reports
 from hubbub.mechanisms.base import Mechanism
 from hubbub.random.source import Random
 
@@ -47,15 +42,15 @@ def check_sampler(mechanism: Mechanism, rng_seed: int = 1) -> None:
         )
 
 
-def _draw(mechanism: Mechanism, value: Any, n: int, rng: Random) -> Reports:
+def _draw(mechanism: Mechanism, value: object, n: int, rng: Random) -> Reports:
     return mechanism.randomize([value] * n, rng)
 
 
-def _row(reports: Reports, row: int) -> dict[str, NDArray[Any]] | None:
+def _row(reports: Reports, row: int) -> dict[str, Array] | None:
     return {name: column[row : row + 1] for name, column in reports.public.items()} or None
 
 
-def _against_outputs(mechanism: Mechanism, value: Any, reports: Reports) -> list[float]:
+def _against_outputs(mechanism: Mechanism, value: object, reports: Reports) -> list[float]:
     publics = row_keys(reports.public, len(reports))
     first = {key: row for row, key in reversed(list(enumerate(publics)))}
     listed: list[Reports] = []
@@ -89,14 +84,14 @@ def _against_outputs(mechanism: Mechanism, value: Any, reports: Reports) -> list
     ]
 
 
-def _ratios(mechanism: Mechanism, value: Any, reports: Reports) -> NDArray[np.float64]:
+def _ratios(mechanism: Mechanism, value: object, reports: Reports) -> Floats:
     """Over reports of one value, P(report | other) / P(report | value) has mean 1."""
     others = [other for other in mechanism.example_values(12) if other != value]
     log_prob = mechanism.log_prob(reports, [value, *others])
     return mean_is(np.exp(log_prob[:, 1:] - log_prob[:, :1]), 1.0)
 
 
-def _bits(mechanism: Mechanism, value: Any, reports: Reports) -> list[float]:
+def _bits(mechanism: Mechanism, value: object, reports: Reports) -> list[float]:
     """Of a report and its copy with one bit flipped, each comes as often as the odds of their probabilities say."""
     with needs("analytics"):
         from scipy.stats import norm
@@ -124,7 +119,7 @@ def _bits(mechanism: Mechanism, value: Any, reports: Reports) -> list[float]:
     return p_values
 
 
-def _chance_of_one(mechanism: Mechanism, value: Any, reports: Reports, name: str, bit: int) -> NDArray[np.float64]:
+def _chance_of_one(mechanism: Mechanism, value: object, reports: Reports, name: str, bit: int) -> Floats:
     ones = reports.private[name][:, bit // 8] >> (bit % 8) & 1
     as_sent = mechanism.log_prob(reports, [value])[:, 0]
     flipped = mechanism.log_prob(_flip(reports, name, bit), [value])[:, 0]

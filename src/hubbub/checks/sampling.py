@@ -1,18 +1,15 @@
 """Checks of estimates of some candidates, from weighted reports, and from a cohort."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, mean_is, require, require_refusal
 from hubbub.checks.heuristic import LEAST_COVERED
 from hubbub.checks.values import estimated, population, rows_of, some_values, truth_of
 from hubbub.core.domain import Sets
 from hubbub.core.errors import HubbubError
+from hubbub.core.reports import Array, Floats
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.frequency.oracle import SupportMechanism
 from hubbub.privacy.enumeration import domain_of
@@ -112,7 +109,7 @@ def check_of_population(mechanism: Mechanism, rng_seed: int = 1) -> None:
     )
 
 
-def _candidates(mechanism: Mechanism) -> tuple[SupportMechanism, list[Any], NDArray[Any]]:
+def _candidates(mechanism: Mechanism) -> tuple[SupportMechanism, list[object], Array]:
     """The mechanism, some of the values (or items of sets) that it counts, and their places among all of them."""
     domain = domain_of(mechanism)
     if isinstance(domain, Sets):
@@ -123,7 +120,7 @@ def _candidates(mechanism: Mechanism) -> tuple[SupportMechanism, list[Any], NDAr
     return mechanism, candidates, domain.encode(candidates)
 
 
-def _errs_as_stated(error: NDArray[np.float64], variance: NDArray[np.float64], subject: str) -> None:
+def _errs_as_stated(error: Floats, variance: Floats, subject: str) -> None:
     ratio = (error**2 / variance.mean(axis=0)).mean(axis=1)
     p_value = float(mean_is(ratio[:, None], 1.0)[0])
     require(

@@ -1,13 +1,10 @@
 """Checks of the spec: it describes the whole mechanism, cannot change, and cannot be made to spend more."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from hubbub.checks.failure import CheckFailed, require, require_refusal
 from hubbub.checks.probability import enumerate_outputs, public_rows, worst_ratio
@@ -105,7 +102,7 @@ def check_event(mechanism: ReportFormat, rng_seed: int = 1) -> None:
     require(event.mechanism == type(mechanism).__name__, f"the event names {event.mechanism}")
 
 
-def _build(mechanism: ReportFormat, spec: dict[str, Any]) -> ReportFormat:
+def _build(mechanism: ReportFormat, spec: dict[str, object]) -> ReportFormat:
     return type(mechanism).from_spec(spec)
 
 
@@ -119,7 +116,7 @@ def _check_small_enumeration(changed: ReportFormat, how: str, rng_seed: int) -> 
         require(worst <= changed.ratio(), f"{how} a report has the epsilon {log_upper(worst)!r}, above that of ratio()")
 
 
-def _nudges(mechanism: ReportFormat) -> Iterator[tuple[str, Any]]:
+def _nudges(mechanism: ReportFormat) -> Iterator[tuple[str, object]]:
     for share in (0.5, 0.9, 0.999):
         yield "epsilon", mechanism.effective_epsilon * share
     for field in dataclasses.fields(mechanism):
@@ -130,7 +127,7 @@ def _nudges(mechanism: ReportFormat) -> Iterator[tuple[str, Any]]:
             yield from ((field.name, wrong) for wrong in (-1, 1 << 200, 0.5, "x", None))
 
 
-def _spoil(value: Any) -> None:
+def _spoil(value: object) -> None:
     if isinstance(value, dict):
         for item in value.values():
             _spoil(item)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hubbub.checks.draws import check_batch_is_singles, check_draws, check_public_part
 from hubbub.checks.estimator import check_bias_declared, check_coverage, check_linear, check_unbiased, check_variance
-from hubbub.checks.failure import CheckFailed
+from hubbub.checks.failure import CheckFailed, named_failure
 from hubbub.checks.heuristic import check_consistent, check_heuristic_error, heuristics
 from hubbub.checks.influence import check_influence, influences
 from hubbub.checks.merging import (
@@ -41,11 +40,14 @@ from hubbub.checks.transcripts import (
     check_transcripts,
     steps_listed,
 )
-from hubbub.core.errors import MissingDependency, needs
+from hubbub.core.errors import needs
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.oracle import SupportMechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.random.source import Random
+
+if TYPE_CHECKING:
+    import pytest
 
 
 class Check(Protocol):
@@ -157,13 +159,8 @@ def run_checks(mechanism: ReportFormat, rng_seed: int = 1) -> tuple[str, ...]:
     """
     checks = checks_for(mechanism)
     for check in checks:
-        try:
+        with named_failure(check.__name__, mechanism):
             check(mechanism, rng_seed)
-        except MissingDependency:
-            raise
-        except Exception as error:
-            reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
-            raise CheckFailed(f"{check.__name__} of {reprlib.repr(mechanism)}: {reason}") from error
     return tuple(check.__name__ for check in checks)
 
 
@@ -221,7 +218,9 @@ _WHERE: dict[str, Callable[[Mechanism], bool]] = {
 }
 
 
-def contract_tests(*kinds: type[ReportFormat], slow: Any = None, unmarked: int = 1) -> Callable[..., None]:
+def contract_tests(
+    *kinds: type[ReportFormat], slow: pytest.MarkDecorator | None = None, unmarked: int = 1
+) -> Callable[..., None]:
     """A pytest test of some classes: every check that applies to every one of their examples is a case of it.
 
     Parameters

@@ -1,7 +1,5 @@
 """Checks of devices that remember: their transcripts, states, costs and silence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
@@ -11,12 +9,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.checks.failure import FALSE_ALARM, fit, require, require_refusal, same_counts, smallest
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.core.event import UNITS_PER_EPSILON
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Ints, Reports
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
 from hubbub.random.integers import log_upper
 from hubbub.random.source import Random
@@ -30,9 +27,7 @@ _MOST_PUBLICS = 64
 
 @lru_cache(maxsize=64)
 def steps_listed(mechanism: Stateful, most: int = STEPS) -> int:
-    """The number of steps, at most `most`, whose transcripts can all be listed; 0 where those of one step are too
-    many.
-    """
+    """How many steps, up to `most`, have few enough transcripts to list them all; 0 if one step has too many."""
     values = mechanism.example_values(VALUES)
     public = next(iter(mechanism.publics()))
     for steps in range(most, 0, -1):
@@ -114,19 +109,19 @@ def check_state_batches(mechanism: Stateful, rng_seed: int = 1) -> None:
     require(smallest(p_values) > FALSE_ALARM, f"a batch is not its singles: p = {smallest(p_values):.1e}")
 
 
-def _histories(mechanism: Stateful) -> list[list[Any]]:
+def _histories(mechanism: Stateful) -> list[list[object]]:
     steps = steps_listed(mechanism)
     return [list(history) for history in product(mechanism.example_values(VALUES), repeat=steps)]
 
 
-def _few_histories(mechanism: Stateful) -> list[list[Any]]:
+def _few_histories(mechanism: Stateful) -> list[list[object]]:
     """A few histories: one whose value stays, and two whose values change."""
     values, steps = mechanism.example_values(VALUES), steps_listed(mechanism)
     orders = ([0] * steps, [0, 1] * steps, [1, *[0] * steps])
     return [[values[k % len(values)] for k in order[:steps]] for order in orders]
 
 
-def _listed_transcripts(mechanism: Stateful, public: int, history: Sequence[Any]) -> dict[Transcript, Fraction]:
+def _listed_transcripts(mechanism: Stateful, public: int, history: Sequence[object]) -> dict[Transcript, Fraction]:
     chances = mechanism.transcripts(public, history)
     require(chances is not None, f"transcripts() lists those of some histories, but not of {history}")
     return chances or {}
@@ -143,7 +138,7 @@ def _worst_ratio(listed: Sequence[dict[Transcript, Fraction]]) -> Fraction | Non
     return worst
 
 
-def _total_price(mechanism: Stateful, states: States, history: Sequence[Any], rng: Random) -> NDArray[np.int64]:
+def _total_price(mechanism: Stateful, states: States, history: Sequence[object], rng: Random) -> Ints:
     n = len(states)
     total = np.zeros(n, dtype=np.int64)
     for step, value in enumerate(history):

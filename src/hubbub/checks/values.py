@@ -1,24 +1,20 @@
 """Values for checks: allowed values, populations of them, and values that a mechanism must refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Sets, Strings, Values
 from hubbub.core.domain.texts import WORDS
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Floats, Ints, Reports, Sketch
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.numeric.mean import MeanMechanism
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.stateful import Stateful
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.mechanisms.ternary.vectors import as_ternary
 from hubbub.privacy.enumeration import domain_of
 from hubbub.random.source import Random
@@ -54,7 +50,7 @@ def population(mechanism: ReportFormat, n: int, rng: Random) -> Any:
     return as_ternary(values, mechanism.dimension) if isinstance(mechanism, TernaryMechanism) else values
 
 
-def rows_of(values: Any, index: NDArray[np.int64]) -> Any:
+def rows_of(values: Values, index: Ints) -> Any:
     """Some of a population, by position."""
     return [values[k] for k in index] if isinstance(values, list) else values[index]
 
@@ -70,7 +66,7 @@ def some_reports(mechanism: ReportFormat, n: int, rng: Random) -> Reports:
     return mechanism.with_enrolment(states, reports, speaks, everyone)[0]
 
 
-def take(values: list[Any], index: NDArray[Any]) -> Any:
+def take(values: list[Any], index: Array) -> Any:
     """Values by position: an array where they are numbers, else a list."""
     if isinstance(values[0], int | float):
         return np.array(values)[index]
@@ -83,7 +79,7 @@ def quantities_of(mechanism: Mechanism) -> tuple[Quantity, ...]:
     return tuple(quantity for quantity in answers if quantity != "conditional")
 
 
-def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArray[np.float64] | None:
+def truth_of(mechanism: Mechanism, values: Values, of: Quantity = "mean") -> Floats | None:
     """What an estimate from these values' reports should come to; None where the mechanism does not say.
 
     A mechanism that estimates neither shares nor a mean says it in a method `truth(values)`.
@@ -92,7 +88,7 @@ def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArra
     if own is not None:
         return np.asarray(own(values), dtype=np.float64)
     if isinstance(mechanism, MeanMechanism):
-        return np.array([np.mean(values)])
+        return np.array([np.asarray(values).mean()])
     if isinstance(mechanism, TernaryMechanism):
         people = as_ternary(values, mechanism.dimension)
         return people.means() if of == "mean" else people.frequencies()
@@ -102,7 +98,7 @@ def truth_of(mechanism: Mechanism, values: Any, of: Quantity = "mean") -> NDArra
     return np.bincount(codes, minlength=mechanism.size) / len(codes)
 
 
-def candidates_for(mechanism: ReportFormat) -> list[Any] | None:
+def candidates_for(mechanism: ReportFormat) -> list[object] | None:
     """The candidates to estimate: words where the domain is open, None elsewhere."""
     domain = domain_of(mechanism)
     return mechanism.example_values(WORDS) if isinstance(domain, Strings) else None
@@ -127,7 +123,7 @@ def bad_batches(mechanism: Mechanism) -> Iterator[Any]:
         yield [good, bad]
 
 
-def _outside_ternary(dimension: int) -> tuple[Any, ...]:
+def _outside_ternary(dimension: int) -> tuple[object, ...]:
     return (
         {-1: 1},
         {dimension: 1},
@@ -141,7 +137,7 @@ def _outside_ternary(dimension: int) -> tuple[Any, ...]:
     )
 
 
-def _outside(domain: Domain | None, bounds: tuple[float, float] | None) -> tuple[Any, ...]:
+def _outside(domain: Domain | None, bounds: tuple[float, float] | None) -> tuple[object, ...]:
     if isinstance(domain, Numeric):
         bounds = domain.low, domain.high
     if isinstance(domain, Ordinal):

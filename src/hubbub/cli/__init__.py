@@ -1,14 +1,12 @@
 """The command line: one file per command."""
 
-from __future__ import annotations
-
 import sys
 
 __all__ = ["main"]
 
 _EXTRAS = {
     **dict.fromkeys(("check", "client"), "cli"),
-    **dict.fromkeys(("serve", "backup", "restore", "shuffler", "oblivious"), "server"),
+    **dict.fromkeys(("serve", "backup", "restore", "shuffler"), "server"),
     **dict.fromkeys(("sql", "table"), "sql"),
     "demo": "demo",
 }

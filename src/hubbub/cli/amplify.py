@@ -1,17 +1,17 @@
 """`hubbub amplify`: what a local epsilon is worth once reports are shuffled."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import AsJson, MechanismFields
+from hubbub.cli.options import AsJson, fields_of, mechanism_of
+from hubbub.cli.output import emit, page, plain_table, spec_text
 
 _DOMAIN = 1024
 
 
 def amplify(
+    context: typer.Context,
     mechanism: Annotated[str, typer.Option("--mechanism", "-m", help="A mechanism, such as OLH.")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")],
     n: Annotated[int, typer.Option("--n", "-n", help="How many reports are shuffled.")],
@@ -19,16 +19,18 @@ def amplify(
     domain: Annotated[
         int | None, typer.Option("--domain", "-d", help="How many values there are.", show_default=str(_DOMAIN))
     ] = None,
-    settings: MechanismFields = None,
     fakes: Annotated[int, typer.Option("--fakes", min=0, help="Reports that shufflers add, drawn uniformly.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound."""
-    from hubbub.cli.options import fields_of, mechanism_of
-    from hubbub.cli.output import emit, page, plain_table, spec_text
+    """Say what shuffling n reports guarantees: the smallest epsilon that is proved, and by which bound.
+
+    Every field of the mechanism is an option, such as --dimension 128 --sparsity 8 of NetSub.
+    """
+    from hubbub.mechanisms import MECHANISMS
     from hubbub.privacy.amplify import bounds
 
-    local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN, given=fields_of(settings or ()))
+    given, known = fields_of(context.args), MECHANISMS.usable()
+    local = mechanism_of(mechanism, epsilon=epsilon, domain=domain, default=_DOMAIN, given=given, known=known)
     every = sorted(bounds(local, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
     if as_json:
         emit({**every[0].to_dict(), "spec": local.spec()})
@@ -46,6 +48,12 @@ def amplify(
         f"shuffle, a report is protected only by its local epsilon of {local.effective_epsilon:.4g}.",
         markup=False,
     )
+    if local.whole_reports:
+        text = (
+            "All reports of a device in a horizon are one report here. Only devices that are in every batch count, "
+            "each on a level by chance; the bound is that of the level where it is worst."
+        )
+        console.print(text, markup=False)
     if every[0].one_batch:
         text = (
             "This holds for one batch only: a device remembers what it drew for its first report, so that its reports "

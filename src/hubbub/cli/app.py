@@ -1,7 +1,5 @@
 """All commands of the program; an error becomes one line on stderr and an exit code."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -14,13 +12,15 @@ from hubbub.cli import (
     amplify,
     audit,
     backup,
+    changes,
     check,
     client,
     data,
     demo,
     estimate,
+    fold,
     itemsets,
-    oblivious,
+    marginals,
     plan,
     release,
     serve,
@@ -31,6 +31,7 @@ from hubbub.cli import (
     watch,
 )
 from hubbub.cli import backup as restore
+from hubbub.cli.options import MECHANISM_FIELDS
 from hubbub.core.errors import HubbubError
 
 __all__ = ["app"]
@@ -135,19 +136,22 @@ app.command()(check.check)
 app.command()(serve.serve)
 app.command()(backup.backup)
 app.command()(restore.restore)
-app.command()(audit.audit)
-app.command()(amplify.amplify)
+app.command(context_settings=MECHANISM_FIELDS)(audit.audit)
+app.command(context_settings=MECHANISM_FIELDS)(amplify.amplify)
 app.command()(estimate.estimate)
+app.command()(fold.fold)
 app.command()(top.top)
 app.command()(itemsets.itemsets)
-app.command()(release.release)
+app.command()(changes.changes)
+app.command()(marginals.marginals)
+app.command()(marginals.synthesize)
 app.command()(table.table)
 app.command()(sql.sql)
 app.command()(watch.watch)
+app.add_typer(release.app, name="release")
 app.add_typer(client.app, name="client")
 app.add_typer(data.app, name="data")
 app.add_typer(shuffler.app, name="shuffler")
-app.add_typer(oblivious.app, name="oblivious")
 
 
 class BrokenCommand(HubbubError):

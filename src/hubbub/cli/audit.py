@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, MechanismFields
+from hubbub.cli.options import AsJson, fields_of, mechanism_of
+from hubbub.cli.output import emit, page, plain_table, progress, spec_text
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.mechanisms.base import Mechanism
+    from hubbub.mechanisms.base import ReportFormat
     from hubbub.privacy.audit import Audit
 
 VIOLATED = 1
@@ -23,6 +24,7 @@ _EPSILON, _DOMAIN = 1.0, 16
 
 
 def audit(
+    context: typer.Context,
     mechanism: Annotated[str | None, typer.Argument(help="A mechanism, such as OLH.", show_default=False)] = None,
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="What one report may spend.", show_default="1")
@@ -32,35 +34,31 @@ def audit(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every mechanism, at many settings unless given.")] = False,
     spec: Annotated[Path | None, typer.Option("--spec", help="A JSON file with a mechanism's spec, or a list.")] = None,
-    settings: MechanismFields = None,
     montecarlo: Annotated[int, typer.Option("--montecarlo", min=0, help="Also test each sampler with N reports.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Audit a mechanism exactly: does a report spend more than it says?
 
-    Exits with 1 if any does.
+    Exits with 1 if any does. Every field of the mechanism is an option, such as --dimension 6 --sparsity 2 of NetSub.
     """
-    from hubbub.cli.output import emit, page, spec_text
-
     if sum((mechanism is not None, every, spec is not None)) != 1:
         from hubbub.questions.keys import NOTHING
 
         named = NOTHING if mechanism is None else mechanism
         raise InvalidValue("mechanism", named, "one of: a mechanism's name, --all, or --spec FILE")
-    if settings and mechanism is None:
-        raise InvalidValue("set", settings, "fields of the mechanism that is named")
-    built: Mechanism | None = None
+    built: ReportFormat | None = None
     if every:
         audits = _all(epsilon, domain, montecarlo)
     elif spec is not None:
         audits = [_of_spec(content, montecarlo) for content in _read(spec)]
     else:
-        from hubbub.cli.options import fields_of, mechanism_of
+        from hubbub.mechanisms.base import Mechanism
         from hubbub.privacy.audit import audit as examine
 
-        spent, given = _EPSILON if epsilon is None else epsilon, fields_of(settings or ())
-        built = mechanism_of(str(mechanism), epsilon=spent, domain=domain, default=_DOMAIN, given=given)
-        audits = [examine(built, montecarlo=montecarlo)]
+        spent, given = _EPSILON if epsilon is None else epsilon, fields_of(context.args)
+        asked = mechanism_of(str(mechanism), epsilon=spent, domain=domain, default=_DOMAIN, given=given)
+        assert isinstance(asked, Mechanism)  # no others are known without `known`
+        built, audits = asked, [examine(asked, montecarlo=montecarlo)]
     if as_json:
         spec_of = {} if built is None else {"spec": built.spec()}
         emit([{**audited.to_dict(), **spec_of} for audited in audits])
@@ -78,7 +76,6 @@ def audit(
 
 def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Audit]:
     """Every mechanism at every setting; the samplers are tested at one setting each, which takes longer."""
-    from hubbub.cli.output import progress
     from hubbub.core.domain import as_domain
     from hubbub.mechanisms import randomizers
     from hubbub.privacy.audit import audit as examine
@@ -102,7 +99,9 @@ def _all(epsilon: float | None, domain: int | None, montecarlo: int) -> list[Aud
                 options: dict[str, Any] = {name: getattr(example, name) for name in required_fields(kind)}
                 if "domain" in options and as_domain("domain", options["domain"]).size is not None:
                     options["domain"] = _DOMAIN if domain is None else domain
-                mechanism = kind(epsilon=_EPSILON if epsilon is None else epsilon, **options)
+                spent = _EPSILON if epsilon is None else epsilon
+                # the oracles of a bundle spend what they spend
+                mechanism = example if "oracles" in options else kind(epsilon=spent, **options)
                 audits.append(examine(mechanism, montecarlo=montecarlo))
                 follow(done, len(working))
     return audits
@@ -143,8 +142,6 @@ def _verdict(ok: bool) -> str:
 
 
 def _table(audits: list[Audit]) -> Table:
-    from hubbub.cli.output import plain_table
-
     table = plain_table("mechanism", "domain", "epsilon", "spends", "checked by", "", left=["checked by", ""])
     for audit in audits:
         size = "open" if audit.domain is None else f"{audit.domain:,}"
@@ -155,8 +152,6 @@ def _table(audits: list[Audit]) -> Table:
 
 def _summary(audits: list[Audit]) -> Table:
     """One row per mechanism: at how many settings, how they were checked, how much of the declared epsilon is spent."""
-    from hubbub.cli.output import plain_table
-
     table = plain_table("mechanism", "settings", "enumerated", "sampled", "spends of epsilon", "", left=[""])
     for name in dict.fromkeys(audit.mechanism for audit in audits):
         mine = [audit for audit in audits if audit.mechanism == name]

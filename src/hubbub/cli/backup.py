@@ -1,13 +1,12 @@
 """`hubbub backup` and `hubbub restore`: a store and its kept reports, copied and put back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
+from hubbub.cli.output import say
 
 
 def backup(
@@ -19,7 +18,6 @@ def backup(
 
     The signing key and the token are not in it: keep a copy of their folder elsewhere.
     """
-    from hubbub.cli.output import say
     from hubbub.service.backup.backups import make_backup
     from hubbub.service.kept.archive import reports_folder
 
@@ -40,7 +38,6 @@ def restore(
     """
     from datetime import UTC, datetime
 
-    from hubbub.cli.output import say
     from hubbub.service.backup.backups import check_backup, restore_backup
     from hubbub.service.kept.archive import reports_folder
 

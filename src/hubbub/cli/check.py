@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from msgspec.structs import asdict
 
 from hubbub.cli.options import AsJson
+from hubbub.cli.output import emit, page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from hubbub.authoring.alarms import AlarmForecast
+    from hubbub.authoring.coalitions import Coalition
     from hubbub.authoring.forecast import Poisoning
-    from hubbub.authoring.promise import Coalition
-    from hubbub.collection.document import Collection
-    from hubbub.collection.setting import Finding
+    from hubbub.collection.safety import Finding
+    from hubbub.questions.collection import Collection
 
 REFUSED = 1
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
@@ -33,7 +34,6 @@ def check(
 
     Exits with 1 if one is refused. With --json and several files, the answer is a list.
     """
-    from hubbub.cli.output import emit
     from hubbub.core.errors import InvalidValue
 
     if against is not None and len(files) > 1:
@@ -71,7 +71,7 @@ class CheckedFile(NamedTuple):
         """Whether a finding is an error."""
         return any(finding.level == "error" for finding in self.findings)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as JSON."""
         from hubbub.authoring.promise import promise
 
@@ -97,8 +97,8 @@ class CheckedFile(NamedTuple):
 def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFile:
     from hubbub.authoring.alarms import alarm_forecasts, alarms_promise
     from hubbub.authoring.check import check as find
+    from hubbub.authoring.coalitions import coalitions_of
     from hubbub.authoring.forecast import poisoning
-    from hubbub.authoring.promise import coalitions_of
     from hubbub.authoring.toml import load_alarms, read_collection
     from hubbub.planning.predict import FORGED
     from hubbub.simulate.kind_checks import kind_findings
@@ -112,9 +112,7 @@ def _check(file: Path, against: Path | None, forged: float | None) -> CheckedFil
     return CheckedFile(
         collection=collection,
         findings=findings,
-        poisonings={
-            name: poisoning(question, collection.setting(name), part) for name, question in collection.questions.items()
-        },
+        poisonings={name: poisoning(question, part) for name, question in collection.questions.items()},
         coalitions={name: coalitions_of(collection, name) for name in collection.questions},
         alarms=alarm_forecasts(collection, alarms),
         alarms_guarantee=alarms_promise(collection, alarms),
@@ -125,7 +123,6 @@ def _print(checked: CheckedFile, *, after_another: bool) -> None:
     from rich.rule import Rule
 
     from hubbub.authoring.promise import promise
-    from hubbub.cli.output import page
 
     console, collection = page(), checked.collection
     if after_another:
@@ -161,10 +158,14 @@ def _coalitions(coalitions: dict[str, list[Coalition]], least: int) -> Renderabl
     table.add_column(f"who, of a batch of {least:,}", overflow="fold")
     table.add_column("epsilon", justify="right")
     table.add_column("delta", justify="right")
+    years = any(coalition.year for rows in coalitions.values() for coalition in rows)
+    if years:
+        table.add_column("in a year", justify="right")
     for name, of_question in coalitions.items():
         for coalition in of_question:
             delta = f"{coalition.delta:g}" if coalition.delta else "0"
-            table.add_row(name, coalition.who, rounded_up(coalition.epsilon), delta)
+            year = [] if coalition.year is None else [rounded_up(coalition.year[0])]
+            table.add_row(name, coalition.who, rounded_up(coalition.epsilon), delta, *year)
     return table
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hubbub.cli.options import AsJson
+from hubbub.cli.output import emit, page, plain_table
 
 if TYPE_CHECKING:
     from hubbub.client import ClientStatus
@@ -32,7 +33,6 @@ def show_status(
     folder: Annotated[Path, typer.Argument(help="The client's folder.", show_default=False)], as_json: AsJson = False
 ) -> None:
     """Show what a device has spent, what remains and what waits to be sent. No server is asked."""
-    from hubbub.cli.output import emit, page
     from hubbub.client import read_status
 
     status = read_status(folder)
@@ -70,7 +70,6 @@ def begin_anew(folder: Annotated[Path, typer.Argument(help="The client's folder.
 
 
 def _accounts(status: ClientStatus) -> Any:
-    from hubbub.cli.output import plain_table
     from hubbub.collection.time import duration_text
 
     table = plain_table("epsilon", "spent", "remains", "limit")
@@ -82,7 +81,7 @@ def _accounts(status: ClientStatus) -> Any:
     return table
 
 
-def _record(status: ClientStatus) -> dict[str, Any]:
+def _record(status: ClientStatus) -> dict[str, object]:
     """The status, in epsilon."""
     record = asdict(status)
     for unit in _UNITS:

@@ -1,12 +1,11 @@
 """`hubbub data`: the real data sets, whose they are, and where they are kept."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import AsJson
+from hubbub.cli.options import AsJson, named
+from hubbub.cli.output import emit, page, say
 
 __all__ = ["app"]
 
@@ -23,7 +22,6 @@ def data(context: typer.Context) -> None:
 @app.command("list")
 def list_sets(as_json: AsJson = False) -> None:
     """List the data sets, with their sources and licences."""
-    from hubbub.cli.output import emit, page
     from hubbub.data import CATALOG
 
     records = [_record(name) for name in CATALOG]
@@ -49,8 +47,6 @@ def get_set(
     as_json: AsJson = False,
 ) -> None:
     """Fetch a data set, once; later uses need no network."""
-    from hubbub.cli.options import named
-    from hubbub.cli.output import emit, page, say
     from hubbub.data import CATALOG, fetch
 
     name = named("name", name, CATALOG)
@@ -65,7 +61,7 @@ def get_set(
     return None
 
 
-def _record(name: str) -> dict[str, Any]:
+def _record(name: str) -> dict[str, object]:
     from hubbub.data import CATALOG
     from hubbub.data.packages import cache_folder, damage
 

@@ -1,4 +1,4 @@
-"""`hubbub estimate`: what a private collection of a column would have estimated."""
+"""`hubbub estimate`: what the sketches of `hubbub fold` say, or what a collection of a column would have said."""
 
 from __future__ import annotations
 
@@ -7,24 +7,35 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Plot
+from hubbub.cli import output
+from hubbub.cli.options import ADAPTIVE, AsJson, FreshSeed, Plot, named
+from hubbub.core.errors import InvalidValue, at
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hubbub.cli.output import ShareRow
-    from hubbub.consistency.guide import Purpose
+    from hubbub.consistency.guide import Choice, Purpose
     from hubbub.core.estimate import Estimate
     from hubbub.rehearse.estimate import ColumnResult
 
-_MOST = 20
+_MOST, _FEW = 20, 5
 _BAR, _NAME = 14, 20
 
 
 def estimate(
-    file: Annotated[Path, typer.Argument(help="A CSV, TSV, JSON lines or Parquet file.", show_default=False)],
-    column: Annotated[str, typer.Option("--column", "-c", help="The column to collect.", show_default=False)],
-    epsilon: Epsilon,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Sketches that `hubbub fold` wrote; with --column, a CSV, TSV, JSON lines or Parquet file.",
+            show_default=False,
+        ),
+    ],
+    column: Annotated[
+        str | None, typer.Option("--column", "-c", help="The column to collect.", show_default=False)
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="What one report may spend.", show_default=False)
+    ] = None,
     mechanism: Annotated[
         str, typer.Option("--mechanism", "-m", help="How each row is randomised, such as OLH.")
     ] = "adaptive",
@@ -36,41 +47,172 @@ def estimate(
             help="Make the shares consistent, for single values, the most frequent ones, or sums over sets.",
         ),
     ] = None,
+    consistency: Annotated[
+        str | None,
+        typer.Option(
+            "--consistency",
+            metavar="METHOD",
+            help="Make the shares consistent by a method: norm-sub, power-ns, ...; base-cut:10 keeps the 10 highest.",
+            show_default=False,
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="VALUE,VALUE,...",
+            help="The share of some values together; of several sets, as often. The method that errs least for them on "
+            "a synthetic population makes the shares consistent, unless one is named.",
+            show_default=False,
+        ),
+    ] = None,
     plot: Plot = None,
     seed: FreshSeed = None,
+    question: Annotated[
+        str | None, typer.Option("--question", help="Of sketches: which question.", show_default="all")
+    ] = None,
+    step: Annotated[int | None, typer.Option("--step", help="Of sketches: which step.", show_default="all")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What would a private collection of this column have estimated?
+    """What do these sketches say, or what would a private collection of this column have estimated?
 
-    Each row is a person, whose value is randomised as on their device. The truth is shown next to the estimate, because
-    whoever has the file knows it.
+    Of a column, each row is a person, whose value is randomised as on their device. The truth is shown next to the
+    estimate, because whoever has the file knows it.
     """
-    from hubbub.cli.options import named
-    from hubbub.cli.output import check_plot, emit, figure, page, progress, rows, save_plot
-    from hubbub.consistency import consistent
+    if column is None:
+        if any(option is not None for option in (epsilon, purpose, consistency, sets, plot, seed)):
+            raise InvalidValue("column", None, "--column NAME: sketches take --question, --step and --json alone")
+        return _from_sketches(file, question, step, as_json=as_json)
+    if epsilon is None:
+        raise InvalidValue("epsilon", None, "--epsilon NUMBER, which the reports on the column spend")
+    from hubbub.consistency.guide import consistent_rows, method_named
     from hubbub.rehearse.estimate import collect_column
 
-    check_plot(plot)
+    output.check_plot(plot)
     chosen = _oracle(mechanism)
-    use = None if purpose is None else cast("Purpose", named("for", purpose, ("single", "frequent", "set")))
-    with progress(str(column)) as follow:
+    method = _method(purpose, consistency)
+    with output.progress(str(column)) as follow:
         result = collect_column(file, column, epsilon=epsilon, mechanism=chosen, seed=seed, progress=follow)
+    asked = _sets(result, sets or [])
+    choice = _choice(result, asked, seed) if asked and method is None else None
+    method = choice.method if choice is not None else method
     threshold = result.mechanism.threshold(result.n)
-    shown = rows(result.estimate, result.truth, threshold)
-    fixed = None if use is None else consistent(result.estimate, for_=use)
+    shown = output.rows(result.estimate, result.truth, threshold)
+    fixed = None
+    if method is not None:
+        fixed = consistent_rows(result.estimate, method_named(method), len(result.labels))
     if plot is not None:
         title = f"{result.column}: {result.n:,} reports through {type(result.mechanism).__name__}, epsilon {epsilon:g}"
         top = shown[:_MOST]
-        save_plot(figure(top, [row.value for row in top], threshold, title), plot)
+        output.save_plot(output.figure(top, [row.value for row in top], threshold, title), plot)
     if as_json:
-        return emit(_answer(result, shown, fixed, use, threshold))
-    page().print(_table(result, shown[:_MOST], fixed), _remarks(shown, threshold), sep="\n")
+        answer = _answer(result, shown, fixed, method, threshold)
+        return output.emit({**answer, **(_set_answers(result, asked, method, choice) if method and asked else {})})
+    remarks = _remarks(shown, threshold)
+    if method is not None and fixed is not None:
+        remarks += _compared(result, fixed, method)
+    output.page().print(_table(result, shown[:_MOST], fixed), remarks, sep="\n")
+    if method is not None and asked:
+        output.page().print("", _set_table(result, asked, method, choice), sep="\n")
     return None
+
+
+def _sets(result: ColumnResult, texts: list[str]) -> dict[str, list[float]]:
+    """Each set of values, and the weight of every label in it."""
+    sets = {text: {value.strip() for value in text.split(",")} for text in texts}
+    for values in sets.values():
+        for value in sorted(values.difference(result.labels)):
+            raise InvalidValue("set", value, f"values of the column {result.column}, joined by commas")
+    return {text: [float(label in values) for label in result.labels] for text, values in sets.items()}
+
+
+def _choice(result: ColumnResult, sets: dict[str, list[float]], seed: int | None) -> Choice:
+    """The method that errs least for these sets on a synthetic population."""
+    from hubbub.consistency.guide import choose_method
+    from hubbub.random.source import Random
+
+    return choose_method(result.mechanism, result.estimate, [*sets.values()], rng=Random(seed=seed).child("choice"))
+
+
+def _set_answers(
+    result: ColumnResult, sets: dict[str, list[float]], method: str, choice: Choice | None
+) -> dict[str, object]:
+    """The share of each set: the truth, the estimate with its interval, and the consistent one."""
+    import numpy as np
+
+    from hubbub.consistency.guide import answer
+
+    weights = np.array([*sets.values()])
+    raw = result.estimate.linear(weights)
+    columns = (weights @ result.truth, *raw.possible(), answer(result.estimate, weights, method).value)
+    names = ("set", "truth", "estimate", "low", "high", "consistent")
+    rows = zip(sets, *(column.tolist() for column in columns), strict=True)
+    tried = None if choice is None else {name: error**0.5 for name, error in choice.errors.items()}
+    return {"sets": [dict(zip(names, row, strict=True)) for row in rows], "tried": tried}
+
+
+def _set_table(result: ColumnResult, sets: dict[str, list[float]], method: str, choice: Choice | None) -> Table:
+    from rich.markup import escape
+
+    why = "" if choice is None else ", which errs least on a synthetic population"
+    title = f"Sets of values; consistent by {method}{why}\n"
+    table = output.plain_table("set", "truth", "estimate", "95% interval", "consistent", title=title)
+    rows: Any = _set_answers(result, sets, method, choice)["sets"]
+    for row in rows:
+        low, high = output.percent(row["low"]), output.percent(row["high"])
+        shares = (output.percent(row[name]) for name in ("truth", "estimate"))
+        table.add_row(
+            escape(output.shorten(row["set"], _NAME)), *shares, f"{low} to {high}", output.percent(row["consistent"])
+        )
+    return table
+
+
+def _from_sketches(file: Path, question: str | None, step: int | None, *, as_json: bool) -> None:
+    """Print what is estimated from each sketch of a file."""
+    from hubbub.backends.folding import Folded
+
+    folded = Folded.from_bytes(file.read_bytes())
+    keys = [key for key in sorted(folded.sketches) if question in (None, key.question) and step in (None, key.step)]
+    if not keys:
+        present = sorted({f"{key.question}, step {key.step}" for key in folded.sketches})
+        raise InvalidValue("sketches", "none of them", f"a question and step of the file: {'; '.join(present[:20])}")
+    answers = []
+    for key in keys:
+        mechanism = folded.mechanisms[key.spec_id]
+        with at(f"{key.question}, step {key.step}"):
+            estimate = folded.estimate(key)
+        places = [int(place) for place in estimate.top(len(estimate))]
+        values = output.found_rows(estimate.names(), estimate, None, possible=estimate.kind == "share")
+        answer: dict[str, object] = {**key._asdict(), "mechanism": type(mechanism).__name__}
+        answer |= {"epsilon": mechanism.epsilon, "n": estimate.n, "bias": estimate.bias, "kind": estimate.kind}
+        answers.append({**answer, "rows": [values[place] for place in places]})
+        if not as_json:
+            ask = f"{key.question}, step {key.step}" + (f", run {key.run}" if key.run else "")
+            ask += f", round {key.round}, part {key.part}" if (key.round, key.part) != (1, 0) else ""
+            title = f"{ask}: {estimate.n:,} reports through {type(mechanism).__name__}, epsilon {mechanism.epsilon:g}"
+            shown = [values[place] for place in places[: _MOST if len(keys) == 1 else _FEW]]
+            output.page().print(output.found_table(shown, "value", title, shares=estimate.kind == "share"))
+    if as_json:
+        output.emit({"sketches": answers, "left_out": folded.left_out})
+    elif folded.left_out:
+        output.say(f"left out: {', '.join(f'{rows:,} {reason}' for reason, rows in folded.left_out.items())}")
+
+
+def _method(purpose: str | None, consistency: str | None) -> str | None:
+    """The name of the method to make shares consistent by; None for none."""
+    from hubbub.consistency.guide import guideline, method_named
+
+    if purpose is None:
+        if consistency is not None:
+            method_named(consistency, "consistency")
+        return consistency
+    if consistency is not None:
+        raise InvalidValue("consistency", consistency, "nothing next to --for, which names a method by its purpose")
+    return guideline(cast("Purpose", named("for", purpose, ("single", "frequent", "set"))))
 
 
 def _oracle(name: str) -> str | None:
     """The registered name; None for adaptive."""
-    from hubbub.cli.options import ADAPTIVE, named
     from hubbub.mechanisms import MECHANISMS
     from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 
@@ -79,16 +221,34 @@ def _oracle(name: str) -> str | None:
     return None if chosen == ADAPTIVE else chosen
 
 
-def _consistent(result: ColumnResult, fixed: Estimate | None) -> dict[str, float | None]:
+def _consistent(result: ColumnResult, fixed: Estimate | None) -> dict[str, tuple[float, float, float]]:
+    """The consistent share of each value, and the ends of its interval."""
     if fixed is None:
-        return dict.fromkeys(result.labels)
-    return dict(zip(result.labels, fixed.value.tolist(), strict=True))
+        return {}
+    columns = (numbers.tolist() for numbers in fixed.possible())
+    return dict(zip(result.labels, zip(*columns, strict=True), strict=True))
+
+
+def _compared(result: ColumnResult, fixed: Estimate, name: str) -> str:
+    """Whether consistent shares are nearer to the truth, which the file knows."""
+    import numpy as np
+
+    from hubbub.consistency.guide import method_named
+
+    before, after = (np.square(estimate.value - result.truth) for estimate in (result.estimate, fixed))
+    method, nearer, further = method_named(name), int((after < before).sum()), int((after > before).sum())
+    ratio = f", {after.sum() / before.sum():.2f} of that of the estimates in all" if before.sum() > 0 else ""
+    return (
+        f"\nConsistent shares by {method.title}: {method.does}. Their squared error is {after.sum():.2g}{ratio}; "
+        f"{nearer:,} values are nearer to the truth, and {further:,} further from it."
+    )
 
 
 def _answer(
-    result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None, purpose: str | None, threshold: float
-) -> dict[str, Any]:
+    result: ColumnResult, shown: list[output.ShareRow], fixed: Estimate | None, method: str | None, threshold: float
+) -> dict[str, object]:
     share = _consistent(result, fixed)
+    names = ("consistent", "consistent_low", "consistent_high")
     return {
         "column": result.column,
         "n": result.n,
@@ -99,21 +259,19 @@ def _answer(
         "effective_epsilon": result.mechanism.effective_epsilon,
         "spec_id": result.mechanism.spec_id,
         "bias": result.estimate.bias,
-        "for": purpose,
+        "consistency": method,
         "threshold": threshold,
-        "rows": [{**row._asdict(), "consistent": share[row.value]} for row in shown],
+        "rows": [{**row._asdict(), **dict(zip(names, share.get(row.value, [None] * 3), strict=True))} for row in shown],
     }
 
 
-def _table(result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) -> Table:
+def _table(result: ColumnResult, shown: list[output.ShareRow], fixed: Estimate | None) -> Table:
     from rich.markup import escape
-
-    from hubbub.cli.output import painted, percent, plain_table, shorten
 
     name = type(result.mechanism).__name__
     title = f"{escape(result.column)}: {result.n:,} reports through {name}, epsilon {result.mechanism.epsilon:g}\n"
     extra = [] if fixed is None else ["consistent"]
-    table = plain_table("value", "truth", "estimate", "95% interval", *extra, "", left=[""], title=title)
+    table = output.plain_table("value", "truth", "estimate", "95% interval", *extra, "", left=[""], title=title)
     share = _consistent(result, fixed)
     width = _BAR if fixed is None else _BAR - 4
     most = max(max(row.estimate, row.truth) for row in shown)
@@ -121,22 +279,19 @@ def _table(result: ColumnResult, shown: list[ShareRow], fixed: Estimate | None) 
         estimate, low, high = (
             min(max(number, 0.0), 1.0) for number in (row.estimate, row.low, row.high)
         )  # as `possible`
-        fields = [escape(shorten(row.value, _NAME)), percent(row.truth), percent(estimate)]
-        fields.append(f"{percent(low)} to {percent(high)}")
-        fixed_share = share[row.value]
-        fields += [] if fixed_share is None else [percent(fixed_share)]
-        fields.append(painted(row.estimate, most, width, mark=row.truth))
+        fields = [escape(output.shorten(row.value, _NAME)), output.percent(row.truth), output.percent(estimate)]
+        fields.append(f"{output.percent(low)} to {output.percent(high)}")
+        fields += [output.percent(share[row.value][0])] if share else []
+        fields.append(output.painted(row.estimate, most, width, mark=row.truth))
         table.add_row(*fields, style=None if row.significant else "dim")
     return table
 
 
-def _remarks(shown: list[ShareRow], threshold: float) -> str:
-    from hubbub.cli.output import percent
-
+def _remarks(shown: list[output.ShareRow], threshold: float) -> str:
     significant = sum(row.significant for row in shown)
     more = f"{len(shown) - _MOST:,} more values are not shown. " if len(shown) > _MOST else ""
     dim = "; the others are dim" if significant < len(shown) else ""
     return (
-        f"\n{more}{significant:,} of {len(shown):,} values rise above {percent(threshold)}, which chance alone passes "
-        f"in one run of twenty{dim}. The diamond is the truth, which a real collection does not know."
+        f"\n{more}{significant:,} of {len(shown):,} values rise above {output.percent(threshold)}, which chance "
+        f"alone passes in one run of twenty{dim}. The diamond is the truth, which a real collection does not know."
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
+from hubbub.cli.output import emit, found_rows, found_table, page, percent, plain_table, progress, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,6 @@ def itemsets(
     Each set belongs to one person, who answers once, as in a study on their device. People are in five groups, each of
     which is asked another question. Rules tell how many of those who hold some items also hold others.
     """
-    from hubbub.cli.output import emit, found_table, page, progress
     from hubbub.random.source import Random
     from hubbub.rehearse.itemsets import find_itemsets, read_sets, true_shares
 
@@ -71,7 +71,7 @@ def itemsets(
     return None
 
 
-def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> dict[str, Any]:
+def _answer(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> dict[str, object]:
     rows = _rows(findings, labels, truth)
     sets = [
         {"items": [labels[item] for item in items], **{key: row[key] for key in row if key != "value"}}
@@ -101,17 +101,13 @@ def _name(items: tuple[int, ...], labels: tuple[str, ...]) -> str:
     return " + ".join(labels[item] for item in items)
 
 
-def _rows(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> list[dict[str, Any]]:
-    from hubbub.cli.output import found_rows
-
+def _rows(findings: Findings, labels: tuple[str, ...], truth: NDArray[np.float64] | None) -> list[dict[str, object]]:
     names = (_name(items, labels) for items in findings.sets)
     return found_rows(names, findings.estimate, None if truth is None else truth.tolist())
 
 
 def _rules_table(rules: list[Rule], labels: tuple[str, ...]) -> Table:
     from rich.markup import escape
-
-    from hubbub.cli.output import plain_table, shorten
 
     def within(number: RuleNumber, text: Any) -> str:
         return f"{text(number.value)} ({text(number.low)} to {text(number.high)})"
@@ -129,8 +125,6 @@ def _rules_table(rules: list[Rule], labels: tuple[str, ...]) -> Table:
 
 
 def _remarks(findings: Findings) -> str:
-    from hubbub.cli.output import percent
-
     remarks = [f"Stopped: {findings.stopped}."] if findings.stopped else []
     more, more_rules = max(len(findings.sets) - _MOST, 0), max(len(findings.rules) - _RULES, 0)
     if more:

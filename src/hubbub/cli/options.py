@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -15,7 +16,8 @@ import typer
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.base import Mechanism
+    from hubbub.core.domain import Domain as ValueDomain
+    from hubbub.mechanisms.base import ReportFormat
 
 
 ADAPTIVE = "adaptive"
@@ -32,9 +34,40 @@ def named(field: str, given: str, known: Iterable[str]) -> str:
     raise InvalidValue(field, given, f"one of {', '.join(names.values())}{hint}")
 
 
+_RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:/(\d+))?")
+
+
+def range_domain(field: str, name: str, values: str) -> ValueDomain:
+    """The domain of a column's values, written as 0..99 (integers) or 0..50000/100 (numbers in 100 cells)."""
+    from hubbub.core.domain import Numeric, Ordinal
+
+    match = _RANGE.fullmatch(values)
+    try:
+        if match is None:
+            raise ValueError
+        low, high = float(match[1]), float(match[2])
+        if match[3] is not None:
+            return Numeric(low, high, cells=int(match[3]))
+        if low != 0 or not high.is_integer():
+            raise ValueError
+        return Ordinal(int(high) + 1)
+    except ValueError as error:
+        if isinstance(error, InvalidValue):
+            raise
+        raise InvalidValue(
+            field, f"{name}={values}", "integers as 0..99, or numbers in cells as 0..50000/100"
+        ) from None
+
+
 def mechanism_of(
-    name: str, *, epsilon: float, domain: int | None, default: int, given: Mapping[str, Any] | None = None
-) -> Mechanism:
+    name: str,
+    *,
+    epsilon: float,
+    domain: int | None,
+    default: int,
+    given: Mapping[str, object] | None = None,
+    known: Iterable[str] = (),
+) -> ReportFormat:
     """The mechanism of a name, or the best one for "adaptive".
 
     Refuses a mechanism that needs more fields than were given: none is filled in with a guess, except for the size of
@@ -49,7 +82,9 @@ def mechanism_of(
     default
         The size where none was, and the mechanism needs one.
     given
-        Other fields of the mechanism: those of `--set`.
+        Other fields of the mechanism.
+    known
+        The names of mechanisms, in addition to those that make every report afresh.
     """
     from hubbub.core.domain import as_domain
     from hubbub.mechanisms import MECHANISMS, randomizers
@@ -57,39 +92,39 @@ def mechanism_of(
     from hubbub.privacy.enumeration import required_fields
     from hubbub.questions.keys import NOTHING
 
-    name = named("mechanism", name, [*randomizers(), *MECHANISMS.broken(), ADAPTIVE])
+    name = named("mechanism", name, dict.fromkeys([*randomizers(), *known, *MECHANISMS.broken(), ADAPTIVE]))
     values = dict(given or {})
-    if domain is not None and "domain" in values:
-        raise InvalidValue("domain", values["domain"], "--domain, or --set domain=VALUE, not both")
     if name == ADAPTIVE:
         if values:
-            raise InvalidValue("set", sorted(values), "nothing: adaptive chooses the fields itself")
+            raise InvalidValue(*values.popitem(), "nothing: adaptive chooses the fields itself")
         return adaptive(epsilon=epsilon, domain=default if domain is None else domain)
     kind: type[Any] = MECHANISMS[name]
-    known = [field.name for field in fields(kind) if field.name != "epsilon"]
+    own = [field.name for field in fields(kind) if field.name != "epsilon"]
     for field in values:
-        named("set", field, known)
+        named(f"--{field}", field, own)
     if domain is not None:
-        if "domain" not in known:
+        if "domain" not in own:
             raise InvalidValue("domain", domain, f"nothing: {name} has no list of values")
         values["domain"] = domain
     for field in required_fields(kind):
         if field == "domain" and as_domain("domain", next(kind.examples()).domain).size is not None:
             values.setdefault("domain", default)
         if field not in values:
-            by = "--domain SIZE, or " if field == "domain" else ""
-            raise InvalidValue(field, NOTHING, f"{by}--set {field}=VALUE: {name} needs it")
-    mechanism: Mechanism = kind(epsilon=epsilon, **values)
+            raise InvalidValue(field, NOTHING, f"--{field} VALUE: {name} needs it")
+    mechanism: ReportFormat = kind(epsilon=epsilon, **values)
     return mechanism
 
 
-def fields_of(texts: Iterable[str]) -> dict[str, Any]:
-    """The fields of `--set NAME=VALUE`: a value is JSON, or else text."""
-    values: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or name in values:
-            raise InvalidValue("set", text, "NAME=VALUE, each name once")
+def fields_of(words: Iterable[str]) -> dict[str, object]:
+    """The fields of a mechanism from `--name VALUE` or `--name=VALUE`: a value is JSON, or else text."""
+    values: dict[str, object] = {}
+    rest = iter(words)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--").replace("-", "_")
+        value = value if equals else next(rest, "")
+        if not option.startswith("--") or not value or value.startswith("--") or name in values:
+            raise InvalidValue(word, value or "nothing", "--name VALUE for a field of the mechanism, each once")
         try:
             values[name] = json.loads(value)
         except (ValueError, RecursionError):
@@ -109,19 +144,27 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, url:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Domain = Annotated[int, typer.Option("--domain", "-d", help="How many values there are.", show_default=False)]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="What one report may spend.")]
 Forged = Annotated[
     float | None, typer.Option("--forged", help="The part of reports that may be forged.", show_default="0.01")
 ]
 N = Annotated[int, typer.Option("--n", "-n", help="How many people report.", show_default=False)]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Save a plot to this file (PNG, SVG or PDF).")]
-MechanismFields = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A field of the mechanism, such as dimension=128; repeatable."),
-]
+MECHANISM_FIELDS = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""The settings of a command that takes every field of a mechanism as an option: see `fields_of`."""
 FreshSeed = Annotated[int | None, typer.Option("--seed", help="For a repeatable result.", show_default="drawn anew")]
 Truth = Annotated[bool, typer.Option("--truth", help="Show the truth too: whoever has the file has it.")]
 Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same numbers.")]
+CollectionName = Annotated[
+    str | None, typer.Option("--collection", help="Of a collector: which collection.", show_default="the only one")
+]
+QuestionName = Annotated[
+    str | None, typer.Option("--question", help="Of a collector: which question.", show_default="the only one")
+]
+Token = Annotated[
+    Path | None, typer.Option("--token", help="A file with the collector's token.", show_default="HUBBUB_TOKEN")
+]
 StoreUrl = Annotated[
     str,
     typer.Option("--store", envvar="HUBBUB_STORE", help="sqlite:///path or postgresql://...", callback=refuse_password),

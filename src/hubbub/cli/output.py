@@ -11,22 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from hubbub.core.errors import InvalidValue, needs
-from hubbub.core.estimate import Estimate
 from hubbub.core.spec import canonical
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-    from hubbub.mechanisms.base import Mechanism
+    from hubbub.core.estimate import Estimate
+    from hubbub.core.reports import Floats
+    from hubbub.mechanisms.base import ReportFormat
 
 _PLOTS = (".png", ".svg", ".pdf")
 _WIDEST = 110
@@ -34,8 +33,6 @@ _WIDEST = 110
 
 def page() -> Console:
     """The console that answers are printed on, no wider than is read with ease."""
-    from rich.console import Console
-
     console = Console(highlight=False)
     console.width = min(console.width, _WIDEST)
     return console
@@ -51,7 +48,7 @@ def emit(answer: Any) -> None:
     typer.echo(json.dumps(_finite(answer), indent=2, allow_nan=False))
 
 
-def spec_text(mechanism: Mechanism) -> str:
+def spec_text(mechanism: ReportFormat) -> str:
     """A line with the spec of the mechanism that an answer is about."""
     return f"The spec: {canonical(mechanism.spec())}"
 
@@ -73,7 +70,6 @@ def progress(label: str) -> Iterator[Callable[..., None]]:
     if not sys.stderr.isatty():
         yield lambda done, total, label="": None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
@@ -167,12 +163,23 @@ def plain_table(*headings: str, left: Collection[str] = (), title: str = "") -> 
     return table
 
 
+PICKED = "bold green"
+"""The style of the row that is the answer."""
+
+
+def print_table(
+    title: str, headings: Sequence[str], rows: Iterable[tuple[str | None, Sequence[str]]], text: str
+) -> None:
+    """Print one row per choice, each with its style or "picked", and a text below."""
+    table = plain_table(*headings, left=[""], title=title)
+    for style, cells in rows:
+        table.add_row(*cells, style=PICKED if style == "picked" else style)
+    page().print(table)
+    page().print(f"\n{text}", markup=False)
+
+
 def found_rows(
-    names: Iterable[str],
-    estimate: Estimate,
-    truth: Sequence[float] | NDArray[np.float64] | None,
-    *,
-    possible: bool = True,
+    names: Iterable[str], estimate: Estimate, truth: Sequence[float] | Floats | None, *, possible: bool = True
 ) -> list[dict[str, Any]]:
     """One row per value: its estimate and interval, and its true share where that is known.
 
@@ -188,14 +195,16 @@ def found_rows(
     ]
 
 
-def found_table(rows: Sequence[Mapping[str, Any]], heading: str, title: str) -> PlainTable:
-    """Values that were found: those whose share may be 0 are dim."""
+def found_table(rows: Sequence[Mapping[str, Any]], heading: str, title: str, *, shares: bool = True) -> PlainTable:
+    """Values that were found, with shares or other quantities: those that may be 0 are dim."""
+    number = percent if shares else "{:.6g}".format
     known = ["truth"] if rows and "truth" in rows[0] else []
     table = plain_table(heading, *known, "estimate", "95% interval", title=f"{escape(title)}\n")
     for row in rows:
-        shares = [percent(row[key]) for key in (*known, "estimate")]
-        interval = f"{percent(row['low'])} to {percent(row['high'])}"
-        table.add_row(escape(shorten(row["value"], 40)), *shares, interval, style=None if row["low"] > 0 else "dim")
+        numbers = [number(row[key]) for key in (*known, "estimate")]
+        style = "dim" if row["low"] <= 0 and (shares or row["high"] >= 0) else None
+        interval = f"{number(row['low'])} to {number(row['high'])}"
+        table.add_row(escape(shorten(row["value"], 40)), *numbers, interval, style=style)
     return table
 
 
@@ -214,7 +223,7 @@ class ShareRow(NamedTuple):
     significant: bool
 
 
-def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most: int | None = None) -> list[ShareRow]:
+def rows(estimate: Estimate, truth: Floats, threshold: float, most: int | None = None) -> list[ShareRow]:
     """The largest estimates, largest first."""
     low, high = estimate.interval(0.95)
     names = estimate.names()
@@ -233,6 +242,8 @@ def rows(estimate: Estimate, truth: NDArray[np.float64], threshold: float, most:
 
 def figure(shown: list[ShareRow], names: list[str], threshold: float, title: str) -> Figure:
     """Bars with their intervals against the truth, and the line that chance alone may reach."""
+    import numpy as np
+
     with needs("analytics"):
         from matplotlib.figure import Figure
     places = np.arange(len(shown))[::-1]

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli.options import AsJson, Epsilon, Forged, N, Plot
+from hubbub.cli.options import AsJson, Domain, Epsilon, Forged, N, Plot
+from hubbub.cli.output import PICKED, check_plot, emit, page, plain_table, print_table, save_plot
 from hubbub.cli.plan_file import plan_file
+from hubbub.cli.plan_shuffled import plan_shuffled
 from hubbub.cli.plan_table import plan_table
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from hubbub.mechanisms.frequency.oracle import FrequencyOracle
     from hubbub.planning.plan import Plan
     from hubbub.planning.predict import Prediction
-    from hubbub.planning.shuffled import FakesChoice
     from hubbub.planning.sparse import TernaryRow
 
 __all__ = ["app"]
 
-_GREEN = "bold green"
+_MOST_LOCAL = 20.0
 
 
 class FileOrCommand(TyperGroup):
@@ -50,9 +50,6 @@ def plan(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-Domain = Annotated[int, typer.Option("--domain", "-d", help="How many values there are.", show_default=False)]
-
-
 @app.command()
 def shares(
     domain: Domain,
@@ -71,7 +68,6 @@ def shares(
 
     Two of --n, --epsilon and --stderr are given; the third is computed.
     """
-    from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.planning.plan import plan as compare
     from hubbub.planning.predict import FORGED, part_text
 
@@ -85,7 +81,7 @@ def shares(
         used = {"domain": domain, "n": comparison.n, "epsilon": comparison.epsilon, "forged": forged}
         return emit([{**row.to_dict(), **used} for row in comparison.rows])
     part = part_text(forged)
-    _print_table(
+    print_table(
         f"{domain:,} values, {comparison.n:,} reports, epsilon {comparison.epsilon:.4g}\n",
         ("mechanism", "stderr", "detectable", f"{part} forged", "bytes", "server", ""),
         (_share_cells(row, comparison) for row in comparison.rows),
@@ -101,7 +97,7 @@ def _share_cells(row: Prediction, comparison: Plan) -> tuple[str | None, Sequenc
     numbers = ["-" if share is None else f"{100 * share:.3g}%" for share in (row.stderr, row.detectable, row.shift)]
     numbers += ["-" if number is None else f"{number:,.4g}" for number in (row.bytes, row.server)]
     note = _share_note(row, comparison)
-    style = _GREEN if row.picked else None if note[0].isdigit() or note[0] in "+-" else "dim"
+    style = "picked" if row.picked else None if note[0].isdigit() or note[0] in "+-" else "dim"
     return style, (row.mechanism, *numbers, note)
 
 
@@ -134,7 +130,6 @@ def sets(
     as_json: AsJson = False,
 ) -> None:
     """The share of people that holds each item, several items per person."""
-    from hubbub.cli.output import emit
     from hubbub.core.domain import Ordinal, Sets
     from hubbub.planning.predict import FORGED, part_text
     from hubbub.planning.sets import plan_sets
@@ -144,13 +139,13 @@ def sets(
     if as_json:
         setting = {"domain": domain, "most": most, "held": plan.held, "n": n, "epsilon": epsilon, "forged": forged}
         return emit([{**row.to_dict(), **setting} for row in plan.rows])
-    return _print_table(
+    return print_table(
         f"Sets of at most {most:,} of {domain:,} items, {plan.held:.4g} on average\n"
         f"{n:,} reports, epsilon {epsilon:.4g}\n",
         ("mechanism", "stderr", f"{part_text(forged)} forged", "bytes", ""),
         (
             (
-                _GREEN if row.picked else None,
+                "picked" if row.picked else None,
                 (row.mechanism, f"{100 * row.stderr:.3g}%", f"{100 * row.shift:.3g}%", f"{row.bytes:,}", row.why),
             )
             for row in plan.rows
@@ -166,37 +161,63 @@ def sparse(
         int, typer.Option("--sparsity", "-s", help="How many entries are not 0, at most.", show_default=False)
     ],
     n: N,
-    epsilon: Epsilon,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", "-e", help="What one report may spend.", show_default=False)
+    ] = None,
     of: Annotated[str, typer.Option("--of", metavar="mean|frequency", help="What is wanted of each entry.")] = "mean",
+    central: Annotated[
+        float | None, typer.Option("--central-epsilon", help="If reports are shuffled: what the batch may spend.")
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="The delta of the shuffled batch.")] = 1e-6,
     as_json: AsJson = False,
 ) -> None:
     """The mean of each entry of sparse vectors of -1, 0 and 1, and key-value data."""
-    from hubbub.cli.output import emit
+    from hubbub.planning.minimax import absolute_floor, largest_floor, squared_floor
     from hubbub.planning.sparse import compare_ternary
 
     if of not in ("mean", "frequency"):
         raise InvalidValue("--of", of, "mean or frequency")
-    rows = compare_ternary(epsilon=epsilon, dimension=domain, sparsity=sparsity, n=n, of=of)  # type: ignore[arg-type]
+    if epsilon is None and central is None:
+        raise InvalidValue("--epsilon", "nothing", "a number, or --central-epsilon if reports are shuffled")
+    most = _MOST_LOCAL if epsilon is None else epsilon
+    vectors = {"dimension": domain, "sparsity": sparsity, "n": n}
+    rows = compare_ternary(epsilon=most, **vectors, of=of, central_epsilon=central, delta=delta)  # type: ignore[arg-type]
     best = rows[0]
-    if best.error is None:
+    if best.error is None or best.effective_epsilon is None:
         raise InvalidValue("--sparsity", sparsity, best.why)
+    floors = {
+        name: floor(epsilon=best.effective_epsilon, **vectors) if of == "mean" else None
+        for name, floor in (("floor", squared_floor), ("absolute", absolute_floor), ("largest", largest_floor))
+    }
     if as_json:
-        setting = {"domain": domain, "sparsity": sparsity, "n": n, "epsilon": epsilon, "of": of}
+        setting = {"domain": domain, "sparsity": sparsity, "n": n, "epsilon": most, "of": of, "floor": floors["floor"]}
+        setting |= {"absolute_floor": floors["absolute"], "largest_floor": floors["largest"]}
+        setting |= {} if central is None else {"central_epsilon": central, "delta": delta}
         return emit([{**row.to_dict(), **setting, "picked": row is best} for row in rows])
-    return _print_table(
-        f"{domain:,} entries, at most {sparsity:,} not 0; {n:,} reports, epsilon {epsilon:.4g}: each entry's {of}\n",
-        ("mechanism", "stderr", "bits", ""),
+    spent = f"epsilon {most:.4g}" if central is None else f"epsilon {central:g} and delta {delta:g} once shuffled"
+    text = f"{best.mechanism} has the smallest error of the {of}, if everyone has {sparsity:,} entries."
+    text += "" if best.within is None else f" With a probability of 95%, no mean is off by more than {best.within:.2g}."
+    squared, absolute, largest = floors.values()
+    if squared is not None and absolute is not None and largest is not None:
+        text += (
+            f" No mechanism of its local epsilon has less than {math.sqrt(squared / domain):.2g} for every crowd, the "
+            f"drawing of people included; nor a mean absolute error below {absolute / domain:.2g}, or in the worst "
+            f"entry one below {largest:.2g}."
+        )
+    return print_table(
+        f"{domain:,} entries, at most {sparsity:,} not 0; {n:,} reports, {spent}: each entry's {of}\n",
+        ("mechanism", "local epsilon", "stderr", "bits", ""),
         (_sparse_cells(row, best, domain) for row in rows),
-        f"{best.mechanism} has the smallest error of the {of}, if everyone has {sparsity:,} entries.",
+        text,
     )
 
 
 def _sparse_cells(row: TernaryRow, best: TernaryRow, domain: int) -> tuple[str | None, Sequence[str]]:
-    bits = "-" if row.bits is None else f"{row.bits:,}"
+    bits, spent = ("-" if number is None else f"{number:,.4g}" for number in (row.bits, row.effective_epsilon))
     if row.error is None or best.error is None:
-        return "dim", (row.mechanism, "-", bits, "refused" if row.bits is None else row.why)
+        return "dim", (row.mechanism, spent, "-", bits, "refused" if row.bits is None else row.why)
     note = "picked" if row is best else f"{row.error / best.error:.2f} times the squared error"
-    return _GREEN if row is best else None, (row.mechanism, f"{math.sqrt(row.error / domain):.3g}", bits, note)
+    return "picked" if row is best else None, (row.mechanism, spent, f"{math.sqrt(row.error / domain):.3g}", bits, note)
 
 
 @app.command()
@@ -209,7 +230,6 @@ def numbers(
     as_json: AsJson = False,
 ) -> None:
     """The distribution, the median or the tail of a number: which way to ask for it, as measured by a simulation."""
-    from hubbub.cli.output import emit
     from hubbub.rehearse.numbers import GOALS, compare_numbers
 
     rows = compare_numbers(epsilon=epsilon, n=n, goal=of)
@@ -218,11 +238,11 @@ def numbers(
         setting = {"n": n, "epsilon": epsilon, "of": of}
         return emit([{**row.to_dict(), **setting, "picked": row is best} for row in rows])
     notes = ["picked", *(f"{row.error / best.error:.2g} times" for row in rows[1:])]
-    return _print_table(
+    return print_table(
         f"A {of} of numbers, {n:,} reports, epsilon {epsilon:.4g}; of a skewed crowd, measured\n",
         ("way", "error", "bytes", ""),
         (
-            (_GREEN if row is best else None, (row.way, f"{100 * row.error:.3g}%", f"{row.bytes}", note))
+            ("picked" if row is best else None, (row.way, f"{100 * row.error:.3g}%", f"{row.bytes}", note))
             for row, note in zip(rows, notes, strict=True)
         ),
         f"The error is {GOALS[of]}, as a part of the range.",
@@ -242,7 +262,6 @@ def sums(
     as_json: AsJson = False,
 ) -> None:
     """The running sums of a stream that a curator has, under pure epsilon and under the rho that it implies."""
-    from hubbub.cli.output import emit, page, plain_table
     from hubbub.planning.sums import choose_counter
     from hubbub.random.source import Random
 
@@ -272,7 +291,7 @@ def sums(
         for choice in (best, *others):
             note = "picked" if choice is best else f"{(choice.on_paper / best.on_paper) ** 0.5:.2g} times"
             errors = (f"{number**0.5:.3g}" for number in (choice.on_paper, choice.measured))
-            style = _GREEN if choice is best else None
+            style = PICKED if choice is best else None
             table.add_row(choice.name, *errors, choice.guarantee, note, style=style)
     page().print(
         table,
@@ -283,91 +302,4 @@ def sums(
 
 
 app.command("table")(plan_table)
-
-_SHOWN = 6
-
-
-@app.command()
-def shuffled(
-    domain: Domain,
-    n: N,
-    central: Annotated[
-        float, typer.Option("--central-epsilon", help="What the shuffled batch may spend.", show_default=False)
-    ],
-    delta: Annotated[float, typer.Option("--delta", help="The delta of all guarantees.")] = 1e-6,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="The most that one report may spend.")] = 20.0,
-    collusion: Annotated[
-        float | None,
-        typer.Option("--collusion-epsilon", help="The most if the server and all other people collude."),
-    ] = None,
-    fakes: Annotated[
-        int | None, typer.Option("--fakes", help="How many fakes shufflers add.", min=0, show_default="searched")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Shares of values, if reports are shuffled: which mechanism errs least within a central epsilon."""
-    from hubbub.cli.output import emit, page
-    from hubbub.planning.shuffled import adversaries, choose_with_fakes
-
-    setting: dict[str, Any] = {"domain": domain, "n": n, "epsilon": central, "delta": delta, "most_local": epsilon}
-    if collusion is None and not fakes:
-        choices = _without_fakes(setting)
-    else:
-        choices = choose_with_fakes(**setting, colluding=collusion, fakes=fakes)
-    best = choices[0]
-    left = adversaries(best.mechanism, n=n, delta=delta, fakes=best.fakes)
-    if as_json:
-        rows = [_shuffled_row(choice, choice is best) for choice in choices]
-        return emit({"domain": domain, "n": n, "mechanisms": rows, "against": left.to_dict()})
-    colluding = f", and epsilon {collusion:g} if all other people collude" if collusion is not None else ""
-    _print_table(
-        f"{domain:,} values, {n:,} reports, epsilon {central:g} and delta {delta:g} once shuffled{colluding}\n",
-        ("mechanism", "local epsilon", "fakes", "stderr", "bytes", ""),
-        (_shuffled_cells(choice, choice is best) for choice in choices[:_SHOWN]),
-        f"With {_named(best.mechanism)}, a person's report is protected\n",
-    )
-    for sentence in left.sentences():
-        page().print(f"- {sentence}", markup=False)
-    return None
-
-
-def _without_fakes(setting: dict[str, Any]) -> list[FakesChoice]:
-    from hubbub.planning.shuffled import FakesChoice, choose_shuffled
-
-    return [FakesChoice(choice.mechanism, 0, choice.variance) for choice in choose_shuffled(**setting)]
-
-
-def _shuffled_row(choice: FakesChoice, picked: bool) -> dict[str, Any]:
-    return {
-        "mechanism": type(choice.mechanism).__name__,
-        "buckets": getattr(choice.mechanism, "buckets", None),
-        "local_epsilon": choice.mechanism.effective_epsilon,
-        "fakes": choice.fakes,
-        "stderr": math.sqrt(choice.variance),
-        "bytes": -(-choice.mechanism.report_bits // 8),
-        "picked": picked,
-    }
-
-
-def _shuffled_cells(choice: FakesChoice, picked: bool) -> tuple[str | None, Sequence[str]]:
-    row = _shuffled_row(choice, picked)
-    cells = (f"{row['local_epsilon']:.4g}", f"{choice.fakes:,}", f"{100 * row['stderr']:.3g}%", str(row["bytes"]))
-    return _GREEN if picked else None, (_named(choice.mechanism), *cells, "picked" if picked else "")
-
-
-def _named(mechanism: FrequencyOracle) -> str:
-    buckets = getattr(mechanism, "buckets", None)
-    return type(mechanism).__name__ if buckets is None else f"{type(mechanism).__name__}, {buckets:,} buckets"
-
-
-def _print_table(
-    title: str, headings: Sequence[str], rows: Iterable[tuple[str | None, Sequence[str]]], text: str
-) -> None:
-    """Print one row per choice, each with its style, and a text below."""
-    from hubbub.cli.output import page, plain_table
-
-    table = plain_table(*headings, left=[""], title=title)
-    for style, cells in rows:
-        table.add_row(*cells, style=style)
-    page().print(table)
-    page().print(f"\n{text}", markup=False)
+app.command("shuffled")(plan_shuffled)

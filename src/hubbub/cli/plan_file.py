@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.options import AsJson, Forged
+from hubbub.cli.output import emit, page, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.authoring.alarms import AlarmForecast
-    from hubbub.authoring.forecast import Forecast, Poisoning
-    from hubbub.collection.document import Collection
+    from hubbub.authoring.forecast import Divided, Forecast, Poisoning
+    from hubbub.questions.collection import Collection
 
 
 def plan_file(
@@ -24,20 +25,18 @@ def plan_file(
 ) -> None:
     """A collection's file: what error its questions will have, what they cost, and how far forged devices move them."""
     from hubbub.authoring.alarms import alarm_forecasts
-    from hubbub.authoring.forecast import forecast, poisoning
+    from hubbub.authoring.forecast import forecast, people_or_epsilon, poisoning
     from hubbub.authoring.toml import load_alarms, read_collection
-    from hubbub.cli.output import emit, page
-    from hubbub.collection.spending import steps_a_year, total_of
     from hubbub.core.event import UNITS_PER_EPSILON
     from hubbub.planning.predict import FORGED
+    from hubbub.questions.spending import steps_a_year, total_of
 
     forged = FORGED if forged is None else forged
     collection = read_collection(path)
     watched = alarm_forecasts(collection, load_alarms(path))
     rows = forecast(collection)
-    moved = {
-        name: poisoning(question, collection.setting(name), forged) for name, question in collection.questions.items()
-    }
+    moved = {name: poisoning(question, forged) for name, question in collection.questions.items()}
+    divided = people_or_epsilon(collection)
     year = total_of(collection, steps_a_year(collection)) / UNITS_PER_EPSILON
     user = None if collection.budget.user is None else collection.budget.user / UNITS_PER_EPSILON
     if as_json:
@@ -50,10 +49,12 @@ def plan_file(
                 "epsilon_for_life": user,
                 "questions": [row.to_dict() for row in rows],
                 "poisoning": {name: {**how.to_dict(), "text": how.text()} for name, how in moved.items()},
+                "divided": [row.to_dict() for row in divided],
                 "alarms": [row.to_dict() for row in watched],
             }
         )
     tables = [_errors(collection, rows), _costs(rows), _forged(moved, forged)]
+    tables += [_divided(divided)] if divided else []
     tables += [_alarms(watched)] if watched else []
     for table in tables:
         page().print(table, "", sep="\n")
@@ -65,26 +66,30 @@ def plan_file(
 
 def _errors(collection: Collection, rows: list[Forecast]) -> Table:
     from hubbub.authoring.forecast import DEVICES
-    from hubbub.cli.output import plain_table
 
     title = f"{collection.name} {collection.version}: the standard error to expect, by the number of devices\n"
     devices = [f"{n:,}" for n in DEVICES]
     table = plain_table("question", *devices, title=title)
     for row in rows:
-        table.add_row(row.question, *(_error(row, n) for n in DEVICES))
+        table.add_row(row.question, *(_moved(row.errors[n], row.unit) for n in DEVICES))
+        if any(row.least.values()):
+            least = (_moved(row.least[n], row.unit) for n in DEVICES)
+            table.add_row("  no mechanism has less than", *least, style="dim")
     return table
 
 
-def _error(row: Forecast, n: int) -> str:
-    error = row.errors[n]
-    if error is None:
-        return "-"
-    return f"{100 * error:.3g}%" if row.unit == "share" else f"{error:.3g}"
+def _divided(rows: list[Divided]) -> Table:
+    from hubbub.authoring.forecast import DEVICES
+
+    title = "If devices answer one question each, and if all answer all with a part of epsilon, at the same cost\n"
+    table = plain_table("question", "divided", *(f"{n:,}" for n in DEVICES), title=title, left=["divided"])
+    for row in rows:
+        table.add_row(row.question, "people", *(_moved(row.people[n], row.unit) for n in DEVICES))
+        table.add_row("", "epsilon", *(_moved(row.epsilon[n], row.unit) for n in DEVICES))
+    return table
 
 
 def _costs(rows: list[Forecast]) -> Table:
-    from hubbub.cli.output import plain_table
-
     table = plain_table("question", "mechanism", "bytes", "epsilon a year", "the error is that of", left=["mechanism"])
     table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     for row in rows:
@@ -93,7 +98,6 @@ def _costs(rows: list[Forecast]) -> Table:
 
 
 def _forged(moved: dict[str, Poisoning], forged: float) -> Table:
-    from hubbub.cli.output import plain_table
     from hubbub.planning.predict import part_text
 
     title = f"How far any answer can be moved if {part_text(forged)} of the devices are forged\n"
@@ -107,7 +111,6 @@ def _forged(moved: dict[str, Poisoning], forged: float) -> Table:
 
 def _alarms(watched: list[AlarmForecast]) -> Table:
     from hubbub.authoring.forecast import DEVICES
-    from hubbub.cli.output import plain_table
 
     title = "The jump that an alarm finds, half of the time within the given steps, by the number of devices\n"
     table = plain_table("alarm", "steps", *(f"{n:,}" for n in DEVICES), title=title)
@@ -125,7 +128,7 @@ def _moved(distance: float | None, unit: str) -> str:
 
 
 def _summary(collection: Collection, year: float, user: float | None) -> str:
-    from hubbub.collection.spending import cost_of
+    from hubbub.questions.spending import cost_of
     from hubbub.questions.words import listed
 
     spent = f"epsilon {year:,.6g} a year"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from hubbub.cli.output import bar, painted, plain_table, save_plot
 from hubbub.core.errors import InvalidValue, needs
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hubbub.core.estimate import Estimate
-    from hubbub.curator.files import ReleaseFile
+    from hubbub.core.reports import Ints
+    from hubbub.curator.files import CuratorRelease, ReleaseFile
     from hubbub.curator.ranges import Step
     from hubbub.curator.stream import ToPSStream
     from hubbub.curator.tops import ToPS
@@ -55,6 +56,73 @@ def answer(
     return {**result, "paid": paid}
 
 
+def per_person(paid: float, most: int, left_out: int) -> dict[str, Any]:
+    """What is stated of people who are in the stream several times: how many values of one enter, what they cost."""
+    return {"values": most, "paid": most * paid, "left_out": left_out}
+
+
+def person_text(person: dict[str, Any], column: str) -> str:
+    """The guarantee for people, in words."""
+    most, out = person["values"], person["left_out"]
+    entered = f"of each {column} the first {most:,} value{'s' * (most > 1)} entered; {out:,} later ones did not"
+    return f"{entered}. Changing all values of one {column} is protected by epsilon {person['paid']:g} together"
+
+
+def asked(released: CuratorRelease, ranges: Sequence[str], level: float) -> dict[str, Any]:
+    """The answers to ranges such as 1000:5000, as JSON has them."""
+    answers: list[dict[str, Any]] = []
+    for text in ranges:
+        first, last = _range_of(text, released)
+        row: dict[str, Any] = {"first": first, "last": last}
+        for name, estimate in (("sum", released.sum(first, last)), ("mean", released.mean(first, last))):
+            (low,), (high,) = estimate.interval(level)
+            row[name] = {"value": float(estimate.value[0]), "low": float(low), "high": float(high)}
+            row["bias"] = estimate.bias
+        answers.append(row)
+    paid = {"paid": released.effective_epsilon, "per_person": released.per_person}
+    return {"theta": released.segments[-1].theta, "ranges": answers, **paid}
+
+
+def _range_of(text: str, released: CuratorRelease) -> tuple[int, int]:
+    import numpy as np
+
+    first, colon, last = text.partition(":")
+    if not colon or not all(end.isdecimal() or not end for end in (first, last)):
+        raise InvalidValue("range", text, "two positions with a colon, such as 1000:5000")
+    known = np.flatnonzero(~np.isnan(released.published))
+    if not known.size:
+        raise InvalidValue("range", text, "none: nothing was released yet")
+    return int(first or known[0]), int(last or released.published.size)
+
+
+def asked_table(result: dict[str, Any], source: str, level: float) -> Table:
+    """A row for each range."""
+    from rich.markup import escape
+
+    interval = f"{100 * level:g}% interval"
+    title = f"{escape(source)}: sums and means of ranges, theta {_number(result['theta'])}\n"
+    shown = plain_table("positions", "sum", interval, "mean", interval, title=title)
+    guessed = []
+    for row in result["ranges"]:
+        positions = f"{row['first']}:{row['last']}"
+        cells = []
+        for name, digits in (("sum", 6), ("mean", 4)):
+            value, low, high = (f"{row[name][key]:.{digits}g}" for key in ("value", "low", "high"))
+            cells += [value, f"{low} to {high}"]
+        shown.add_row(positions, *cells)
+        guessed += [positions] if row["bias"] != "none" else []
+    if guessed:
+        shown.caption = f"inside of a block, where a part of the error is a guess, is an end of {', '.join(guessed)}"
+    return shown
+
+
+def asked_text(result: dict[str, Any]) -> str:
+    """What the release cost, and that asking costs nothing."""
+    most = result["per_person"]
+    whom = f"a person, of whom at most {most:,} values are in it" if most else "a value"
+    return f"the release cost epsilon {result['paid']:g} for {whom}; asking costs nothing"
+
+
 def clipping_text(result: dict[str, Any]) -> str:
     """What share is estimated to lie above the threshold, and what that could hide."""
     above, lost = result["above"], result["lost"]
@@ -77,8 +145,6 @@ def live(epsilon: float, every: int) -> Callable[[Sequence[Step]], None]:
 def table(result: dict[str, Any], title: str, every: int, bound: float) -> Table:
     """At most 24 steps, evenly chosen, with their intervals as far as they are possible."""
     from rich.markup import escape
-
-    from hubbub.cli.output import bar, painted, plain_table
 
     steps = result["steps"]
     known = "mse" in result
@@ -104,7 +170,6 @@ def save(result: dict[str, Any], path: Path, title: str, bound: float) -> None:
     """A plot of all steps; the truth is on it only if it is in the answer."""
     with needs("analytics"):
         from matplotlib.figure import Figure
-    from hubbub.cli.output import save_plot
 
     steps = result["steps"]
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -131,7 +196,7 @@ def _number(value: float | None) -> str:
 
 
 Follow = Callable[[int, int], None]
-_PART = 1 << 18  # values between two moves of the progress bar
+PART = 1 << 18  # values between two moves of the progress bar
 
 
 class Way(ABC):
@@ -161,13 +226,13 @@ class Way(ABC):
         """What clipping to theta hides, by name, where it is estimated."""
         return {}
 
-    def whole(self, values: NDArray[np.float64], follow: Follow) -> list[Step]:
-        """The steps of a file that the way has not shown."""
+    def whole(self, values: NDArray[np.float64], follow: Follow, people: Ints | None = None) -> list[Step]:
+        """The steps of a file that the way has not shown; `people`, if known, has a number for each value's person."""
         steps: list[Step] = []
         done = self.position
-        for start in range(done, values.size, _PART):
+        for start in range(done, values.size, PART):
             follow(start - done, values.size - done)
-            steps += self.more(values[start : start + _PART])
+            steps += self.more(values[start : start + PART])
         return steps
 
     @abstractmethod
@@ -180,9 +245,7 @@ class Way(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -192,12 +255,16 @@ class ByCurator(Way):
 
     _file: ReleaseFile | None
 
-    def __init__(self, tops: ToPS, every: int, rng: Random, state: Path | None, source: str) -> None:
+    def __init__(
+        self, tops: ToPS, every: int, rng: Random, state: Path | None, source: str, per_person: int = 0
+    ) -> None:
         from hubbub.curator.files import ReleaseFile
         from hubbub.curator.ranges import StepMaker, step_length
 
         self.holdout, self.every, self.paid = tops.holdout, step_length(tops, every), tops.effective_epsilon
-        self._file = None if state is None else ReleaseFile(state, tops, source=source, every=self.every)
+        self._file = None
+        if state is not None:
+            self._file = ReleaseFile(state, tops, source=source, per_person=per_person, every=self.every)
         self._own = tops.start(rng) if self._file is None else None
         self._maker = StepMaker(tops, self.every, first=self._file.pending.first if self._file else 0)
         self.earlier = [] if self._file is None else self._steps(self._file.pending.published)
@@ -209,10 +276,10 @@ class ByCurator(Way):
     def _steps(self, published: NDArray[np.float64]) -> list[Step]:
         return self._maker.take(published, self._stream.segments)
 
-    def whole(self, values: NDArray[np.float64], follow: Follow) -> list[Step]:
+    def whole(self, values: NDArray[np.float64], follow: Follow, people: Ints | None = None) -> list[Step]:
         if self._file is None:
-            return super().whole(values, follow)
-        return self._steps(self._file.replay(values, follow=follow))
+            return super().whole(values, follow, people)
+        return self._steps(self._file.replay(values, people=people, follow=follow))
 
     def more(self, values: NDArray[np.float64]) -> list[Step]:
         if self._file is None:
@@ -247,11 +314,11 @@ class ByDevices(Way):
     def clipping(self) -> dict[str, Estimate]:
         return self._stream.clipping
 
-    def whole(self, values: NDArray[np.float64], follow: Follow) -> list[Step]:
+    def whole(self, values: NDArray[np.float64], follow: Follow, people: Ints | None = None) -> list[Step]:
         if values.size < self.position:
             allowed = f"the {self.position:,} that have reported, and more"
             raise InvalidValue("values", f"{values.size:,} values", allowed)
-        return super().whole(values, follow)
+        return super().whole(values, follow, people)
 
     def more(self, values: NDArray[np.float64]) -> list[Step]:
         from hubbub.rehearse.release import report_values

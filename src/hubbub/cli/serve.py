@@ -7,59 +7,64 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from hubbub.cli.options import ReportsFolder, StoreUrl
 from hubbub.core.errors import needs
 
 if TYPE_CHECKING:
-    from hubbub.collection import Collection
+    from hubbub.questions.collection import Collection
     from hubbub.service.collector.collector import Collector
     from hubbub.service.http.key_folder import KeyFolder
     from hubbub.service.rounds.watchdog import Watchdog
     from hubbub.service.webhooks.config import Webhook
 
 
-def serve(
-    collections: Annotated[list[Path], typer.Argument(help="Collection files (TOML).", show_default=False)],
-    store: StoreUrl = "sqlite:///hubbub.db",
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
-    metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve metrics, on this port.", min=0, max=65535)
-    ] = None,
-    keys: Annotated[Path, typer.Option("--keys", help="The folder of the signing key and the token.")] = Path(
-        "hubbub-keys"
+_Collections = Annotated[list[Path], Argument(help="Collection files (TOML).", show_default=False)]
+_Host = Annotated[str, Option("--host", help="The address to listen on.")]
+_Port = Annotated[int, Option("--port", help="The port; 0 takes a free one.", min=0, max=65535)]
+_MetricsPort = Annotated[int | None, Option("--metrics-port", help="Serve metrics, on this port.", min=0, max=65535)]
+_Keys = Annotated[Path, Option("--keys", help="The folder of the signing key and the token.")]
+_Quota = Annotated[float, Option("--quota", help="Reports per second that each collection takes.")]
+_SenderQuota = Annotated[float, Option("--sender-quota", help="Reports per second that are taken from one sender.")]
+_ProxySecret = Annotated[
+    Path | None, Option("--proxy-secret", help="A file with the secret by which a proxy signs X-Hubbub-Sender.")
+]
+_Ceiling = Annotated[int, Option("--ceiling", help="Reports that are taken to one question in one step.", min=1)]
+_Connections = Annotated[int, Option("--connections", help="Connections at a time.", min=1)]
+_Webhooks = Annotated[
+    Path | None, Option("--webhooks", help="A file (TOML) of webhooks that are told of alarms.", show_default=False)
+]
+_ClockHold = Annotated[
+    float | None,
+    Option(
+        "--clock-hold",
+        help="Seconds for which a jump of the clock is held in doubt; half a step, at most 300.",
+        min=0,
+        show_default=False,
     ),
+]
+_StuckAfter = Annotated[
+    float, Option("--stuck-after", help="Seconds that a question's code may run before the collector ends.", min=1)
+]
+
+
+def serve(
+    collections: _Collections,
+    store: StoreUrl = "sqlite:///hubbub.db",
+    host: _Host = "127.0.0.1",
+    port: _Port = 8000,
+    metrics_port: _MetricsPort = None,
+    keys: _Keys = Path("hubbub-keys"),
     reports: ReportsFolder = None,
-    quota: Annotated[float, typer.Option("--quota", help="Reports per second that each collection takes.")] = 500_000.0,
-    sender_quota: Annotated[
-        float, typer.Option("--sender-quota", help="Reports per second that are taken from one sender.")
-    ] = 5_000.0,
-    proxy_secret: Annotated[
-        Path | None,
-        typer.Option("--proxy-secret", help="A file with the secret by which a proxy signs X-Hubbub-Sender."),
-    ] = None,
-    ceiling: Annotated[
-        int, typer.Option("--ceiling", help="Reports that are taken to one question in one step.", min=1)
-    ] = 30_000_000,
-    connections: Annotated[int, typer.Option("--connections", help="Connections at a time.", min=1)] = 4096,
-    webhooks: Annotated[
-        Path | None,
-        typer.Option("--webhooks", help="A file (TOML) of webhooks that are told of alarms.", show_default=False),
-    ] = None,
-    clock_hold: Annotated[
-        float | None,
-        typer.Option(
-            "--clock-hold",
-            help="Seconds for which a jump of the clock is held in doubt; half a step, at most 300.",
-            min=0,
-            show_default=False,
-        ),
-    ] = None,
-    stuck_after: Annotated[
-        float,
-        typer.Option("--stuck-after", help="Seconds that a question's code may run before the collector ends.", min=1),
-    ] = 120.0,
+    quota: _Quota = 500_000.0,
+    sender_quota: _SenderQuota = 5_000.0,
+    proxy_secret: _ProxySecret = None,
+    ceiling: _Ceiling = 30_000_000,
+    connections: _Connections = 4096,
+    webhooks: _Webhooks = None,
+    clock_hold: _ClockHold = None,
+    stuck_after: _StuckAfter = 120.0,
 ) -> None:
     """Collect reports over HTTP, and show the results at /.
 
@@ -70,7 +75,7 @@ def serve(
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     from hubbub.authoring.toml import load_alarms, load_collection
-    from hubbub.dashboard.app import dashboard
+    from hubbub.dashboard.pages import dashboard
     from hubbub.service.base.limits import Ceilings, ConnectionLimits, Limits, SenderLimits
     from hubbub.service.base.logs import log, set_up
     from hubbub.service.http.guard import read_secret
@@ -143,7 +148,9 @@ def _collector(
     clock = TrustedClock(opened.clock(), hold=hold_for(collections) if clock_hold is None else clock_hold)
     try:
         onion_key = folder.onion_key() if any(collection.shuffle for collection in collections) else None
-        options = {**options, "clock": clock, "archive": archive, "onion_key": onion_key, "watchdog": watchdog}
+        shared = any(collection.trust == "oblivious" for collection in collections)
+        options = {**options, "onion_key": onion_key, "homomorphic_key": folder.homomorphic_key() if shared else None}
+        options = {**options, "clock": clock, "archive": archive, "watchdog": watchdog}
         with watchdog:  # the start of a collector runs the questions' code
             return Collector(collections, opened, **options)
     except ReplayMismatch as error:
@@ -156,7 +163,7 @@ def _warn(host: str, folder: KeyFolder, proxy_secret: Path | None, hooks: list[W
     from hubbub.service.base.logs import log
     from hubbub.service.http.key_folder import public_address, warn_of_open_secrets
 
-    secrets = [folder.key_path, folder.token_path, folder.onion_path, proxy_secret]
+    secrets = [folder.key_path, folder.token_path, folder.onion_path, folder.homomorphic_path, proxy_secret]
     warn_of_open_secrets(*secrets, *(webhook.secret_file for webhook in hooks))
     if public_address(host):
         detail = f"{host} can be reached from elsewhere, and this is plain HTTP: put a proxy with TLS before it"

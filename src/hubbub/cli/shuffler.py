@@ -1,7 +1,5 @@
 """`hubbub shuffler`: a shuffler of a collection."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +48,22 @@ def collector_key(
 
 
 @app.command()
+def homomorphic_key(
+    keys: Annotated[Path, typer.Option("--keys", help="The folder that `hubbub serve` is given.")] = Path(
+        "hubbub-keys"
+    ),
+) -> None:
+    """Make the collector's key that decrypts shares, and say what goes into the file of an oblivious collection."""
+    from hubbub.service.http.key_folder import KeyFolder
+
+    public = KeyFolder(keys).homomorphic_key().public
+    typer.echo("[shuffle.homomorphic_key]")
+    for name in ("modulus", "g", "h"):
+        typer.echo(f'{name} = "{getattr(public, name):x}"')
+    typer.echo(f"subgroup_bits = {public.subgroup_bits}")
+
+
+@app.command()
 def serve(
     config: Annotated[Path, typer.Option("--config", help="Which collection, where, and with which keys (TOML).")],
 ) -> None:
@@ -73,7 +87,7 @@ def spot_check(
     public_key: Annotated[str, typer.Option("--public-key", help="The key that the collection is signed with.")],
     count: Annotated[int, typer.Option("--count", help="Reports to each open ask.", min=1, max=1000)] = 10,
 ) -> None:
-    """Send reports of the collector's own to the first shuffler: how many come back tells whether it drops any.
+    """Send reports of the collector's own to the shufflers: how many come back tells whether they drop any.
 
     Run it where devices are, not where the collector is: a shuffler that knows it would let it pass.
     """

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hubbub.cli.options import AsJson, Plot
+from hubbub.cli.options import AsJson, Plot, Token
+from hubbub.cli.output import check_plot, emit, page, save_plot
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
@@ -35,17 +36,29 @@ def sql(
     question: Annotated[
         str | None, typer.Option("--question", help="Of a collector: which table.", show_default="the address's")
     ] = None,
-    token: Annotated[
-        Path | None, typer.Option("--token", help="A file with the collector's token.", show_default="HUBBUB_TOKEN")
+    token: Token = None,
+    first: Annotated[
+        str | None,
+        typer.Option("--from", help="Of a collector: the first step, or a date or time.", show_default="the latest"),
+    ] = None,
+    last: Annotated[
+        str | None,
+        typer.Option("--to", help="Of a collector: the last step, or a date or time.", show_default="the latest"),
+    ] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="A public table to join: NAME=FILE (CSV, TSV, JSON lines or Parquet).", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a private table in SQL; every number comes with its interval.
 
-    COUNT, SUM, AVG, STDDEV and quantiles of public columns; WHERE on private and public ones; GROUP BY, HAVING, ORDER
-    BY, LIMIT. docs/sql.md tells more.
+    COUNT, SUM, AVG, STDDEV and quantiles, also of private numbers; CASE and FILTER; WHERE on private and public
+    columns; GROUP BY, HAVING, ORDER BY, LIMIT; sub-queries behind FROM, WITH, joins with public tables; EXPLAIN,
+    DESCRIBE, SHOW TABLES. docs/sql.md tells more.
     """
-    from hubbub.cli.output import check_plot, emit, page, save_plot
     from hubbub.cli.watch_remote import is_address, read_token
     from hubbub.core.errors import InvalidValue
     from hubbub.query.connect import connect
@@ -54,14 +67,37 @@ def sql(
         raise InvalidValue("csv", True, "either --csv or --json")
     check_plot(plot)
     secret = read_token(token) if is_address(store) else None
-    table = connect(store, token=secret, collection=collection, question=question)
-    answer = table.sql(sys.stdin.read() if query == "-" else query, level=level, explain=explain)
+    steps = {"first": _step(first), "last": _step(last)}
+    table = connect(store, token=secret, collection=collection, question=question, **steps)
+    text = sys.stdin.read() if query == "-" else query
+    answer = table.sql(text, level=level, explain=explain, tables=_public_tables(tables or []))
     if plot is not None:
         save_plot(answer.plot().figure, plot)
+    return _csv(answer) if as_csv else show_answer(answer, as_json=as_json)
+
+
+def _step(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else text
+
+
+def _public_tables(options: list[str]) -> dict[str, dict[str, list[Any]]]:
+    """The files of --with, by name."""
+    from hubbub.core.errors import InvalidValue
+    from hubbub.query.build import read_rows
+
+    tables = {}
+    for option in options:
+        name, equals, path = option.partition("=")
+        if not name or not equals:
+            raise InvalidValue("with", option, "NAME=FILE, such as regions=regions.csv")
+        tables[name] = read_rows(Path(path))
+    return tables
+
+
+def show_answer(answer: QueryAnswer, *, as_json: bool) -> None:
+    """Print the answer of a query, with remarks; or as JSON."""
     if as_json:
         return emit(answer.to_json())
-    if as_csv:
-        return _csv(answer)
     console = page()
     if answer.columns:
         console.print(answer.table())

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from hubbub.cli.options import Epsilon, FreshSeed
+from hubbub.cli.options import Epsilon, FreshSeed, named, range_domain
+from hubbub.cli.output import progress, say
 
 if TYPE_CHECKING:
     from hubbub.query.build import RecordSource
     from hubbub.query.schema import PrivateColumn
 
-_RANGE = re.compile(r"(-?[\d.]+)\.\.(-?[\d.]+)(?:/(\d+))?")
-
 
 def table(
     source: Annotated[
-        str,
-        typer.Argument(
-            help="A CSV, TSV, JSON lines or Parquet file, or a data set: census, adult.", show_default=False
-        ),
+        str, Argument(help="A CSV, TSV, JSON lines or Parquet file, or a data set: census, adult.", show_default=False)
     ],
     store: Annotated[
-        Path, typer.Argument(help="What to make: NAME.duckdb, or a folder of Parquet files.", show_default=False)
+        Path, Argument(help="What to make: NAME.duckdb, or a folder of Parquet files.", show_default=False)
     ],
     private: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--private",
             "-p",
             help="A private column: NAME (names), NAME=0..99 (integers), NAME=0..50000/100 (numbers in 100 cells); "
@@ -38,23 +33,29 @@ def table(
         ),
     ],
     epsilon: Epsilon,
-    public: Annotated[list[str] | None, typer.Option("--public", help="A public column.", show_default="none")] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="HIO, HI, MG, SC or HDG.")] = "HIO",
-    name: Annotated[str, typer.Option("--name", help="The name of the table, after FROM.")] = "people",
+    public: Annotated[list[str] | None, Option("--public", help="A public column.", show_default="none")] = None,
+    method: Annotated[
+        list[str] | None,
+        Option("--method", "-m", help="HIO, HI, MG, SC or HDG; several divide the people.", show_default="HIO"),
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        Option("--share", help="The part of the people of each --method.", show_default="equal parts"),
+    ] = None,
+    fanout: Annotated[int, Option("--fanout", help="How many intervals of a column make one of the next level.")] = 5,
+    name: Annotated[str, Option("--name", help="The name of the table, after FROM.")] = "people",
     seed: FreshSeed = None,
 ) -> None:
     """Rehearse a private table: each record reports on its private columns as on a device.
 
     The table holds the public columns, and of the private ones only the reports. Query it with `hubbub sql`.
     """
-    from hubbub.cli.options import named
-    from hubbub.cli.output import progress, say
     from hubbub.query.build import RecordSource, build_table
     from hubbub.query.schema import METHODS, TableSchema
     from hubbub.random.source import Random
 
     declared = [_declared(text) for text in private]
-    chosen = named("method", method, [*METHODS, "HDG"])
+    chosen = tuple(named("method", name, [*METHODS]) for name in method or ["HIO"])
     columns = [*(column for column, _, _ in declared), *(public or [])]
     with progress(store.name) as follow:
         records = RecordSource(source, columns)
@@ -63,9 +64,11 @@ def table(
             name,
             hidden,
             records.public(public or []),
-            method=chosen,
+            methods=chosen,
+            shares=tuple(share or ()),
             epsilon=epsilon,
-            expected=max(records.n, 1) if chosen == "HDG" else None,
+            fanout=fanout,
+            expected=max(records.n, 1) if "HDG" in chosen else None,
         )
         texts = [column.name for column in hidden if not column.domain.in_order]
         n = build_table(
@@ -86,25 +89,8 @@ def _declared(text: str) -> tuple[str, str, bool]:
 
 
 def _column(name: str, values: str, missing: bool, records: RecordSource) -> PrivateColumn:
-    from hubbub.core.domain import Categorical, Numeric, Ordinal
-    from hubbub.core.errors import InvalidValue
+    from hubbub.core.domain import Categorical
     from hubbub.query.schema import PrivateColumn
 
-    if not values:
-        return PrivateColumn(name, Categorical(records.names(name)), missing)
-    match = _RANGE.fullmatch(values)
-    try:
-        if match is None:
-            raise ValueError
-        low, high = float(match[1]), float(match[2])
-        if match[3] is not None:
-            return PrivateColumn(name, Numeric(low, high, cells=int(match[3])), missing)
-        if low != 0 or not high.is_integer():
-            raise ValueError
-        return PrivateColumn(name, Ordinal(int(high) + 1), missing)
-    except ValueError as error:
-        if isinstance(error, InvalidValue):
-            raise
-        raise InvalidValue(
-            "private", f"{name}={values}", "integers as 0..99, or numbers in cells as 0..50000/100"
-        ) from None
+    domain = range_domain("private", name, values) if values else Categorical(records.names(name))
+    return PrivateColumn(name, domain, missing)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hubbub.cli.options import AsJson, Epsilon, FreshSeed, Truth
+from hubbub.cli.output import emit, found_rows, found_table, page, percent, progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,6 @@ def top(
     Each row is a person, who answers once, as in a study on their device: with the first bits of their value, whose
     number depends on the person's group. Group by group, the server extends the most common beginnings.
     """
-    from hubbub.cli.output import emit, found_table, page, progress
     from hubbub.random.source import Random
     from hubbub.rehearse.top import find_top_in_column
 
@@ -67,14 +67,12 @@ def top(
     return None
 
 
-def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[dict[str, Any]]:
-    from hubbub.cli.output import found_rows
-
+def _rows(estimate: Estimate, truth: Mapping[str, float] | None = None) -> list[dict[str, object]]:
     names = estimate.labels or ()
     return found_rows(names, estimate, None if truth is None else [truth.get(name, 0.0) for name in names])
 
 
-def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, Any]:
+def _answer(findings: TopValues, truth: Mapping[str, float] | None) -> dict[str, object]:
     from hubbub.protocols.heavy_hitters.pem import ABSENT
 
     plan, absent = findings.plan, findings.release.estimates.get(ABSENT)
@@ -105,8 +103,6 @@ def _remarks(findings: TopValues) -> str:
 
 
 def _lost(share: float) -> str:
-    from hubbub.cli.output import percent
-
     if share >= 1:
         return "Usually not found: any value, with so few people and this epsilon"
     return f"Usually not found: values that fewer than {percent(share)} hold"

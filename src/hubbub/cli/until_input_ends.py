@@ -3,8 +3,6 @@
 python -m hubbub.cli.until_input_ends serve survey.toml
 """
 
-from __future__ import annotations
-
 from hubbub.demo.programs import terminate_when_input_ends
 
 

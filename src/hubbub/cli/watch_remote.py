@@ -1,20 +1,21 @@
-"""`hubbub watch URL`: follows a collector."""
+"""`hubbub watch URL`: follows a collector; and how other commands find one of its questions."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import urlencode, urlsplit
 
 import typer
 from rich.text import Text
 
-from hubbub.cli.watch_view import BAND, FAINT, YELLOW, fact, layout, legend, state_of, turns, written
+from hubbub.cli.output import save_plot, say
+from hubbub.cli.watch_view import BAND, FAINT, YELLOW, fact, figure, layout, legend, state_of, turns, written
 from hubbub.core.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -124,13 +125,9 @@ def _draw(run: Watched, moments: Iterable[Moment | None], view: WatchView) -> No
 
 
 def _end(run: Watched, view: WatchView, live: bool, plot: Path | None) -> None:
-    from hubbub.cli.output import save_plot
-
     if run.moments:
         typer.echo("\n".join(view.summary()), err=not live)
         if plot is not None:
-            from hubbub.cli.watch_view import figure
-
             save_plot(figure(run, view.name, view.head), plot)
 
 
@@ -154,7 +151,6 @@ def follow(
     plot: Path | None,
 ) -> None:
     """Show what a collector releases, as it does."""
-    from hubbub.cli.output import say
     from hubbub.service.http.key_folder import public_address
     from hubbub.watch.remote import Away, CollectorApi, RemoteWatch
 
@@ -192,3 +188,42 @@ def read_token(file: Path | None) -> str | None:
     if not token.isascii() or not token.isprintable() or not token:
         raise InvalidValue("token", str(file), "a file with the collector's token in a line")
     return token
+
+
+class RemoteQuestion:
+    """A question of a collector: the one that is named, or the only one whose answers have a wanted shape.
+
+    Parameters
+    ----------
+    url, token
+        The collector's address, and a file with its token.
+    collection, question
+        The names; where they are None there must be only one.
+    wanted
+        Whether answers of this shape, as JSON, can be asked.
+    always
+        What is added to every query.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        collection: str | None,
+        question: str | None,
+        token: Path | None,
+        wanted: Callable[[Mapping[str, Any]], bool],
+        always: Sequence[tuple[str, object]] = (),
+    ) -> None:
+        from hubbub.watch.remote import CollectorApi, chosen_name
+
+        self._api, self._always = CollectorApi(url, token=read_token(token)), always
+        names = [document["name"] for document in self._api.get("/v1/collections")["collections"]]
+        root = f"/v1/collections/{chosen_name('collection', collection, names)}"
+        questions = json.loads(self._api.get(root)["payload"])["questions"]
+        shapes = {name: self._api.get(f"{root}/questions/{name}/releases?most=1")["shape"] for name in questions}
+        fitting = [name for name, shape in shapes.items() if wanted(shape)]
+        self._path = f"{root}/questions/{chosen_name('question', question, fitting)}"
+
+    def get(self, what: str, *query: tuple[str, object]) -> Any:
+        """What the collector answers about the question."""
+        return self._api.get(f"{self._path}/{what}?{urlencode([*query, *self._always])}")

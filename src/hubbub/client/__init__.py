@@ -2,15 +2,7 @@
 
 from hubbub.client.client import Client, NotReady
 from hubbub.client.status import ClientStatus, read_status
-from hubbub.client.transport import HttpTransport, Response, Transport, Unreachable
+from hubbub.client.upload import HttpTransport, Transport, Unreachable
+from hubbub.core.bounded_http import Response
 
-__all__ = [
-    "Client",
-    "ClientStatus",
-    "HttpTransport",
-    "NotReady",
-    "Response",
-    "Transport",
-    "Unreachable",
-    "read_status",
-]
+__all__ = ["Client", "ClientStatus", "HttpTransport", "NotReady", "Response", "Transport", "Unreachable", "read_status"]

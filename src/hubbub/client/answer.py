@@ -13,9 +13,11 @@ import numpy as np
 
 from hubbub.client.documents import ClientRefusal, PublishedAsk
 from hubbub.client.store import DeviceStore, StoredState, frozen_key, read_values, value_bytes
-from hubbub.collection import Collection
+from hubbub.collection import SignedCollection
 from hubbub.collection.admits import admits, admits_parts
+from hubbub.collection.shuffle_route import ObliviousRoute
 from hubbub.collection.terms import ASKS, Terms
+from hubbub.core.domain import Code
 from hubbub.core.errors import DecodeError
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.core.spec import spec_id
@@ -23,10 +25,11 @@ from hubbub.ledger.clock import TICKS, StepRefused
 from hubbub.ledger.promise import BudgetExceeded
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
+from hubbub.protocols.ask import group_on_circle, place_on_circle
 from hubbub.random.source import Random
 
 
-def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
+def admit(collection: SignedCollection, published: PublishedAsk, step: int) -> None:
     """Refuse an ask that the signed terms of its question do not allow, or that is not of this step."""
     terms = collection.terms.get(published.question)
     if terms is None:
@@ -42,11 +45,15 @@ def admit(collection: Collection, published: PublishedAsk, step: int) -> None:
         minimum_arc=collection.minimum_arc,
         fields=collection.fields,
     )
+    if reason is None and isinstance(collection.shuffle, ObliviousRoute):
+        from hubbub.shuffle.report_numbers import has_numbers  # few devices need it
+
+        reason = None if has_numbers(published.ask.mechanism) else "mechanism"
     if reason is not None:
         raise ClientRefusal(reason, f"not what {published.question} asks")
 
 
-def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int) -> None:
+def admit_round(collection: SignedCollection, parts: Sequence[PublishedAsk], step: int) -> None:
     """Refuse all asks of one round if the terms do not allow one of them, or not all of them together."""
     for published in parts:
         admit(collection, published, step)
@@ -59,17 +66,25 @@ def admit_round(collection: Collection, parts: Sequence[PublishedAsk], step: int
         raise ClientRefusal(reason, f"{len(asks)} asks of {question} at once")
 
 
+def part_for(collection: SignedCollection, parts: Sequence[PublishedAsk], device_key: bytes) -> PublishedAsk | None:
+    """The part of an admitted round that asks a device; None if none does, or if another group is asked."""
+    group, name = collection.terms[parts[0].question].group, collection.name
+    if group.of > 1 and group_on_circle(device_key, name, group.of) != group.number:
+        return None
+    return part_of(parts, place_on_circle(device_key, name))
+
+
 def part_of(parts: Sequence[PublishedAsk], place: int) -> PublishedAsk | None:
     """The part whose arc holds a place on the circle; None if no arc does. Arcs of an admitted round are disjoint."""
     return next((part for part in parts if bool(part.ask.cohort.holds(np.array([place]))[0])), None)
 
 
-def run_ends(collection: Collection, question: str, run: int) -> float:
+def run_ends(collection: SignedCollection, question: str, run: int) -> float:
     """When the last round of a study's run closes."""
     return collection.round_times(question, run, 0, collection.terms[question].rounds)[1]
 
 
-def open_studies(collection: Collection, now: float) -> Iterator[tuple[str, int, int]]:
+def open_studies(collection: SignedCollection, now: float) -> Iterator[tuple[str, int, int]]:
     """The question, run and round of every study whose round can be asked now.
 
     The first round is asked from its beginning; a later one once the late answers to the round before have arrived.
@@ -143,10 +158,14 @@ class Answerer:
         Where values, states and debits are stored.
     rng
         The device's randomness.
+    update
+        What the program computed for this ask from its public model; None where there is no such program.
     """
 
-    def __init__(self, collection: Collection, store: DeviceStore, rng: Random) -> None:
-        self._collection, self._store, self._rng = collection, store, rng
+    def __init__(
+        self, collection: SignedCollection, store: DeviceStore, rng: Random, update: Code | None = None
+    ) -> None:
+        self._collection, self._store, self._rng, self._update = collection, store, rng, update
 
     def answer(self, published: PublishedAsk, step: int, report_id: bytes) -> bytes | None:
         """The report to an ask, debited; None where the mechanism sends none. `step` is the device's present step."""
@@ -187,6 +206,8 @@ class Answerer:
                 refusal = error
         states, reports, speaks = mechanism.step(states, step, values, self._rng, np.array([refusal is None]))
         enrols = mechanism.enrols and not stored.enrolled and stored.enrolment is None
+        if self._collection.shuffle is not None:  # an enrolment by itself would be in a batch of few
+            enrols = enrols and bool(speaks[0])
         reports, speaks = mechanism.with_enrolment(states, reports, speaks, np.array([enrols]))
         if refusal is not None and not speaks[0]:
             raise refusal
@@ -229,7 +250,8 @@ class Answerer:
             self._spend(question, step, terms.limit, until=ends)
         state = state._replace(declared=declared, round=published.round)
         self._store.set_state(key, str(run), StoredState(state.to_bytes()))
-        values = published.ask.view.look([read_values(state.values.encode())], self._rng)
+        value = read_values(state.values.encode()) if self._update is None else self._update
+        values = published.ask.view.look([value], self._rng)
         return mechanism.randomize(values, self._rng).to_bare()
 
     def _spend(self, question: str, step: int, units: int, until: int | None = None) -> None:
@@ -271,7 +293,7 @@ def _read_state(read: Callable[[bytes], State], stored: bytes) -> State:
         raise ClientRefusal("state", str(error)) from error
 
 
-def stream_of(collection: Collection, mechanism: Stateful, step: int) -> str:
+def stream_of(collection: SignedCollection, mechanism: Stateful, step: int) -> str:
     """The stream that a state belongs to: the mechanism's key of the step (a horizon), its spec, and the grid of steps.
 
     A mechanism without a key has one endless stream, "".

@@ -7,19 +7,21 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.client.documents import Documents, trusted_keys
 from hubbub.client.folder import FILE, collection_in, set_aside
 from hubbub.client.respond import CurrentDocuments, Responder
 from hubbub.client.status import ClientStatus, status_of
 from hubbub.client.store import DeviceStore
-from hubbub.client.transport import HttpTransport, Transport, Unreachable, uniform
-from hubbub.client.upload import Uploader
+from hubbub.client.upload import HttpTransport, Transport, Unreachable, Uploader, uniform
 from hubbub.collection import Clock, SystemClock
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.ledger.clock import since_boot
 from hubbub.random.source import Random
+
+if TYPE_CHECKING:
+    from hubbub.client.models import ModelFunction, Models, Updates
 
 _PATH = "/v1/collections"
 
@@ -126,12 +128,14 @@ class Client:
         self._rng = Random() if rng is None else rng
         path, keys = Path(folder), trusted_keys(public_key)
         transport = HttpTransport(server) if isinstance(server, str) else server
-        name = collection or collection_in(path) or _only_collection(transport)
+        name = collection or collection_in(path) or only_collection(transport)
         self._store = DeviceStore(path, name, self._rng, self._clock, monotonic)
         sending: dict[str, Any] = {"per_frame": per_frame, "jitter": jitter, "form": form, "connect": connect}
         self._uploader = Uploader(self._store, transport, self._rng, **sending)
         self._responder = Responder(self._store, self._rng)
         documents = Documents(self._store, transport, keys, name)
+        self._documents = documents
+        self._models: Models | None = None
         self._current = CurrentDocuments(self._store, documents, self._rng, jitter=jitter)
         self._lock = threading.RLock()  # recording never waits for it, so never for the network
 
@@ -157,6 +161,23 @@ class Client:
                 self._current.load()
         raise self._not_ready()
 
+    def on_model(self, question: str, function: ModelFunction) -> None:
+        """Have a function compute this device's part of a model that devices train together.
+
+        It is called once in each round that the device answers, within `tick`: with the bytes of the public model
+        (32-bit floats, little-endian), it returns the vector by which the model should change. The vector is then
+        clipped and randomised. If the function raises or returns no vector of the field, the device answers with zeros.
+        """
+        self._trained().functions[question] = function
+
+    def _trained(self) -> Models:
+        """What trains models: few collections have any, and devices of the others do not load it."""
+        if self._models is None:
+            from hubbub.client.models import Models
+
+            self._models = Models(self._store, self._documents, self._rng)
+        return self._models
+
     def tick(self, *, wait: float = 0.0) -> int:
         """Fetch asks if they are due, answer those of the present step, and return how many new reports there are.
 
@@ -166,7 +187,12 @@ class Client:
         with self._lock:
             now = self._clock.now()
             self._current.refresh(now)
-            return self._responder.respond(self._current, now, wait)
+            collection = self._current.collection
+            asks = None if collection is None else self._current.asks_of(collection.step_at(now))
+            updates: Updates = {}
+            if collection is not None and asks is not None and any(published.needs_model for published in asks.asks):
+                updates = self._trained().updates(collection, asks, now, wait)
+            return self._responder.respond(self._current, now, wait, updates)
 
     def upload(self) -> int:
         """Send the queued answers that are due, and return how many reports were acknowledged."""
@@ -200,7 +226,7 @@ class Client:
             collection = self._current.collection
             if collection is None:
                 raise self._not_ready()
-            return status_of(self._store, collection, self._current.trouble)
+            return status_of(self._store, collection, (self._models and self._models.trouble) or self._current.trouble)
 
     def close(self) -> None:
         """Close the files; a `with` block does it too."""
@@ -214,7 +240,6 @@ class Client:
         Limits for life are spent for good, and limits of a window until the window has passed. The client never does
         this by itself.
         """
-
         recover(Path(folder), SystemClock() if clock is None else clock)
 
     def __enter__(self) -> Self:
@@ -230,8 +255,3 @@ class Client:
         collection = self._current.collection
         step = 60.0 if collection is None else float(collection.step_seconds)
         return min(60.0, max(0.05, step / 50)) * (0.5 + uniform(self._rng))
-
-
-def _only_collection(transport: Transport) -> str:
-
-    return only_collection(transport)

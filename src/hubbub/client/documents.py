@@ -1,19 +1,18 @@
 """The two signed documents that a client fetches, the collection and its asks, and what makes a client refuse them."""
 
-from __future__ import annotations
-
+import hashlib
 import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from hubbub.client.store import DeviceStore, Document
-from hubbub.client.transport import Response, Transport, Unreachable
-from hubbub.collection import Collection, open_sealed
-from hubbub.collection.formats import ASKS
+from hubbub.client.upload import Transport, Unreachable
+from hubbub.collection import SignedCollection, open_sealed
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
-from hubbub.collection.sealing import tag_of
+from hubbub.collection.sealing import ASKS, tag_of
+from hubbub.core.bounded_http import Response
 from hubbub.core.errors import DecodeError, HubbubError, InvalidValue
 from hubbub.core.migrations import UnknownFormat
 from hubbub.core.spec import integer
@@ -47,6 +46,11 @@ class PublishedAsk(NamedTuple):
         """The name of an answer to the ask."""
         return AnswerName(self.question, self.run, self.ask.step, self.round, self.part)
 
+    @property
+    def needs_model(self) -> bool:
+        """Whether it is about a public model."""
+        return self.ask.view.content_bytes > 0
+
 
 class UnreadableAsk(NamedTuple):
     """An ask that this device cannot read, such as one with an unknown mechanism: its name, and why."""
@@ -64,6 +68,13 @@ class AskDocument(NamedTuple):
     asks: tuple[PublishedAsk, ...]
     closes: float
     unreadable: tuple[UnreadableAsk, ...] = ()
+
+    def rounds(self) -> dict[AnswerName, list[PublishedAsk]]:
+        """The parts of each round that can be read, by the name of its answer, whose part is 0."""
+        rounds: dict[AnswerName, list[PublishedAsk]] = {}
+        for published in self.asks:
+            rounds.setdefault(published.name._replace(part=0), []).append(published)
+        return rounds
 
 
 def trusted_keys(public_key: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
@@ -100,7 +111,7 @@ class Documents:
     def __init__(self, store: DeviceStore, transport: Transport, keys: tuple[bytes, ...], name: str) -> None:
         self._store, self._transport, self._keys, self._name = store, transport, keys, name
 
-    def collection(self, *, trusted: bool = True) -> Collection | None:
+    def collection(self, *, trusted: bool = True) -> SignedCollection | None:
         """The stored collection; None if there is none that a trusted key signed.
 
         With `trusted` false, a collection whose key was trusted when it was stored counts too.
@@ -121,7 +132,7 @@ class Documents:
         except ClientRefusal:
             return None
 
-    def fetch_collection(self) -> tuple[Collection, Document] | None:
+    def fetch_collection(self) -> tuple[SignedCollection, Document] | None:
         """The collection that the server serves now; None if it is the stored one."""
         path = f"/v1/collections/{self._name}"
         response = self._get("collection", path, conditional=self.collection() is not None)
@@ -141,6 +152,16 @@ class Documents:
             self._store.set_document("asks", Document(_tag(body), body))
         return asks
 
+    def fetch_model(self, model: str, size: int) -> bytes:
+        """The bytes of a public model, which have this hash and this size."""
+        path = f"/v1/collections/{self._name}/models/{model}"
+        response = self._transport.request("GET", path, {"Accept": "application/octet-stream"})
+        if response.status != 200:
+            raise Unreachable(f"GET {path}: status {response.status}")
+        if len(response.body) != size or hashlib.sha256(response.body).hexdigest() != model:
+            raise ClientRefusal("model", f"not the {size:,} bytes whose hash is {model}")
+        return response.body
+
     def _stored(self, name: str) -> Document | None:
         with self._store.transaction():
             return self._store.document(name)
@@ -155,14 +176,14 @@ class Documents:
             raise Unreachable(f"GET {path}: status {response.status}")
         return response
 
-    def _read_collection(self, body: str, keys: tuple[bytes, ...] | None) -> Collection:
+    def _read_collection(self, body: str, keys: tuple[bytes, ...] | None) -> SignedCollection:
         collection = _refusing_errors("collection", lambda: _collection(body, keys))
         if collection.name != self._name:
             raise ClientRefusal("collection", f"{collection.name} is not {self._name}")
         return collection
 
     def _read_asks(self, body: str) -> AskDocument:
-        return _refusing_errors("asks", lambda: _asks(body, self._keys))
+        return _refusing_errors("asks", lambda: read_asks(body, self._keys))
 
 
 def _tag(body: str) -> str:
@@ -190,13 +211,14 @@ def _refusing_errors(name: str, read: Callable[[], Read]) -> Read:
 
 
 @lru_cache(maxsize=8)  # the same text again and again, and checking it is most of a client's work
-def _collection(body: str, keys: tuple[bytes, ...] | None) -> Collection:
+def _collection(body: str, keys: tuple[bytes, ...] | None) -> SignedCollection:
     document = _parsed(body)
     return open_collection(document, (bytes.fromhex(document["key"]),) if keys is None else keys)
 
 
 @lru_cache(maxsize=8)
-def _asks(body: str, keys: tuple[bytes, ...]) -> AskDocument:
+def read_asks(body: str, keys: tuple[bytes, ...]) -> AskDocument:
+    """Return what a document of asks says, if one of the keys has signed it."""
     spec = ASKS.upgrade(open_sealed(_parsed(body), keys))
     if set(spec) != {"format", "collection", "version", "step", "asks", "closes"} or len(spec["asks"]) > 1 << 12:
         raise ClientRefusal("document", "not a document of asks")

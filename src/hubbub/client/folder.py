@@ -3,8 +3,6 @@
 A lost ledger is never replaced by an empty one without a deliberate act (`recover`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from hubbub.client.answer import Answerer, admit_round, open_studies, part_of
+from hubbub.client.answer import Answerer, admit_round, open_studies, part_for
 from hubbub.client.documents import AskDocument, ClientRefusal, Documents, PublishedAsk
 from hubbub.client.store import IN_FORCE, Answer, DeviceStore, Document
-from hubbub.client.transport import Backoff, Delay, Unreachable, uniform
-from hubbub.client.upload import sealer_for
-from hubbub.collection import Collection
-from hubbub.collection.names import AnswerName
+from hubbub.client.upload import Backoff, Delay, Unreachable, sealer_for, uniform
+from hubbub.collection import SignedCollection
+from hubbub.core.domain import Code
 from hubbub.core.plugins import is_foreign
 from hubbub.ledger.book import TooManyPromises
 from hubbub.ledger.clock import TICKS
 from hubbub.ledger.file import LedgerUnavailable
-from hubbub.protocols.ask import place_on_circle
 from hubbub.random.source import Random
 
+if TYPE_CHECKING:
+    from hubbub.client.models import Updates
 
-def adopt(store: DeviceStore, offered: Collection, document: Document, old: Collection | None) -> None:
+
+def adopt(store: DeviceStore, offered: SignedCollection, document: Document, old: SignedCollection | None) -> None:
     """Put a version in force. Its promises are added to those that the device keeps, and none is dropped.
 
     A version that promises less than the version in force is refused, whatever the clause. When a device adopts a
@@ -59,14 +61,14 @@ def adopt(store: DeviceStore, offered: Collection, document: Document, old: Coll
         store.set_note(IN_FORCE, json.dumps([offered.version, offered.collection_id]))
 
 
-def _refuse_weaker(offered: Collection, old: Collection) -> None:
+def _refuse_weaker(offered: SignedCollection, old: SignedCollection) -> None:
     from hubbub.collection.safety import AGREED, weaker_clauses  # a device without a newer version need not load it
 
     for where, text in weaker_clauses(offered, old):
         raise ClientRefusal("weaker", f"{where}: {text}; {AGREED}")
 
 
-def check_version(in_force: tuple[int, str] | None, offered: Collection) -> None:
+def check_version(in_force: tuple[int, str] | None, offered: SignedCollection) -> None:
     """Refuse a version that is older than the one in force, or another document under its number."""
     if in_force is None:
         return
@@ -100,7 +102,7 @@ class CurrentDocuments:
         self._out_of_reach = False
         self.trouble: str | None = None
         self.asks: AskDocument | None = documents.asks()
-        self.collection: Collection | None = None
+        self.collection: SignedCollection | None = None
         self.load()
 
     def load(self) -> None:
@@ -118,7 +120,7 @@ class CurrentDocuments:
         self.collection = collection
         self._store.book.clock = self._store.clock_of(collection)
 
-    def in_force(self, collection: Collection) -> bool:
+    def in_force(self, collection: SignedCollection) -> bool:
         """Whether a collection is the one in force. Called in a transaction: until that ends, no process changes it."""
         return self._store.in_force() == (collection.version, collection.collection_id)
 
@@ -177,7 +179,7 @@ class CurrentDocuments:
             adopt(self._store, offered, document, self._documents.collection(trusted=False))
         self.load()
 
-    def _fetch_asks(self, collection: Collection, now: float) -> bool:
+    def _fetch_asks(self, collection: SignedCollection, now: float) -> bool:
         """Fetch asks if they are due; whether they were."""
         if self._has_asks(collection, now):
             self._pause = None
@@ -194,7 +196,7 @@ class CurrentDocuments:
             self._fetch_collection()
         return True
 
-    def _has_asks(self, collection: Collection, now: float) -> bool:
+    def _has_asks(self, collection: SignedCollection, now: float) -> bool:
         """Whether the latest asks are of this step, not yet closed, and include the present round of every study."""
         asks = self.asks
         if (
@@ -208,7 +210,7 @@ class CurrentDocuments:
         return rounds.issuperset(open_studies(collection, now))
 
 
-def _shortest_round(collection: Collection) -> float:
+def _shortest_round(collection: SignedCollection) -> float:
     lengths = [
         collection.step_seconds if terms.study is None else terms.study.round_seconds
         for terms in collection.terms.values()
@@ -216,7 +218,7 @@ def _shortest_round(collection: Collection) -> float:
     return float(min(lengths))
 
 
-def _belongs_to(asks: AskDocument, collection: Collection) -> bool:
+def _belongs_to(asks: AskDocument, collection: SignedCollection) -> bool:
     return (asks.collection, asks.version) == (collection.name, collection.version)
 
 
@@ -238,8 +240,11 @@ class Responder:
         self._store, self._rng = store, rng
         self._noted: set[tuple[str, str]] = set()
 
-    def respond(self, current: CurrentDocuments, now: float, wait: float) -> int:
-        """Answer the asks that are due, and return how many new reports there are."""
+    def respond(self, current: CurrentDocuments, now: float, wait: float, updates: Updates) -> int:
+        """Answer the asks that are due, and return how many new reports there are.
+
+        An ask about a public model waits until `updates` has what to answer.
+        """
         collection = current.collection
         if collection is None:
             return 0
@@ -248,14 +253,16 @@ class Responder:
                 if current.in_force(collection):
                     step = self._store.book.observe().step
                     asks = None if step < 0 else current.asks_of(step)
-                    rounds: dict[AnswerName, list[PublishedAsk]] = {}
-                    for published in () if asks is None else asks.asks:
-                        rounds.setdefault(published.name._replace(part=0), []).append(published)
+                    rounds = {} if asks is None else asks.rounds()
                     for unreadable in () if asks is None else asks.unreadable:
                         name = unreadable.name._replace(part=0)
                         rounds.pop(name, None)  # nobody can say whether its parts ask a device twice
                         self._refuse(str(name), unreadable.refusal)
-                    return sum(self._answer_round(collection, parts, step, now, wait) for parts in rounds.values())
+                    return sum(
+                        self._answer_round(collection, parts, step, now, wait, updates.get(name))
+                        for name, parts in rounds.items()
+                        if name in updates or not any(part.needs_model for part in parts)
+                    )
         except BaseException:
             self._noted.clear()  # what was noted may not have been stored
             raise
@@ -271,7 +278,13 @@ class Responder:
         return is_new
 
     def _answer_round(
-        self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
+        self,
+        collection: SignedCollection,
+        parts: list[PublishedAsk],
+        step: int,
+        now: float,
+        wait: float,
+        update: Code | None,
     ) -> int:
         """Answer one round, and return how many new reports there are: 0 or 1.
 
@@ -279,7 +292,7 @@ class Responder:
         """
         try:
             with self._store.savepoint():
-                return self._answer_open_round(collection, parts, step, now, wait)
+                return self._answer_open_round(collection, parts, step, now, wait, update)
         except LedgerUnavailable:  # the store fails, and the whole transaction with it
             raise
         except Exception as error:
@@ -291,7 +304,13 @@ class Responder:
             return 0
 
     def _answer_open_round(
-        self, collection: Collection, parts: list[PublishedAsk], step: int, now: float, wait: float
+        self,
+        collection: SignedCollection,
+        parts: list[PublishedAsk],
+        step: int,
+        now: float,
+        wait: float,
+        update: Code | None,
     ) -> int:
         """Answer one round, if it is open and has no answer yet, and return how many new reports there are: 0 or 1."""
         first, outbox = parts[0], self._store.outbox
@@ -304,20 +323,22 @@ class Responder:
             if not opens + wait * (closes - opens) <= now < closes:
                 return 0
             cover, report_id = b"" if collection.cover else None, self._rng.bytes(16)
-            published = part_of(parts, place_on_circle(self._store.device_key, collection.name))
+            published = part_for(collection, parts, self._store.device_key)
             answer = Answer(str((published or first).name), step, closes, report_id, cover)
             if published is None:
                 self._cover(collection, answer)
                 self.note(name, "not asked")
                 return 0
             try:
-                report = Answerer(collection, self._store, self._rng).answer(published, step, report_id)
+                report = Answerer(collection, self._store, self._rng, update).answer(published, step, report_id)
             except ClientRefusal as error:
                 if error.reason == "budget":
                     self._cover(collection, answer)
                 raise
             if report is not None:  # without a report, the step of a stream is answered all the same
-                answer = answer._replace(report=sealer_for(collection).seal(published.name, published.ask, report))
+                answer = answer._replace(
+                    report=sealer_for(collection, self._rng).seal(published.name, published.ask, report)
+                )
             self._store.queue(answer, since=collection.opens(step))
             return int(report is not None)
         except ClientRefusal as error:
@@ -328,7 +349,7 @@ class Responder:
         if self.note(name, refusal.reason):
             self._store.outbox.count(f"refused: {refusal.reason}")
 
-    def _cover(self, collection: Collection, answer: Answer) -> None:
+    def _cover(self, collection: SignedCollection, answer: Answer) -> None:
         """Where the collection has cover, queue a frame without a report: on the network it looks like an answer."""
         if answer.report is not None:
             self._store.queue(answer, since=collection.opens(answer.step))

@@ -1,7 +1,5 @@
 """The status of a client: what was spent, what remains, and what waits to be sent."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +9,10 @@ from pathlib import Path
 from hubbub.client.documents import Documents
 from hubbub.client.folder import collection_in
 from hubbub.client.store import RECOVERED, DeviceStore, StoredState
-from hubbub.client.transport import Response, Unreachable
-from hubbub.collection import Clock, Collection, SystemClock
+from hubbub.client.upload import Unreachable
+from hubbub.collection import Clock, SignedCollection, SystemClock
 from hubbub.collection.terms import ASKS
+from hubbub.core.bounded_http import Response
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.ledger.clock import TICKS, since_boot
 from hubbub.ledger.promise import WHOLE, Spending
@@ -74,7 +73,7 @@ class ClientStatus:
     recovered: float | None = None
 
 
-def status_of(store: DeviceStore, collection: Collection, trouble: str | None = None) -> ClientStatus:
+def status_of(store: DeviceStore, collection: SignedCollection, trouble: str | None = None) -> ClientStatus:
     """The status, from the file."""
     with store.transaction():
         book = store.book

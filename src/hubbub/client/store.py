@@ -1,7 +1,5 @@
 """The file of a device: its key, signed documents, recorded values, states, answers, and its ledger."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hubbub.client.folder import FILE, AnswerCount, claim, mark, older_copy, state_folders
-from hubbub.collection import Clock, Collection
+from hubbub.collection import Clock, SignedCollection
 from hubbub.collection.names import AnswerName
 from hubbub.core.domain import Code
 from hubbub.core.migrations import Format
@@ -185,7 +183,7 @@ class DeviceStore:
             self.close()
             raise
 
-    def clock_of(self, collection: Collection | None) -> DeviceClock:
+    def clock_of(self, collection: SignedCollection | None) -> DeviceClock:
         """The device's clock, with the steps of a collection; with steps of a second where there is none."""
         interval, origin = (1, 0) if collection is None else (collection.step_seconds, collection.origin)
         return DeviceClock(interval, origin=origin, wall=self._wall, monotonic=self._monotonic)
@@ -283,6 +281,10 @@ class DeviceStore:
     def set_state(self, key: str, stream: str, state: StoredState) -> None:
         """Store a state; it replaces the one before."""
         self._run("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?, ?)", key, stream, *state)
+
+    def enrolling(self) -> set[bytes]:
+        """The ids of the reports that enrol the device and still wait."""
+        return {report_id for (report_id,) in self._run("SELECT enrolment FROM states WHERE enrolment IS NOT NULL")}
 
     def settle_enrolment(self, report_id: bytes, *, acknowledged: bool) -> None:
         """Store whether an enrolling report was acknowledged; if not, another report has to enrol the device."""

@@ -46,7 +46,7 @@ def admits(
         return "round"
     if not 0 <= part < terms.parts:
         return "part"
-    if ask.cohort.length < minimum_arc:
+    if ask.cohort.length < minimum_arc * terms.group.of:  # the least part of all devices
         return "arc"
     if not any(matches(pattern, ask.view.spec()) for pattern in terms.views):
         return "view"
@@ -68,20 +68,23 @@ def admits_parts(terms: Terms, asks: Sequence[Ask], *, minimum_arc: int = 0) -> 
     """
     if len(asks) > terms.parts or not disjoint(ask.cohort for ask in asks):
         return "parts"
-    return "arc" if any(ask.cohort.length < minimum_arc for ask in asks) else None
+    return "arc" if any(ask.cohort.length < minimum_arc * terms.group.of for ask in asks) else None
 
 
 def matches(pattern: Any, view: Any) -> bool:
     """Whether the JSON of a view matches a pattern.
 
     {"from": a, "to": b} matches a number from a to b; {"most": k} at most k different integers of at least 0,
-    ascending; {"most": k, "each": p} a list of at most k items that match p; anything else matches itself.
+    ascending; {"most": k, "each": p} a list of at most k items that match p; {"hex": k} a text of k hexadecimal digits;
+    anything else matches itself.
     """
     if isinstance(pattern, Mapping):
         if pattern.keys() == {"from", "to"}:
             return _is_number(view) and pattern["from"] <= view <= pattern["to"]
         if pattern.keys() == {"most"}:
             return _is_ascending(view) and len(view) <= pattern["most"]
+        if pattern.keys() == {"hex"}:
+            return isinstance(view, str) and len(view) == pattern["hex"] and set(view) <= set("0123456789abcdef")
         if pattern.keys() == {"most", "each"}:
             few = isinstance(view, list | tuple) and len(view) <= pattern["most"]
             return few and all(matches(pattern["each"], item) for item in view)
@@ -120,7 +123,8 @@ def _takes(mechanism: ReportFormat, view: View, field: Domain | None) -> bool:
 
 Inputs = tuple[Any, ...]
 """What mechanisms read: ("codes", how many), ("numbers", low, high), ("sets", items, most), ("texts", bytes),
-("vector", entries), or another word for what no mechanism and no view share."""
+("vector", entries), ("cells", how many, how many, ...) of several codes, or another word for what no mechanism and no
+view share."""
 
 
 def _within(given: Inputs, taken: Inputs) -> bool:
@@ -128,6 +132,8 @@ def _within(given: Inputs, taken: Inputs) -> bool:
         return False
     if given[0] == "numbers":
         return bool(taken[1] <= given[1] and given[2] <= taken[2])
+    if given[0] == "cells":
+        return len(given) == len(taken) and all(one <= other for one, other in zip(given[1:], taken[1:], strict=True))
     if given[0] in ("vector", "sets"):
         return bool(given[1] == taken[1] and given[2:] <= taken[2:])
     return bool(given[1:] <= taken[1:])
@@ -140,8 +146,12 @@ def _given(view: View, field: Domain | None) -> list[Inputs]:
         return [] if field is None else _recorded(field)
     if kind in ("held", "members", "on"):
         return [("vector", spec.get("keys", spec.get("items", 1)))]
+    if kind == "update":
+        return [("vector", spec["dimension"])]
     if kind in ("prefix", "size"):
         return [("codes", 1 << 64 if kind == "prefix" else spec["most"] + 1)]
+    if view.sizes:
+        return [("cells", *view.sizes)]
     given: list[Inputs] = [] if view.range is None else [("numbers", *view.range)]
     if view.size is not None:
         given.append(("sets", view.size, view.size) if view.sees_sets else ("codes", view.size))
@@ -163,6 +173,8 @@ def _taken(mechanism: ReportFormat) -> list[Inputs]:
     spec: dict[str, Any] = mechanism.spec()
     if "dimension" in spec:  # a stream of changes of one value reads a code, of which the last is no entry
         return [("codes", spec["dimension"] + 1) if spec.get("one") else ("vector", spec["dimension"])]
+    if "oracles" in spec:
+        return [("cells", *(_of_domain(oracle["domain"])[0][1] for oracle in spec["oracles"]))]
     if "domain" in spec:
         return _of_domain(spec["domain"])
     return [("numbers", spec["low"], spec["high"])] if {"low", "high"} <= spec.keys() else []

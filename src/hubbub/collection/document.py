@@ -1,33 +1,31 @@
-"""Collections: the fields that devices record, the questions about them, the schedule, and the privacy budget.
+"""Signed collections: the fields that devices record, the questions about them, the schedule, and the privacy budget.
 
-A collection is signed, and never changed once it is served: a change is a new version.
+A collection is signed, and never changed once it is served: a change is a new version. Devices know no kinds of
+questions; authors and servers, which do, have a `hubbub.questions.Collection`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from hubbub.collection.names import is_slug
-from hubbub.collection.setting import Setting, offset_of, shifted
-from hubbub.collection.shuffle_route import HOP_SECONDS, ShuffleRoute
+from hubbub.collection.sealing import COLLECTION
+from hubbub.collection.shuffle_route import HOP_SECONDS, ROUTES, TRUSTS, Route
 from hubbub.collection.terms import Terms, frame_for
 from hubbub.core.domain import Code, Domain
-from hubbub.core.errors import HubbubError, InvalidValue, at, check_integer
-from hubbub.core.spec import Json, spec_id
+from hubbub.core.errors import InvalidValue, at, check_integer
+from hubbub.core.spec import Json, integer, spec_id
 from hubbub.ledger.promise import Budget, Promise
-from hubbub.protocols.ask import CIRCLE
+from hubbub.protocols.ask import CIRCLE, offset_of
 
-if TYPE_CHECKING:
-    from hubbub.protocols.driver import Protocol
-    from hubbub.protocols.memory import Memory
+__all__ = ["COMPILED", "OVERRIDES", "SignedCollection", "check_document", "read_parts", "sorted_table"]
 
-__all__ = ["OVERRIDES", "Collection"]
+Value = TypeVar("Value")
 
 OVERRIDES = ("arc_below_100", "epsilon_above_8", "minimum_batch_below_20", "sent_as_it_is")
 """The checks that an author may override by giving a reason."""
@@ -44,11 +42,13 @@ INTEGER_RANGES = {
     "minimum_arc": (1, CIRCLE),
     "retention_days": (1, 36525),
 }
+COMPILED = ("promises", "terms", "frame_bytes")
+"""The fields of a signed document that are compiled from its questions."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Collection:
-    """A collection as client and server share it.
+class SignedCollection:
+    """A collection as it is signed, and as a device reads it.
 
     Parameters
     ----------
@@ -56,15 +56,19 @@ class Collection:
         A short name, a number that grows with every change, and a line for people.
     fields
         What programs record, by name.
-    questions
-        The questions about the fields, by name. Authors and servers have `hubbub.questions.Question` objects, from
-        which terms, promises and the size of uploads are compiled. Devices know no kinds: a question is the JSON that
-        was signed, and terms, promises and size are read from the signed document.
+    question_specs
+        The questions about the fields, by name, as JSON.
+    terms
+        The terms of each question: what a device has to know of it.
+    promises
+        The promises about the whole collection.
+    frame_bytes
+        The size of every upload in bytes: room for all answers of a device in a step, in whole KiB.
     budget
         The most that the collection may cost one device.
     trust
-        "local": a report protects its sender from everyone, the server included. "shuffle": that holds too, and
-        shufflers between devices and server hide which device sent which report.
+        "local": a report protects its sender from everyone, the server included. "shuffle" and "oblivious": that holds
+        too, and shufflers between devices and server hide which device sent which report.
     step_seconds, origin
         Step t begins at the Unix time origin + t step_seconds.
     lateness_seconds
@@ -84,13 +88,18 @@ class Collection:
         Whether a device that has no report to send, because it is not in the cohort or its budget is spent, sends a
         frame without a report. A network then cannot tell it from a device that answers.
     shuffle
-        The shufflers, where trust is "shuffle"; None elsewhere.
+        The shufflers; None where trust is "local".
+    divide
+        Whether every device answers one question, which its place on the circle decides, instead of all of them.
     """
 
     name: str
     title: str
     fields: Mapping[str, Domain]
-    questions: Mapping[str, Any]
+    question_specs: Mapping[str, Mapping[str, Json]]
+    terms: Mapping[str, Terms]
+    promises: tuple[Promise, ...]
+    frame_bytes: int
     budget: Budget
     step_seconds: int
     version: int = 1
@@ -103,68 +112,55 @@ class Collection:
     retention_days: int = 90
     overrides: Mapping[str, str] = field(default_factory=dict)
     cover: bool = False
-    shuffle: ShuffleRoute | None = None
+    shuffle: Route | None = None
+    divide: bool = False
 
     def __post_init__(self) -> None:
         _slug("name", self.name)
         _text("title", self.title)
-        if self.trust not in ("local", "shuffle"):
-            raise InvalidValue("trust", self.trust, '"local" or "shuffle"')
+        if self.trust not in TRUSTS:
+            raise InvalidValue("trust", self.trust, f"one of {', '.join(TRUSTS)}")
         for name, (low, high) in INTEGER_RANGES.items():
             value = getattr(self, name)
             check_integer(name, value, low, high)
         if self.planned_devices is not None:
             check_integer("planned_devices", self.planned_devices, 1, MOST_DEVICES)
         self._check_route()
-        if not isinstance(self.cover, bool):
-            raise InvalidValue("cover", self.cover, "true or false")
+        for name in ("cover", "divide"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidValue(name, getattr(self, name), "true or false")
         if not isinstance(self.budget, Budget):
             raise InvalidValue("budget", self.budget, "a Budget")
         self._freeze("fields", Domain)
-        self._freeze("questions", object)
+        self._freeze("question_specs", Mapping, "questions")
         self._freeze("overrides", str)
         for name, domain in self.fields.items():
             with at(f"fields.{name}", domain="size"):
                 domain.check_field()
-        if not self.questions:
+        names = list(self.question_specs)
+        if not names:
             raise InvalidValue("questions", {}, "at least one")
-        for name, question in self.questions.items():
-            if hasattr(question, "terms") != self.knows_kinds:
-                raise InvalidValue(f"questions.{name}", question, "a Question")
-        if self.knows_kinds:
-            for name, question in self.questions.items():
-                for key in question.reads():
-                    if key not in self.fields:
-                        raise InvalidValue(f"questions.{name}.field", key, f"one of {', '.join(self.fields)}")
-                with at(f"questions.{name}", domain="field"):
-                    question.check(self.setting(name))
-        if len({offset_of(name) for name in self.questions}) < len(self.questions):
-            raise InvalidValue("questions", list(self.questions), "names whose places on the circle differ")
+        if len(set(map(offset_of, names))) < len(names):
+            raise InvalidValue("questions", names, "names whose places on the circle differ")
         for name, reason in self.overrides.items():
             if name not in OVERRIDES:
                 raise InvalidValue(f"overrides.{name}", reason, f"one of {', '.join(OVERRIDES)}")
             _text(f"overrides.{name}", reason)
 
     def _check_route(self) -> None:
-        if (self.trust == "shuffle") != isinstance(self.shuffle, ShuffleRoute):
-            raise InvalidValue("shuffle", self.shuffle, 'a route where trust is "shuffle", and nothing elsewhere')
+        if type(self.shuffle) is not ROUTES.get(self.trust, type(None)):
+            raise InvalidValue("shuffle", self.shuffle, f"the route of trust {self.trust!r}; none where it is 'local'")
         if self.shuffle is None:
             return
-        hops = 2 * HOP_SECONDS * len(self.shuffle.shufflers)
+        hops = 2 * HOP_SECONDS * self.shuffle.turns
         if self.lateness_seconds < hops:
             allowed = f"at least {hops}: half of it is for late reports, and half for the shufflers to hand them on"
             raise InvalidValue("lateness_seconds", self.lateness_seconds, allowed)
 
-    def _freeze(self, name: str, kind: type) -> None:
-        table = getattr(self, name)
-        if not isinstance(table, Mapping):
-            raise InvalidValue(name, table, "a table")
-        for key, value in table.items():
-            _slug(name, key)
-            if not isinstance(value, kind):
-                raise InvalidValue(f"{name}.{key}", value, f"a {kind.__name__}")
+    def _freeze(self, name: str, kind: type, title: str = "") -> None:
         # Sorted as in the signed document, so that every reader has the same order.
-        object.__setattr__(self, name, MappingProxyType(dict(sorted(table.items()))))
+        table: Mapping[str, object] = sorted_table(title or name, getattr(self, name), kind)
+        object.__setattr__(self, name, table)
 
     # -- time -------------------------------------------------------------------------------------------------
 
@@ -237,71 +233,33 @@ class Collection:
             raise InvalidValue("field", field, f"one of {', '.join(self.fields)}")
         return self.fields[field]
 
-    @cached_property
-    def frame_bytes(self) -> int:
-        """The size of every upload in bytes: room for all answers of a device in a step, in whole KiB."""
-        return frame_for(self.terms, self._layer_bytes)
+    def sealed_bytes(self, report_bytes: int) -> int:
+        """The size of what one receiver gets of a report of a given size: a shuffler, or the collector."""
+        return report_bytes if self.shuffle is None else self.shuffle.sealed_bytes(report_bytes)
 
-    @property
-    def _layer_bytes(self) -> int:
-        return 0 if self.shuffle is None else self.shuffle.layer_bytes
-
-    @cached_property
-    def terms(self) -> Mapping[str, Terms]:
-        """The terms of each question: what a device has to know of it."""
-        compiled = {name: self._question(name).terms(self.setting(name)) for name in self.questions}
-        return MappingProxyType(compiled)
-
-    @cached_property
-    def promises(self) -> tuple[Promise, ...]:
-        """The promises about the whole collection."""
-        from hubbub.collection.spending import promises_of  # devices need not load it
-
-        return promises_of(self)
-
-    # -- authors and servers ----------------------------------------------------------------------------------
-
-    @property
-    def knows_kinds(self) -> bool:
-        """Whether the questions are `Question` objects, and not the signed JSON that a device has."""
-        return not any(isinstance(question, Mapping) for question in self.questions.values())
-
-    def _question(self, name: str) -> Any:
-        question = self.questions[name]
-        if isinstance(question, Mapping):
-            raise HubbubError(f"{self.name} was read without the kinds of its questions: use questions.read_collection")
-        return question
-
-    def setting(self, name: str) -> Setting:
-        """What a question knows of its collection."""
-        domains = {key: self.fields[key] for key in self._question(name).reads()}
-        return Setting(name, domains, self.step_seconds, self.origin)
-
-    def protocol(self, question: str, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        """The protocol of a question, whose step 1 is `first`; with a memory it can stop and continue.
-
-        Every question begins at its own place on the circle, so that streams ask different devices at the same time,
-        and no two questions publish the same ask.
-        """
-        stream = self._question(question).protocol(self.setting(question), memory, first=first)
-        return shifted(stream, offset_of(question), self.labels(question))
-
-    def labels(self, question: str) -> tuple[str, ...] | None:
-        """A name for each number of the answers to a question."""
-        labels: tuple[str, ...] | None = self._question(question).labels(self.setting(question))
-        return labels
-
-    def shape(self, question: str) -> Any:
-        """What the answers to a question look like: its `hubbub.questions.base.Shape`."""
-        return self._question(question).shape(self.setting(question))
+    def keeps_reports(self, question: str) -> bool:
+        """Whether single reports are kept. A device knows no kinds, and only sees the key that asks for it."""
+        return self.question_specs[question].get("keep_reports") is True
 
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def spec(self) -> dict[str, Json]:
-        """The collection as JSON."""
-        from hubbub.collection.signed_form import document_of  # which imports this module
-
-        return document_of(self)
+        """The collection as JSON, in the present format, which is signed."""
+        plain: dict[str, Json] = {name: getattr(self, name) for name in (*INTEGER_RANGES, "name", "title", "trust")}
+        return {
+            "format": COLLECTION.version,
+            **plain,
+            "fields": {name: domain.spec() for name, domain in self.fields.items()},
+            "questions": {name: dict(question) for name, question in self.question_specs.items()},
+            "budget": self.budget.spec(),
+            "overrides": dict(self.overrides),
+            **{name: True for name in ("cover", "divide") if getattr(self, name)},
+            **({} if self.planned_devices is None else {"planned_devices": self.planned_devices}),
+            **({} if self.shuffle is None else {"shuffle": self.shuffle.spec()}),
+            "promises": [promise.spec() for promise in self.promises],
+            "terms": {name: terms.spec() for name, terms in self.terms.items()},
+            "frame_bytes": self.frame_bytes,
+        }
 
     @cached_property
     def collection_id(self) -> str:
@@ -309,23 +267,93 @@ class Collection:
         return spec_id(self.spec())
 
     @staticmethod
-    def from_spec(spec: Mapping[str, Any]) -> Collection:
+    def from_spec(spec: object) -> SignedCollection:
         """Read a signed collection as a device does, without the kinds of its questions.
 
         The document must have exactly the fields of its format, and the terms must fit the fields. Whether the terms
         are what the questions compile to is checked by `hubbub.questions.read_collection`, which authors and servers
         use.
         """
-        from hubbub.collection.signed_form import read_signed
-
-        return read_signed(spec)
+        present = check_document(spec)
+        if not isinstance(present["promises"], list):
+            raise InvalidValue("promises", present["promises"], "a list")
+        with at("promises"):
+            promises = tuple(Promise.from_spec(promise) for promise in present["promises"])
+        collection = SignedCollection(
+            **read_parts(present),
+            question_specs=present["questions"],
+            terms=_read_terms(present),
+            promises=promises,
+            frame_bytes=integer("frame_bytes", present["frame_bytes"]),
+        )
+        needed = frame_for(collection.terms, collection.sealed_bytes)
+        if collection.frame_bytes != needed:
+            raise InvalidValue("frame_bytes", collection.frame_bytes, f"{needed}, which the largest answers need")
+        return collection
 
     def __hash__(self) -> int:
         return hash(self.collection_id)
 
     def __reduce__(self) -> tuple[object, ...]:
-        reader = import_module("hubbub.questions").read_collection if self.knows_kinds else Collection.from_spec
-        return reader, (self.spec(),)
+        return SignedCollection.from_spec, (self.spec(),)
+
+
+def check_document(spec: object) -> dict[str, Any]:
+    """A signed document, upgraded to the present format; refused unless it has exactly the fields of that."""
+    present = COLLECTION.upgrade(spec) if isinstance(spec, Mapping) and "format" in spec else {}
+    expected = {"format", "questions"} | {part.name for part in fields(SignedCollection)} - {"question_specs"}
+    redundant = any(present.get(name, True) is not True for name in ("cover", "divide"))
+    redundant = redundant or any(present.get(name, "") is None for name in ("planned_devices", "shuffle"))
+    if set(present) | {"cover", "divide", "planned_devices", "shuffle"} != expected or redundant:
+        raise InvalidValue("collection", spec, f"exactly the fields {', '.join(sorted(expected))}")
+    for name in ("fields", "questions"):
+        if not isinstance(present[name], Mapping):
+            raise InvalidValue(name, present[name], "an object")
+    return present
+
+
+def read_parts(present: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a checked document that are neither questions nor compiled from them."""
+    values = {name: value for name, value in present.items() if name not in ("format", "questions", *COMPILED)}
+    for name in (*INTEGER_RANGES, *({"planned_devices"} & values.keys())):
+        values[name] = integer(name, values[name])
+    domains = {}
+    for name, domain in values["fields"].items():
+        with at(f"fields.{name}"):
+            domains[name] = Domain.from_spec(domain)
+    with at("budget"):
+        values["budget"] = Budget.from_spec(values["budget"])
+    if "shuffle" in values:
+        with at("shuffle"):
+            if values["trust"] not in ROUTES:
+                raise InvalidValue("trust", values["trust"], f"one of {', '.join(ROUTES)}, where there are shufflers")
+            values["shuffle"] = ROUTES[values["trust"]].from_spec(values["shuffle"])
+    return {**values, "fields": domains}
+
+
+def _read_terms(present: Mapping[str, Any]) -> Mapping[str, Terms]:
+    spec, names, known = present["terms"], sorted(present["questions"]), present["fields"]
+    if not isinstance(spec, Mapping) or spec.keys() != set(names):
+        raise InvalidValue("terms", spec, "the terms of each question, and no others")
+    terms = {}
+    for name in names:
+        with at(f"terms.{name}"):
+            terms[name] = Terms.from_spec(spec[name], name)
+            for key in terms[name].fields:
+                if key not in known:
+                    raise InvalidValue("fields", key, f"one of {', '.join(known)}")
+    return MappingProxyType(terms)
+
+
+def sorted_table(name: str, table: object, kind: type[Value]) -> Mapping[str, Value]:
+    """A table of values of one type by name, sorted by name; anything else is refused."""
+    if not isinstance(table, Mapping):
+        raise InvalidValue(name, table, "a table")
+    for key, value in table.items():
+        _slug(name, key)
+        if not isinstance(value, kind):
+            raise InvalidValue(f"{name}.{key}", value, f"a {kind.__name__}")
+    return MappingProxyType(dict(sorted(table.items())))
 
 
 def _slug(name: str, value: object) -> None:

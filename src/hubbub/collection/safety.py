@@ -10,20 +10,46 @@ people see.
 `CLAUSES` has a rule for every field of the signed document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from hubbub.collection.document import Collection
+from hubbub.collection.document import SignedCollection
 from hubbub.collection.sealing import open_sealed
-from hubbub.collection.setting import Finding, UnsafeCollection
 from hubbub.collection.shuffle_route import weaker_route
 from hubbub.collection.terms import Terms
 from hubbub.collection.time import duration_text
+from hubbub.core.errors import HubbubError
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.ledger.promise import Promise
 from hubbub.protocols.ask import CIRCLE
+
+Level = Literal["error", "warning", "note"]
+
+
+class Finding(NamedTuple):
+    """One finding of a check.
+
+    "error": the collection is refused. "warning": it is allowed, but should be reconsidered. "note": information.
+    """
+
+    level: Level
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.where}: {self.text}"
+
+
+class UnsafeCollection(HubbubError):
+    """A collection is refused; `findings` are all its errors."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = findings
+        super().__init__("; ".join(f"{finding.where}: {finding.text}" for finding in findings))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.findings,)
+
 
 LARGEST_EPSILON = 8
 SMALLEST_BATCH = 20
@@ -36,7 +62,16 @@ def privacy_key(promise: Promise) -> str:
     return f"privacy.{_NAMES.get(promise.steps, 'window')}"
 
 
-def unsafe_terms(collection: Collection) -> Iterator[Finding]:
+def links(terms: Terms) -> bool:
+    """Whether shuffled reports of a question can be recognised as one device's: by its state, or by plain numbers."""
+    from hubbub.mechanisms import MECHANISMS
+
+    if any(view["kind"] == "withnumbers" for view in terms.views):
+        return True
+    return bool(terms.state) and (terms.state not in MECHANISMS or MECHANISMS[terms.state].linkable != "never")
+
+
+def unsafe_terms(collection: SignedCollection) -> Iterator[Finding]:
     """Every reason for which a device refuses a collection; none if the collection is safe.
 
     - A question costs more than epsilon 8 at once, or releases rest on fewer than 20 reports, and the author gives no
@@ -46,8 +81,8 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
     - There is no limit for the whole collection, or none for life where a question costs again for every new value.
     - A question does not fit into its account's part of a limit: it would never be answered.
     - Numbers are sent without randomisation, and the author gives no reason.
-    - Reports are shuffled, and a question has devices keep a state or send numbers as they are: their reports could be
-      recognised, which undoes the shuffle.
+    - Reports are shuffled, and a question has devices keep a state by which their reports could be recognised, or send
+      numbers as they are: that undoes the shuffle.
     """
     if collection.minimum_batch < SMALLEST_BATCH and "minimum_batch_below_20" not in collection.overrides:
         yield Finding("error", "privacy.minimum_batch", f"at least {SMALLEST_BATCH}, or a reason for fewer")
@@ -61,7 +96,7 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
         yield Finding("error", "privacy", "no limit of what a device may spend")
     for name, terms in collection.terms.items():
         plain = any(view["kind"] == "withnumbers" for view in terms.views)
-        if collection.shuffle is not None and (terms.state or plain):
+        if collection.shuffle is not None and links(terms):
             by = "devices keep a state for it" if terms.state else "it sends numbers as they are"
             text = f"{by}, by which their reports can be linked: that undoes the shuffle"
             yield Finding("error", f"questions.{name}", f'{text}; ask it in a collection of trust "local"')
@@ -80,9 +115,9 @@ def unsafe_terms(collection: Collection) -> Iterator[Finding]:
                 yield Finding("error", privacy_key(promise), f"too little is kept for {name}, which it never answers")
 
 
-def open_collection(document: object, public: bytes | Any) -> Collection:
+def open_collection(document: object, public: bytes | Any) -> SignedCollection:
     """Open a sealed collection as a device does. It must be signed by a trusted key, well formed and safe."""
-    collection = Collection.from_spec(open_sealed(document, public))
+    collection = SignedCollection.from_spec(open_sealed(document, public))
     errors = list(unsafe_terms(collection))
     if errors:
         raise UnsafeCollection(errors)
@@ -99,11 +134,11 @@ class WeakerClause(NamedTuple):
     text: str
 
 
-Rule: TypeAlias = Callable[[Collection, Collection], Iterator[WeakerClause]]
+Rule: TypeAlias = Callable[[SignedCollection, SignedCollection], Iterator[WeakerClause]]
 """Takes the newer and the older version."""
 
 
-def weaker_clauses(new: Collection, old: Collection) -> list[WeakerClause]:
+def weaker_clauses(new: SignedCollection, old: SignedCollection) -> list[WeakerClause]:
     """All clauses by which the newer version of a collection promises less than the older one.
 
     A new question is no weaker promise in itself. It has to keep within the promises about the whole collection, and
@@ -112,12 +147,12 @@ def weaker_clauses(new: Collection, old: Collection) -> list[WeakerClause]:
     return [clause for rule in CLAUSES.values() if not isinstance(rule, str) for clause in rule(new, old)]
 
 
-def _promises(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _promises(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     for was in old.promises:
         yield from _not_kept(privacy_key(was), was, new.promises)
 
 
-def _terms(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _terms(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     for name, terms in old.terms.items():
         for was in terms.promises if name in new.terms else ():
             yield from _not_kept(f"questions.{name}", was, new.terms[name].promises)
@@ -131,53 +166,60 @@ def _terms(new: Collection, old: Collection) -> Iterator[WeakerClause]:
             yield WeakerClause(f"questions.{name}", f"reports about {field} can now be linked to one device")
 
 
-def _questions(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _questions(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     asked = {field for terms in old.terms.values() for field in terms.fields}
-    kept = {field for name in old.questions if _keeps(old, name) for field in old.terms[name].fields}
+    kept = {field for name in old.terms if old.keeps_reports(name) for field in old.terms[name].fields}
     for name, terms in new.terms.items():
-        for field in sorted(asked.intersection(terms.fields) - kept) if _keeps(new, name) else ():
+        for field in sorted(asked.intersection(terms.fields) - kept) if new.keeps_reports(name) else ():
             text = f"single reports about {field} are now kept, and before only their sums were"
             yield WeakerClause(f"questions.{name}.keep_reports", text)
 
 
-def _overrides(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _overrides(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     # The others allow only what another clause compares: a size, or what is sent in clear.
     if "epsilon_above_8" in new.overrides and "epsilon_above_8" not in old.overrides:
         yield WeakerClause("override.epsilon_above_8", "no question cost more than epsilon 8 at once, and now one may")
 
 
-def _batch(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _batch(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     if new.minimum_batch < old.minimum_batch:
         text = f"statistics rested on at least {old.minimum_batch:,} reports, and now on {new.minimum_batch:,}"
         yield WeakerClause("privacy.minimum_batch", text)
 
 
-def _arc(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _arc(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     if new.minimum_arc < old.minimum_arc:
         was, now = (f"{100 * collection.minimum_arc / CIRCLE:.3g}%" for collection in (old, new))
         yield WeakerClause("privacy.minimum_arc", f"at least {was} of the devices were asked at a time, and now {now}")
 
 
-def _devices(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _devices(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     if old.smallest_arc is not None and (new.smallest_arc or 0) < old.smallest_arc:
         now = "an unknown number" if new.smallest_arc is None else f"{new.smallest_arc:,}"
         text = f"at least {old.smallest_arc:,} devices were to be asked at a time, and now {now}"
         yield WeakerClause("privacy.planned_devices", f"{text}: raise privacy.minimum_arc where fewer are planned for")
 
 
-def _retention(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _retention(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     if new.retention_days > old.retention_days:
         text = f"reports were kept for {old.retention_days:,} days, and now for {new.retention_days:,}"
         yield WeakerClause("schedule.retention", text)
 
 
-def _cover(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _cover(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     if old.cover and not new.cover:
         text = "the network could not tell which devices answer, and now it can"
         yield WeakerClause("privacy.cover", text)
 
 
-def _route(new: Collection, old: Collection) -> Iterator[WeakerClause]:
+def _divide(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
+    if old.divide and not new.divide:
+        yield WeakerClause(
+            "population.divide", "a device answered one of the questions, and now it answers all of them"
+        )
+
+
+def _route(new: SignedCollection, old: SignedCollection) -> Iterator[WeakerClause]:
     for where, text in weaker_route(new.shuffle, old.shuffle):
         yield WeakerClause(where, text)
 
@@ -201,6 +243,7 @@ CLAUSES: Mapping[str, Rule | str] = {
     "retention_days": _retention,
     "overrides": _overrides,
     "cover": _cover,
+    "divide": _divide,
     "trust": "the shuffle route is there or not",
     "shuffle": _route,
     "frame_bytes": "one size for all uploads, whatever it is",
@@ -230,11 +273,3 @@ def _in_clear(terms: Terms) -> set[str]:
             listed = isinstance(numbers, list) and all(isinstance(number, Mapping) for number in numbers)
             fields.update([str(number.get("field")) for number in numbers] if listed else terms.fields)
     return fields
-
-
-def _keeps(collection: Collection, name: str) -> bool:
-    """Whether single reports are kept. A device knows no kinds, and only sees the key that asks for it."""
-    question = collection.questions[name]
-    if isinstance(question, Mapping):
-        return question.get("keep_reports") is True
-    return bool(question.keeps or question.searches)

@@ -1,19 +1,24 @@
-"""Sealing: signing the documents that a server publishes. Devices read no unsigned documents."""
+"""Signed documents: how they are sealed and opened, and their formats. Devices read no unsigned documents.
+
+A document is checked as it was signed, byte for byte, and only then upgraded from an older format.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.migrations import Versions
 from hubbub.core.spec import SAFE, Json, canonical
 
 _HEX = frozenset("0123456789abcdef")
@@ -128,3 +133,27 @@ def _bytes(field: str, value: object, size: int) -> bytes:
     if not isinstance(value, str) or len(value) != 2 * size or not set(value) <= _HEX:
         raise DecodeError(field, value, f"{2 * size} hexadecimal digits")
     return bytes.fromhex(value)
+
+
+Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Upgrades a document to the next format, with its number."""
+
+
+@dataclass(frozen=True)
+class DocumentFormat(Versions[Upgrade]):
+    """The formats of one kind of document."""
+
+    def upgrade(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of the document in the present format."""
+        if not isinstance(document, Mapping):
+            raise InvalidValue(self.name, document, "an object")
+        upgraded = deepcopy(dict(document))
+        for step in self.since(upgraded.get("format")):
+            upgraded = step(upgraded)
+        return upgraded
+
+
+COLLECTION = DocumentFormat("collection", 1)
+"""Collections, as they are signed and stored."""
+ASKS = DocumentFormat("asks", 1)
+"""Documents of asks."""

@@ -7,7 +7,7 @@ questions, and derives no cost and no limit by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,6 +33,7 @@ Frozen = Literal["step", "last", "study"]
 
 MOST_ROUNDS = 1 << 10
 MOST_PARTS = 1 << 10
+MOST_GROUPS = 1 << 10
 MOST_REPORT_BYTES = 1 << 24
 _MOST_LISTED = 1 << 24
 _MOST_TIME = 1 << 40
@@ -88,6 +89,27 @@ class Study(NamedTuple):
         return study
 
 
+class Group(NamedTuple):
+    """The devices that a question is asked of: one of several equal groups. Its own secret puts a device in a group."""
+
+    number: int = 0
+    of: int = 1
+
+    def spec(self) -> dict[str, Json]:
+        """The group as JSON."""
+        return dict(self._asdict())
+
+    @staticmethod
+    def from_spec(spec: Any) -> Group:
+        """Read a group back; a single one, which has everyone, is not written."""
+        check_fields("group", spec, set(Group._fields))
+        of = _integer("of", spec["of"], 2, MOST_GROUPS)
+        return Group(_integer("number", spec["number"], 0, of - 1), of)
+
+
+ALL_DEVICES = Group()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """A question as a device knows it.
@@ -119,6 +141,8 @@ class Terms:
         The size of the largest report.
     study
         The schedule of a study; None for a question that is asked step by step.
+    group
+        The devices that it is asked of; cohorts are arcs of their circle.
     """
 
     fields: tuple[str, ...]
@@ -134,6 +158,7 @@ class Terms:
     promises: tuple[Promise, ...]
     report_bytes: int
     study: Study | None = None
+    group: Group = ALL_DEVICES
 
     def spec(self) -> dict[str, Json]:
         """The terms as JSON."""
@@ -146,12 +171,14 @@ class Terms:
             "families": [family.spec() for family in self.families],
             "promises": [promise.spec() for promise in self.promises],
             "study": None if self.study is None else self.study.spec(),
+            **({} if self.group.of == 1 else {"group": self.group.spec()}),
         }
 
     @staticmethod
     def from_spec(spec: Any, question: str) -> Terms:
         """Read terms back; they must have exactly these fields. Which asks they allow is decided by `admits`."""
-        check_fields("terms", spec, {part.name for part in fields(Terms)})
+        names = {part.name for part in fields(Terms)}
+        check_fields("terms", spec, names if isinstance(spec, Mapping) and "group" in spec else names - {"group"})
         frozen, state = spec["frozen"], spec["state"]
         if frozen not in get_args(Frozen):
             raise InvalidValue("frozen", frozen, f"one of {', '.join(get_args(Frozen))}")
@@ -175,6 +202,7 @@ class Terms:
             ),
             report_bytes=_integer("report_bytes", spec["report_bytes"], 1, MOST_REPORT_BYTES),
             study=study,
+            group=Group.from_spec(spec["group"]) if "group" in spec else ALL_DEVICES,
         )
         for name in ("fields", "views", "promises"):
             if not getattr(terms, name):
@@ -231,6 +259,8 @@ def _check_pattern(pattern: Any) -> None:
         if not numbers or not ends[0] <= ends[1]:
             raise InvalidValue("views", pattern, "a range from a number to one that is not smaller")
     elif isinstance(pattern, Mapping):
+        if pattern.keys() == {"hex"}:
+            _integer("hex", pattern["hex"], 1, _MOST_LISTED)
         if pattern.keys() in ({"most"}, {"most", "each"}):
             _integer("most", pattern["most"], 0, _MOST_LISTED)
         for part in pattern.values():
@@ -250,11 +280,13 @@ def frame_bytes(entries: int) -> int:
     return -(-(HEAD_BYTES + entries) // BLOCK) * BLOCK
 
 
-def frame_for(terms: Mapping[str, Terms], layers: int = 0) -> int:
-    """The size of every upload of a collection: room for one answer to each round of each question.
+def frame_for(terms: Mapping[str, Terms], sealed_bytes: Callable[[int], int] = int) -> int:
+    """The size of every upload of a collection: room for one answer to each round of each question of a group.
 
-    `layers` is how many bytes of encryption are added to each report.
+    `sealed_bytes` gives the size of a sealed report from that of the report, which are the same where none is sealed.
     """
-    return frame_bytes(
-        sum(entry_bytes(name, question.report_bytes + layers) * question.rounds for name, question in terms.items())
-    )
+    sizes = {name: entry_bytes(name, sealed_bytes(question.report_bytes)) for name, question in terms.items()}
+    groups: dict[Group, int] = {}
+    for name, size in sizes.items():
+        groups[terms[name].group] = groups.get(terms[name].group, 0) + size * terms[name].rounds
+    return frame_bytes(max(groups.values(), default=0))

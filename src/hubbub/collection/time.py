@@ -1,7 +1,5 @@
 """Time as an object, which nothing reads by itself, and durations as people write them."""
 
-from __future__ import annotations
-
 import re
 import time
 from typing import Protocol

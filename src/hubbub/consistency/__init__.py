@@ -6,8 +6,17 @@ estimate before.
 
 from hubbub.consistency.guide import METHODS, Choice, ConsistencyMethod, answer, choose_method, consistent
 from hubbub.consistency.likelihood import PowerLaw, mle_apx, power, power_ns
-from hubbub.consistency.norm_sub import norm_sub, project_capped_simplex, project_simplex
-from hubbub.consistency.normalise import base_cut, base_pos, norm, norm_cut, norm_mul, post_pos
+from hubbub.consistency.normalise import (
+    base_cut,
+    base_pos,
+    norm,
+    norm_cut,
+    norm_mul,
+    norm_sub,
+    post_pos,
+    project_capped_simplex,
+    project_simplex,
+)
 from hubbub.consistency.signs import capped, capped_signs, clip_means, conditional_means
 
 __all__ = [

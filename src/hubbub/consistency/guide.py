@@ -1,20 +1,19 @@
 """Methods by name with their properties (Table 8.1), which one serves which purpose (8.2.6) with the least error."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.consistency.likelihood import mle_apx, power, power_ns
-from hubbub.consistency.norm_sub import norm_sub
-from hubbub.consistency.normalise import base_cut, base_pos, norm, norm_cut, norm_mul, post_pos
+from hubbub.consistency.normalise import base_cut, base_pos, norm, norm_cut, norm_mul, norm_sub, post_pos
 from hubbub.core.domain import Ordinal
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Ints
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.random.source import Random
 
@@ -29,6 +28,8 @@ class ConsistencyMethod:
     ----------
     apply
         From an estimate to a new one.
+    title, does
+        What the chapter calls it, and what it does, for a page: "estimates below 0 become 0".
     non_negative
         Whether no result is below 0.
     sums_to_one
@@ -46,6 +47,8 @@ class ConsistencyMethod:
     """
 
     apply: Callable[[Estimate], Estimate]
+    title: str
+    does: str
     non_negative: bool
     sums_to_one: Literal["yes", "almost", "no"]
     order: Literal["strict", "weak"] = "weak"
@@ -57,22 +60,101 @@ def _base(estimate: Estimate) -> Estimate:
     return estimate
 
 
+_ZERO = "estimates below 0 become 0"
+_POWER = "each becomes what is to be expected of it if all shares follow a power law"
+
 METHODS: dict[str, ConsistencyMethod] = {
-    "base": ConsistencyMethod(_base, non_negative=False, sums_to_one="no", order="strict"),
-    "base-pos": ConsistencyMethod(base_pos, non_negative=True, sums_to_one="no"),
-    "post-pos": ConsistencyMethod(post_pos, non_negative=True, sums_to_one="no", of_results=True),
-    "base-cut": ConsistencyMethod(base_cut, non_negative=True, sums_to_one="no", needs_noise=True),
-    "norm": ConsistencyMethod(norm, non_negative=False, sums_to_one="yes", order="strict"),
-    "norm-mul": ConsistencyMethod(norm_mul, non_negative=True, sums_to_one="yes"),
-    "norm-cut": ConsistencyMethod(norm_cut, non_negative=True, sums_to_one="almost"),
-    "norm-sub": ConsistencyMethod(norm_sub, non_negative=True, sums_to_one="yes"),
-    "mle-apx": ConsistencyMethod(mle_apx, non_negative=True, sums_to_one="yes", needs_noise=True),
-    "power": ConsistencyMethod(power, non_negative=True, sums_to_one="no", needs_noise=True),
-    "power-ns": ConsistencyMethod(power_ns, non_negative=True, sums_to_one="yes", needs_noise=True),
+    "base": ConsistencyMethod(_base, "Base", "nothing changes", non_negative=False, sums_to_one="no", order="strict"),
+    "base-pos": ConsistencyMethod(base_pos, "Base-Pos", _ZERO, non_negative=True, sums_to_one="no"),
+    "post-pos": ConsistencyMethod(
+        post_pos, "Post-Pos", "results below 0 become 0", non_negative=True, sums_to_one="no", of_results=True
+    ),
+    "base-cut": ConsistencyMethod(
+        base_cut,
+        "Base-Cut",
+        "estimates that chance may explain become 0",
+        non_negative=True,
+        sums_to_one="no",
+        needs_noise=True,
+    ),
+    "norm": ConsistencyMethod(
+        norm, "Norm", "all are moved by the same, to add up to 1", non_negative=False, sums_to_one="yes", order="strict"
+    ),
+    "norm-mul": ConsistencyMethod(
+        norm_mul, "Norm-Mul", f"{_ZERO}, and all are scaled to add up to 1", non_negative=True, sums_to_one="yes"
+    ),
+    "norm-cut": ConsistencyMethod(
+        norm_cut,
+        "Norm-Cut",
+        "the largest stay, as far as they add up to at most 1, and the others become 0",
+        non_negative=True,
+        sums_to_one="almost",
+    ),
+    "norm-sub": ConsistencyMethod(
+        norm_sub, "Norm-Sub", "the nearest shares of at least 0 that add up to 1", non_negative=True, sums_to_one="yes"
+    ),
+    "mle-apx": ConsistencyMethod(
+        mle_apx,
+        "MLE-Apx",
+        "the likeliest shares of at least 0 that add up to 1",
+        non_negative=True,
+        sums_to_one="yes",
+        needs_noise=True,
+    ),
+    "power": ConsistencyMethod(power, "Power", _POWER, non_negative=True, sums_to_one="no", needs_noise=True),
+    "power-ns": ConsistencyMethod(
+        power_ns,
+        "PowerNS",
+        f"{_POWER}; then all are moved to add up to 1",
+        non_negative=True,
+        sums_to_one="yes",
+        needs_noise=True,
+    ),
 }
-"""Every method of the chapter by name; "base" changes nothing."""
+"""Every method of the chapter by name; "base" changes nothing. "base-cut:K" is Base-Cut at the K-th highest."""
 
 _GUIDELINE: dict[str, str] = {"single": "base-cut", "frequent": "norm", "set": "power-ns"}
+
+
+def guideline(purpose: Purpose, *, whole: bool = True, noise: bool = True) -> str:
+    """The method that section 8.2.6 advises for a purpose; another where that one cannot be used.
+
+    Where the noise is unknown, it is the projection onto all that is possible: Norm-Sub, or Base-Pos where shares need
+    not add up to 1. Neither is ever further from the truth than the estimate, taking all values together.
+
+    Parameters
+    ----------
+    purpose
+        As of `consistent`.
+    whole
+        Whether the true shares add up to 1.
+    noise
+        Whether the noise of the estimates is known.
+
+    Example:
+        >>> guideline("single"), guideline("set"), guideline("set", noise=False), guideline("set", whole=False)
+        ('base-cut', 'power-ns', 'norm-sub', 'base-pos')
+    """
+    advised = METHODS[_GUIDELINE[purpose]]
+    if (whole or advised.sums_to_one == "no") and (noise or not advised.needs_noise):
+        return _GUIDELINE[purpose]
+    return "norm-sub" if whole else "base-pos"
+
+
+def consistent_rows(estimate: Estimate, method: ConsistencyMethod, together: int) -> Estimate:
+    """A method applied to the values of each row of `together` values; rows with unknown values stay as they are.
+
+    Intervals are those of the estimate before, extended to include the new values. Post-Pos is applied to each value:
+    for a sum, `answer` applies it to the result.
+    """
+    value, bias, size = estimate.value.copy(), estimate.bias, len(estimate)
+    for row in (slice(start, start + together) for start in range(0, size, together)):
+        if np.isfinite(value[row]).all():
+            raw = Estimate(value[row], estimate.variance[row], estimate.n, estimate.bias, noise=estimate.noise)
+            adjusted = method.apply(raw)
+            value[row], bias = adjusted.value, adjusted.bias
+    centre = estimate.value if estimate.centre is None else estimate.centre
+    return replace(estimate, value=value, bias=bias, centre=centre)
 
 
 def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str | None = None) -> Estimate:
@@ -86,7 +168,7 @@ def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str |
         "single": each value on its own (Base-Cut). "frequent": the most frequent values (Norm). "set": sums over sets
         of values (PowerNS; where the sets are known, `choose_method` finds what serves them best).
     method
-        A name of `METHODS` instead.
+        A name of `METHODS`, or "base-cut:K", instead.
 
     Example:
         >>> estimate = Estimate(value=[0.7, 0.5, -0.1, 0.1], variance=[0.01] * 4, n=100)
@@ -97,7 +179,7 @@ def consistent(estimate: Estimate, *, for_: Purpose | None = None, method: str |
 
     References
     ----------
-    Dissertation, section 8.2.6.
+    T. Wang, 2021, section 8.2.6.
     """
     if (for_ is None) == (method is None):
         raise InvalidValue("for_, method", (for_, method), "one of the two")
@@ -128,7 +210,7 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
 
     References
     ----------
-    Dissertation, section 8.2.4.
+    T. Wang, 2021, section 8.2.4.
     """
     chosen = method_named(method)
     if not chosen.of_results:
@@ -139,10 +221,18 @@ def answer(estimate: Estimate, weights: ArrayLike, method: str = "power-ns") -> 
     return chosen.apply(result)
 
 
-def method_named(name: str) -> ConsistencyMethod:
-    """A method of the table."""
+def method_named(name: str, field: str = "method", *, others: Sequence[str] = ()) -> ConsistencyMethod:
+    """A method of the table, or "base-cut:K": Base-Cut that keeps the K highest estimates.
+
+    An error names the `field`, and the `others` that are allowed there.
+    """
+    plain, marker, kept = name.partition(":")
+    if plain == "base-cut" and marker and kept.isascii() and kept.isdigit() and len(kept) < 10 and int(kept) > 0:
+        k = int(kept)
+        does = f"the {k:,} highest stay, and the others become 0" if k > 1 else "the highest stays, the others become 0"
+        return replace(METHODS[plain], apply=partial(base_cut, k=k), does=does, needs_noise=False)
     if name not in METHODS:
-        raise InvalidValue("method", name, f"one of {', '.join(METHODS)}")
+        raise InvalidValue(field, name, f"one of {', '.join([*others, *METHODS])}; base-cut:K keeps the K highest")
     return METHODS[name]
 
 
@@ -213,7 +303,7 @@ def choose_method(
 
     References
     ----------
-    Dissertation, section 8.2.4.
+    T. Wang, 2021, section 8.2.4.
     """
     if not isinstance(mechanism, FrequencyOracle) or mechanism.size != len(estimate):
         raise InvalidValue("mechanism", mechanism, f"the frequency oracle of these {len(estimate)} shares")
@@ -246,7 +336,7 @@ def choose_method(
     )
 
 
-def round_shares(shares: ArrayLike, n: int) -> NDArray[np.int64]:
+def round_shares(shares: ArrayLike, n: int) -> Ints:
     """Round n times the shares to whole people that sum to n: the largest remainders are rounded up."""
     exact = np.asarray(shares, dtype=np.float64) * n
     counts = np.floor(exact).astype(np.int64)
@@ -257,7 +347,7 @@ def round_shares(shares: ArrayLike, n: int) -> NDArray[np.int64]:
     return counts
 
 
-def _collect(oracle: FrequencyOracle, people: NDArray[np.int64], rng: Random) -> Estimate:
+def _collect(oracle: FrequencyOracle, people: Ints, rng: Random) -> Estimate:
     sketch = oracle.empty()
     for start in range(0, people.size, _BATCH):
         sketch = sketch + oracle.accumulate(oracle.randomize(people[start : start + _BATCH], rng))

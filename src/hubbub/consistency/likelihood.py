@@ -9,13 +9,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.consistency.norm_sub import adjusted, noise_of, norm_sub, project_simplex, shares_of
+from hubbub.consistency.normalise import adjusted, noise_of, norm_sub, project_simplex, shares_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-
-Floats = NDArray[np.float64]
+from hubbub.core.reports import Floats
 
 
 def mle_apx(estimate: Estimate) -> Estimate:
@@ -41,7 +39,7 @@ def mle_apx(estimate: Estimate) -> Estimate:
 
     References
     ----------
-    Dissertation, section 8.1.4.
+    T. Wang, 2021, section 8.1.4.
     """
     value = shares_of(estimate)
     noise = noise_of(estimate, "mle_apx")
@@ -114,10 +112,6 @@ class PowerLaw:
         """The exponent under which the observations are most likely: by steps of a half, then by golden section.
 
         Observations within 1/16 of the noise of each other are taken as one, at their mean.
-
-        Example:
-            >>> PowerLaw.fit(np.full(50, 0.001), n=1000, deviation=0.02).exponent > 3
-            True
         """
         bins, where, times = np.unique(np.floor(observed * (16 / deviation)), return_inverse=True, return_counts=True)
         middles = np.bincount(where, weights=observed, minlength=bins.size) / times
@@ -140,10 +134,6 @@ class PowerLaw:
         """The mean share given each observation: Eq 8.7, the guess of least expected squared error.
 
         It rises with the observation, strictly but for rounding.
-
-        Example:
-            >>> PowerLaw(n=10, deviation=0.1, exponent=0.0).means(np.array([0.55])).round(3).tolist()
-            [0.55]
         """
         distinct, where = np.unique(observed, return_inverse=True)
         out = np.empty_like(distinct)
@@ -251,7 +241,7 @@ def power(estimate: Estimate) -> Estimate:
 
     References
     ----------
-    Dissertation, section 8.1.5.
+    T. Wang, 2021, section 8.1.5.
     """
     value = shares_of(estimate)
     deviation = math.sqrt(noise_of(estimate, "power").floor)
@@ -272,6 +262,6 @@ def power_ns(estimate: Estimate) -> Estimate:
 
     References
     ----------
-    Dissertation, section 8.1.5.
+    T. Wang, 2021, section 8.1.5.
     """
     return norm_sub(power(estimate))

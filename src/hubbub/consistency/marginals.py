@@ -1,23 +1,19 @@
 """Tables of shares over some attributes, and the consistency of tables that share attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hubbub.consistency.norm_sub import project_simplex, shares_of
-from hubbub.consistency.normalise import norm
+from hubbub.consistency.normalise import norm, project_simplex, shares_of
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
+from hubbub.core.reports import Floats, Ints
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 Attributes = tuple[int, ...]
 """Columns of a record, in ascending order."""
 MOST_CELLS = 1 << 24
@@ -43,7 +39,7 @@ def check_attributes(attributes: Sequence[int], sizes: Sequence[int]) -> Attribu
     return tuple(sorted(named))
 
 
-def check_rows(records: ArrayLike, sizes: Sequence[int]) -> Codes:
+def check_rows(records: ArrayLike, sizes: Sequence[int]) -> Ints:
     """The records as an array, refused where a code is no value of its attribute."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(sizes) or codes.dtype.kind not in "iu":
@@ -56,7 +52,7 @@ def check_rows(records: ArrayLike, sizes: Sequence[int]) -> Codes:
     return codes.astype(np.int64)
 
 
-def cell_of(records: Codes, attributes: Attributes, sizes: Sequence[int]) -> Codes:
+def cell_of(records: Ints, attributes: Attributes, sizes: Sequence[int]) -> Ints:
     """The cell of each record in the table of some attributes; the last attribute runs fastest."""
     shape = tuple(sizes[column] for column in attributes)
     return np.ravel_multi_index(tuple(records[:, column] for column in attributes), shape).astype(np.int64)
@@ -127,7 +123,7 @@ class MarginalAgreement:
     def __init__(self, noises: Mapping[Attributes, Noise], sizes: Sequence[int]) -> None:
         self._sizes = check_sizes(sizes)
         self._steps = []
-        for common in _intersections(list(noises)):
+        for common in intersections(list(noises)):
             precise = {}
             for view, noise in noises.items():
                 if set(common) <= set(view):
@@ -178,7 +174,7 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
 
     References
     ----------
-    Dissertation, section 6.2.4.
+    T. Wang, 2021, section 6.2.4.
     """
     sizes = check_sizes(sizes)
     normed: dict[Attributes, Estimate] = {}
@@ -202,7 +198,7 @@ def consistent_marginals(estimates: Mapping[Attributes, Estimate], sizes: Sequen
     }
 
 
-def _intersections(views: Sequence[Attributes]) -> list[Attributes]:
+def intersections(views: Sequence[Attributes]) -> list[Attributes]:
     """All sets of attributes that several views share, closed under intersection, small ones first."""
     closed: set[frozenset[int]] = set()
     new = {frozenset(first) & frozenset(second) for first, second in combinations(views, 2)}

@@ -3,11 +3,9 @@
 Each function returns new estimates, which are biased and marked so ("consistent").
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from hubbub.consistency.norm_sub import adjusted, project_capped_simplex, shares_of
+from hubbub.consistency.normalise import adjusted, project_capped_simplex, shares_of
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 
@@ -41,7 +39,7 @@ def capped(frequencies: Estimate, most: float, *, exactly: bool = False) -> Esti
 
     References
     ----------
-    sao2-exsub, section 7.1: every protocol's estimates are projected onto a capped simplex.
+    S. Wang, Li, Xin et al., 2023, section 7.1: every protocol's estimates are projected onto a capped simplex.
     """
     value = shares_of(frequencies)
     if not 0 <= most <= value.size:
@@ -58,12 +56,6 @@ def capped_signs(
     """Means and frequencies that are consistent: the shares of +1 and of -1 at each position are projected together.
 
     The shares are (frequency + mean)/2 and (frequency - mean)/2. In the result no mean exceeds its frequency.
-
-    Example:
-        >>> means = Estimate(value=[1.5, -0.25], variance=[0.1] * 2, n=9, kind="quantity")
-        >>> mean, frequency = capped_signs(means, Estimate(value=[1.0, 0.25], variance=[0.1] * 2, n=9), 2)
-        >>> mean.value.tolist(), frequency.value.tolist()
-        ([1.0, -0.25], [1.0, 0.25])
     """
     if means.value.shape != frequencies.value.shape or means.kind != "quantity":
         raise InvalidValue("means", means.value.shape, f"means of the same positions, {frequencies.value.shape}")
@@ -78,12 +70,6 @@ def conditional_means(means: Estimate, frequencies: Estimate) -> Estimate:
 
     Clipped to -1..1; where the frequency is 0 the variance is infinite. The variance ignores the covariance of mean and
     frequency, which would only make it smaller. (From a sketch: `estimate(sketch, of="conditional")`.)
-
-    Example:
-        >>> means = Estimate(value=[0.1, -0.5], variance=[1e-4] * 2, n=900, kind="quantity")
-        >>> ratio = conditional_means(means, Estimate(value=[0.2, 0.0], variance=[1e-4] * 2, n=900))
-        >>> ratio.value.tolist(), ratio.variance.round(6).tolist()
-        ([0.5, 0.0], [0.003125, inf])
     """
     share = shares_of(frequencies)
     if means.value.shape != share.shape:

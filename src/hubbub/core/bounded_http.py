@@ -4,8 +4,6 @@ The timeout of a socket limits one call. A peer that sends one byte per second, 
 `http.client` reading for ever. Here each call gets the time that is left, and every byte counts, headers too.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import math

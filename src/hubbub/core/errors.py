@@ -1,7 +1,5 @@
 """Errors that name the field, the value and what is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.noise import Noise, normal_reach
+from hubbub.core.reports import Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
 Bias = Literal["none", "ratio", "consistent", "heuristic"]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Estimate:
     value
         Shares of the population for frequencies; the quantity itself for means and sums.
     variance
-        Of the randomisation, given the population (Eq 3.2 of the dissertation).
+        Of the randomisation, given the population (T. Wang, 2021, Eq 3.2).
     n
         How many reports the estimate rests on.
     bias
@@ -72,6 +72,22 @@ class Estimate:
     bounds: tuple[float, float] | None = None
     centre: Floats | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(  # of lists and single numbers, too: `__post_init__` makes arrays of them
+            self,
+            value: ArrayLike,
+            variance: ArrayLike,
+            n: int,
+            bias: Bias = "none",
+            kind: Literal["share", "quantity"] = "share",
+            labels: tuple[str, ...] | None = None,
+            noise: Noise | None = None,
+            spread: float | Floats | None = None,
+            bounds: tuple[float, float] | None = None,
+            centre: ArrayLike | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         for name in ("value", "variance", "centre") if self.centre is not None else ("value", "variance"):
             array = np.atleast_1d(np.array(getattr(self, name), dtype=np.float64))
@@ -99,12 +115,7 @@ class Estimate:
 
     @property
     def stderr(self) -> Floats:
-        """Standard errors.
-
-        Example:
-            >>> Estimate(value=[0.5], variance=[0.01], n=10).stderr.tolist()
-            [0.1]
-        """
+        """Standard errors."""
         return np.sqrt(self.variance)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -213,15 +224,34 @@ class Estimate:
             raise InvalidValue("size", size, f"at least the {self.n} who answered")
         if self.noise is not None and self.noise.sampling:
             raise InvalidValue("size", size, "an estimate that is not yet one of a larger population")
+        return self._sampled((1 - self.n / size) / max(self.n, 1))
+
+    def of_groups(self, groups: int, people: float | None = None) -> Estimate:
+        """The same values as estimates of all people, if they are of one of several random groups of one size.
+
+        Adds the sampling variance f(1-f)/people (1 - 1/groups). One group has everyone.
+
+        Parameters
+        ----------
+        groups
+            How many groups there are.
+        people
+            How many people the group has; the n who answered unless given.
+        """
+        people = self.n if people is None else people
+        return self if groups == 1 or not people else self._sampled((1 - 1 / groups) / people)
+
+    def _sampled(self, rate: float) -> Self:
+        """The same values with the variance of a sample: f(1-f), or the spread, times a rate."""
         if self.kind != "share":
             if self.spread is None:
                 raise InvalidValue("spread", None, "shares, or a mean whose spread is known")
-            return replace(self, variance=self.variance + self.spread / max(self.n, 1) * (1 - self.n / size))
-        noise = (self.noise or Noise(0.0, 0.0)).sampled(self.n, size)
+            return replace(self, variance=self.variance + self.spread * rate)
         share = np.clip(self.value, 0.0, 1.0)
-        return replace(self, variance=self.variance + noise.sampling * share * (1 - share), noise=noise)
+        noise = None if self.noise is None else self.noise.with_sampling(rate)
+        return replace(self, variance=self.variance + rate * share * (1 - share), noise=noise)
 
-    def top(self, k: int) -> NDArray[np.int64]:
+    def top(self, k: int) -> Ints:
         """The positions of the k largest values, largest first.
 
         Example:
@@ -231,12 +261,7 @@ class Estimate:
         return np.argsort(-self.value, kind="stable")[:k]
 
     def names(self) -> Sequence[str]:
-        """The labels, or the positions as text.
-
-        Example:
-            >>> Estimate(value=[0.1, 0.9], variance=[0, 0], n=9).names()
-            ['0', '1']
-        """
+        """The labels, or the positions as text."""
         return self.labels if self.labels is not None else [str(code) for code in range(len(self))]
 
     def table(self, *, most: int = 20, level: float = 0.95) -> Table:

@@ -32,7 +32,7 @@ class Event:
     step: int | None = None
 
     @staticmethod
-    def of(mechanism: str, spec_id: str, epsilon: float, step: int | None = None) -> Event:
+    def of(mechanism: str, spec_id: str, epsilon: float | Fraction, step: int | None = None) -> Event:
         """Round an epsilon up to whole units."""
         return Event(mechanism, spec_id, math.ceil(Fraction(epsilon) * UNITS_PER_EPSILON), step)
 

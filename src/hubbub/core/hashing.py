@@ -12,14 +12,13 @@ both words, so that such r are multiples of 2^17, which no bucket feels: there a
 Privacy never depends on it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hubbub.core.reports import Array, Ints, Words
 
 HASH = "product32"
 """The name of the function that `hash32` computes."""
@@ -33,7 +32,7 @@ _HALF = np.uint32(16)
 _SPREAD = (0x68756262, 0x75620000)
 
 
-def hash32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32]:
+def hash32(seeds: Words | np.uint64, values: Array | np.uint64) -> NDArray[np.uint32]:
     """Hash each value under each seed; the two arrays broadcast."""
     low_seed, high_seed = _halves(np.asarray(seeds, dtype=np.uint64))
     first, second = value_words(np.asarray(values, dtype=np.uint64))
@@ -41,7 +40,7 @@ def hash32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32
         return np.asarray((low_seed + first) * (high_seed + second), dtype=np.uint32)
 
 
-def mix32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32]:
+def mix32(seeds: Words | np.uint64, values: Array | np.uint64) -> NDArray[np.uint32]:
     """32 bits that look random for each seed and each value, and are uniform over random seeds; the arrays broadcast.
 
     It is no hash for reports: pairs of values that differ in one high bit meet too often or too rarely.
@@ -54,7 +53,7 @@ def mix32(seeds: NDArray[np.uint64], values: NDArray[Any]) -> NDArray[np.uint32]
         return _mix(low_seed, high_seed, low)
 
 
-def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def value_words(values: Words) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """The two words of each value that the hash adds to those of the seed.
 
     The upper half goes through a fixed permutation and into the lower one, which goes through it too: w1. Its halves
@@ -67,13 +66,13 @@ def value_words(values: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray
         return first, np.asarray((first << _HALF | first >> _HALF) + upper, dtype=np.uint32)
 
 
-def spread_seeds(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def spread_seeds(numbers: Words) -> Words:
     """Seeds for the functions of a public list, from their numbers: 64 bits that look random."""
     low, high = (mix32(np.array(word, dtype=np.uint64), numbers).astype(np.uint64) for word in _SPREAD)
     return np.asarray(low | high << _WORD)
 
 
-def bucket(hashes: NDArray[np.uint32], buckets: int) -> NDArray[np.int64]:
+def bucket(hashes: NDArray[np.uint32], buckets: int) -> Ints:
     """Map 32-bit hashes to 0..buckets-1 by multiply and shift."""
     return ((hashes.astype(np.uint64) * np.uint64(buckets)) >> _WORD).astype(np.int64)
 
@@ -96,5 +95,5 @@ def _permuted(word: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return _mix(zero, zero, word)
 
 
-def _halves(words: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _halves(words: Words) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     return (words & _LOW).astype(np.uint32), (words >> _WORD).astype(np.uint32)

@@ -1,16 +1,14 @@
 """Numbered migrations: data of an older hubbub is brought to the present format, one version at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from hubbub.core.errors import InvalidValue
 
 Step = TypeVar("Step")
 
-Run: TypeAlias = Callable[..., list[Any]]
+Run: TypeAlias = Callable[..., list[object]]
 """Runs one SQL statement with its values, and returns its rows."""
 Migration: TypeAlias = "tuple[str, ...] | Callable[[Run], None]"
 """Migrates a database to the next version: statements, or a function that runs them."""

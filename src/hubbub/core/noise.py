@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
-
-Floats = NDArray[np.float64]
+from hubbub.core.reports import Floats
+from hubbub.core.spec import Json
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,10 @@ class Noise:
         """Whether `cross_terms` is known."""
         return self.pairs
 
+    def moments(self) -> dict[str, Json]:
+        """The numbers by name, as JSON."""
+        return {part.name: getattr(self, part.name) for part in fields(Noise)}
+
     def variance(self, share: Floats) -> Floats:
         """The variance of each share."""
         return self.floor + self.slope * share + self.square * share**2 + self.sampling * share * (1 - share)
@@ -59,7 +62,11 @@ class Noise:
 
     def sampled(self, n: int, size: int) -> Noise:
         """The moments when the n who answered are a random part of `size` people."""
-        return replace(self, sampling=(1 - n / size) / max(n, 1))
+        return self.with_sampling((1 - n / size) / max(n, 1))
+
+    def with_sampling(self, rate: float) -> Noise:
+        """The moments with this much more multinomial sampling."""
+        return replace(self, sampling=self.sampling + rate)
 
     @staticmethod
     def of_sum(parts: Iterable[tuple[float, Noise]]) -> Noise:

@@ -1,7 +1,5 @@
 """Classes by name, of this package and of others; an error in a class of another package names the class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import cached_property, wraps

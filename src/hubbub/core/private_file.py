@@ -1,7 +1,5 @@
 """Files that only their owner may read, made without ever opening an existing file."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,6 +13,15 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
 
+Array: TypeAlias = NDArray[Any]
+"""An array whose type of numbers is known when the program runs: a column of reports or of a table, codes, rows."""
+Columns: TypeAlias = Mapping[str, Array]
+"""Arrays by name, all of one length."""
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+Words: TypeAlias = NDArray[np.uint64]
+"""64 bits each: seeds, hashes, ciphers, the first bytes of texts."""
 _TYPES = frozenset({"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"})
 _MOST_COLUMNS = 16
 _WIDEST = 1 << 32
@@ -28,7 +37,7 @@ class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     data: bytes
 
     @staticmethod
-    def of(part: Literal["public", "private", "counts"], name: str, array: NDArray[Any]) -> Column:
+    def of(part: Literal["public", "private", "counts"], name: str, array: Array) -> Column:
         """Describe an array."""
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         return Column(part, name, little.dtype.str[1:], little.shape, little.tobytes())
@@ -50,7 +59,7 @@ class Column(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
         if self.shape[0] != n:
             raise DecodeError(f"{self.name}.shape", self.shape, f"{n} entries, one per report")
 
-    def array(self) -> NDArray[Any]:
+    def array(self) -> Array:
         """The array, in this machine's byte order."""
         stored = np.frombuffer(self.data, dtype=np.dtype(f"<{self.type}")).reshape(self.shape)
         return stored.astype(stored.dtype.newbyteorder("="), copy=False)
@@ -117,13 +126,7 @@ class Reports:
 
     __slots__ = ("_n", "private", "public", "spec_id")
 
-    def __init__(
-        self,
-        spec_id: str,
-        *,
-        public: Mapping[str, NDArray[Any]] | None = None,
-        private: Mapping[str, NDArray[Any]],
-    ) -> None:
+    def __init__(self, spec_id: str, *, public: Columns | None = None, private: Columns) -> None:
         self.spec_id = spec_id
         self.public = MappingProxyType({name: _frozen(name, col) for name, col in (public or {}).items()})
         self.private = MappingProxyType({name: _frozen(name, col) for name, col in private.items()})
@@ -135,7 +138,7 @@ class Reports:
     def __len__(self) -> int:
         return self._n
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Reports:
+    def __getitem__(self, rows: slice | Array) -> Reports:
         return Reports(
             self.spec_id,
             public={name: column[rows] for name, column in self.public.items()},
@@ -162,13 +165,7 @@ class Reports:
 
     @property
     def nbytes(self) -> int:
-        """The size of the columns.
-
-        Example:
-            >>> import numpy as np
-            >>> Reports("0" * 32, private={"value": np.uint16([1, 0, 2])}).nbytes
-            6
-        """
+        """The size of the columns."""
         return sum(column.nbytes for column in (*self.public.values(), *self.private.values()))
 
     @staticmethod
@@ -206,12 +203,6 @@ class Reports:
         """The values alone, column after column, little-endian, for a reader who knows the columns.
 
         The bytes do not name the spec. `Mechanism.read_bare` reads it back.
-
-        Example:
-            >>> import numpy as np
-            >>> batch = Reports("0" * 32, public={"seed": np.uint8([7, 8])}, private={"value": np.uint16([1, 2])})
-            >>> batch.to_bare().hex()
-            '070801000200'
         """
         columns = (*self.public.values(), *self.private.values())
         return b"".join(np.ascontiguousarray(col, dtype=col.dtype.newbyteorder("<")).tobytes() for col in columns)
@@ -238,7 +229,7 @@ class Reports:
         )
 
 
-def _frozen(name: str, column: NDArray[Any]) -> NDArray[Any]:
+def _frozen(name: str, column: Array) -> Array:
     array = np.asarray(column)
     if array.ndim == 0 or array.dtype.kind not in "iu":
         raise InvalidValue(name, column, "an integer column with one entry per report")
@@ -266,7 +257,7 @@ class Sketch:
 
     __slots__ = ("counts", "fakes", "n", "spec_id")
 
-    def __init__(self, spec_id: str, n: int, counts: NDArray[Any], fakes: int = 0) -> None:
+    def __init__(self, spec_id: str, n: int, counts: Array, fakes: int = 0) -> None:
         counts = np.asarray(counts)
         if not 0 <= n <= LARGEST:
             raise InvalidValue("n", n, "a count from 0 to 2^63-1")
@@ -277,7 +268,7 @@ class Sketch:
         self.spec_id = spec_id
         self.n = int(n)
         self.fakes = int(fakes)
-        self.counts: NDArray[np.int64] = counts.view()
+        self.counts: Ints = counts.view()
         self.counts.flags.writeable = False
 
     def __add__(self, other: Sketch) -> Sketch:
@@ -303,23 +294,11 @@ class Sketch:
 
     @property
     def people(self) -> int:
-        """How many reports are not fakes.
-
-        Example:
-            >>> import numpy as np
-            >>> Sketch("0" * 32, 5, np.int64([1, 4]), fakes=2).people
-            3
-        """
+        """How many reports are not fakes."""
         return self.n - self.fakes
 
     def with_fakes(self, fakes: int) -> Sketch:
-        """The same sketch, with a number of its reports known to be fakes.
-
-        Example:
-            >>> import numpy as np
-            >>> Sketch("0" * 32, 5, np.int64([1, 4])).with_fakes(2).fakes
-            2
-        """
+        """The same sketch, with a number of its reports known to be fakes."""
         return Sketch(self.spec_id, self.n, self.counts, fakes)
 
     def __repr__(self) -> str:

@@ -4,8 +4,6 @@ Client and server share one spec; its id is the hash of one spelling of it. Inte
 browser's numbers cannot hold, are written as decimal strings.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Mapping

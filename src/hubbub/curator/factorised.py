@@ -9,16 +9,16 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.core.spec import Json
 from hubbub.curator.stream import UncopiedStream, checked_values
 from hubbub.kernels.curator import divide, multiply
 from hubbub.random.noise import MOST_SCALE, gaussian_cells
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 _STEP, _LEFT, _RIGHT = 2.0, -8.0, 12.0  # of the sum that approximates the integral of the weights
 _MOST_CELLS = 1 << 18
 _ROUNDED = 2  # cells that rounding, and the floats before it, may add to a difference
@@ -44,7 +44,7 @@ class FactorisedCounter:
 
     References
     ----------
-    Fichtenberger, Henzinger and Upadhyay 2023; Dvijotham et al. 2024 (few powers).
+    Fichtenberger, Henzinger and Upadhyay, 2023; Dvijotham et al., 2024 (few powers).
     """
 
     rho: float
@@ -67,12 +67,7 @@ class FactorisedCounter:
 
     @property
     def memory(self) -> int:
-        """How many numbers a running stream holds, including the noise that is drawn ahead.
-
-        Example:
-            >>> FactorisedCounter(rho=1.0, length=1 << 20).memory
-            100
-        """
+        """How many numbers a running stream holds, including the noise that is drawn ahead."""
         return 2 * self._powers[0].size + 2 + _AHEAD
 
     @cached_property
@@ -114,12 +109,7 @@ class FactorisedCounter:
         return Fraction(self.squared_sensitivity(self.cells), 2 * self.sigma**2)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon for a delta: rho + 2 sqrt(rho ln(1/delta)).
-
-        Example:
-            >>> round(FactorisedCounter(rho=0.01, length=10).epsilon(1e-6), 3)
-            0.753
-        """
+        """An epsilon for a delta: rho + 2 sqrt(rho ln(1/delta))."""
         if not 0 < delta < 1:
             raise InvalidValue("delta", delta, "a probability between 0 and 1")
         rho = float(self.effective_rho)
@@ -240,7 +230,7 @@ class FactorisedStream(UncopiedStream):
             raise InvalidValue("values", numbers.size, f"at most {self.counter.length - self._position} more")
         return numbers
 
-    def _next_noise(self, count: int) -> NDArray[np.int64]:
+    def _next_noise(self, count: int) -> Ints:
         """The next noises, drawn in blocks of fixed size so that they do not depend on how values are batched."""
         parts, ready = [self._noise], self._noise.size
         while ready < count:

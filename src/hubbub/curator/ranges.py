@@ -1,17 +1,15 @@
 """Sums over ranges of a published stream, and its steps, each with its interval."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
+from hubbub.core.reports import Floats
 from hubbub.curator.tops import ToPS
 
 
@@ -22,9 +20,7 @@ class Segment(NamedTuple):
     theta: float
 
 
-def range_of(
-    tops: ToPS, segments: Sequence[Segment], published: NDArray[np.float64], first: int, last: int
-) -> Estimate:
+def range_of(tops: ToPS, segments: Sequence[Segment], published: Floats, first: int, last: int) -> Estimate:
     """The sum of positions first to last (without last) of a published stream."""
     if not 0 <= first < last <= published.size:
         raise InvalidValue("range", (first, last), f"positions from 0 to {published.size}, at least one")
@@ -91,11 +87,11 @@ class StepMaker:
         self._first, self._open = first, np.empty(0)
 
     @property
-    def open(self) -> NDArray[np.float64]:
+    def open(self) -> Floats:
         """The published values of the step that is not complete."""
         return self._open
 
-    def take(self, published: NDArray[np.float64], segments: Sequence[Segment]) -> list[Step]:
+    def take(self, published: Floats, segments: Sequence[Segment]) -> list[Step]:
         """The steps that these values complete; `segments` are the stream's."""
         waiting = np.concatenate([self._open, published])
         steps, done = [], 0
@@ -111,7 +107,7 @@ class StepMaker:
         self._open, self._first = waiting[done:].copy(), self._first + done
         return steps
 
-    def _step(self, values: NDArray[np.float64], first: int, segments: Sequence[Segment]) -> Step:
+    def _step(self, values: Floats, first: int, segments: Sequence[Segment]) -> Step:
         error = sum(range_error(self._tops, segments, first, first + values.size))
         mean = Estimate(values.mean(keepdims=True), np.array([error]) / values.size**2, values.size, kind="quantity")
         (low,), (high,) = mean.interval()

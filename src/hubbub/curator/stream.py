@@ -7,10 +7,11 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats, Ints
 from hubbub.curator.ranges import Segment, range_of
 from hubbub.kernels.curator import publish_values
 from hubbub.random.source import Random
@@ -68,9 +69,9 @@ class StreamState(NamedTuple):
     theta: float
     inside: int
     partial: int
-    memory: NDArray[np.float64]
-    history: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    memory: Floats
+    history: Floats
+    counts: Ints
     segments: tuple[Segment, ...]
 
 
@@ -108,7 +109,7 @@ class ToPSStream(UncopiedStream):
         self._counts = state.counts.copy()
         self._counted = int(self._counts.sum())
         self._memory, self._history = state.memory.copy(), state.history.copy()
-        self._noise: NDArray[np.int64] | None = None
+        self._noise: Ints | None = None
         self._place = state.inside  # values of the tree that were taken
         if theta is not None:
             if not 0 < theta < math.inf:
@@ -147,7 +148,7 @@ class ToPSStream(UncopiedStream):
         (published,) = self.push_many([value])
         return None if math.isnan(published) else float(published)
 
-    def push_many(self, values: ArrayLike) -> NDArray[np.float64]:
+    def push_many(self, values: ArrayLike) -> Floats:
         """Take values and publish as many: the same numbers as one by one. NaN while a threshold is searched for."""
         self._check_process()
         numbers = self.checked(values)
@@ -163,7 +164,7 @@ class ToPSStream(UncopiedStream):
             done += part.size
         return published
 
-    def range_sum(self, published: NDArray[np.float64], first: int, last: int) -> Estimate:
+    def range_sum(self, published: Floats, first: int, last: int) -> Estimate:
         """The sum of what stood at positions first to last (without last), with the variance of its noise.
 
         It estimates the sum of the values as cut at the threshold. Where an end falls inside a block, a guess at the
@@ -171,11 +172,11 @@ class ToPSStream(UncopiedStream):
         """
         return range_of(self.tops, self.segments, published, first, last)
 
-    def checked(self, values: ArrayLike) -> NDArray[np.float64]:
+    def checked(self, values: ArrayLike) -> Floats:
         """Values that the stream would take, as an array; others are refused by their position."""
         return checked_values(values, self.tops.bound, self.position)
 
-    def _hold_out(self, values: NDArray[np.float64]) -> None:
+    def _hold_out(self, values: Floats) -> None:
         self._count(values)
         self._move(position=self.position + values.size)
         if self._counted == self.tops.holdout:
@@ -190,7 +191,7 @@ class ToPSStream(UncopiedStream):
             most = min(most, left + (-(place + left)) % tops.block or tops.block)
         return most
 
-    def _publish(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _publish(self, values: Floats) -> Floats:
         tops, state = self.tops, self._state
         if self._noise is None:
             self._noise = tops.tree.noise(self._rng)
@@ -216,7 +217,7 @@ class ToPSStream(UncopiedStream):
             self._watch(values, place)
         return published
 
-    def _watch(self, values: NDArray[np.float64], place: int) -> None:
+    def _watch(self, values: Floats, place: int) -> None:
         watcher, theta = self.tops.watcher, self._state.theta
         assert watcher is not None
         self._count(values)
@@ -248,7 +249,7 @@ class ToPSStream(UncopiedStream):
         self._noise, self._place = None, 0
         self._move(partial=0)
 
-    def _count(self, values: NDArray[np.float64]) -> None:
+    def _count(self, values: Floats) -> None:
         self._counts += self.tops.search.count(values)
         self._counted += values.size
 
@@ -260,7 +261,7 @@ class ToPSStream(UncopiedStream):
         self._state = self._state._replace(**changes)
 
 
-def checked_values(values: ArrayLike, bound: float, position: int) -> NDArray[np.float64]:
+def checked_values(values: ArrayLike, bound: float, position: int) -> Floats:
     """Numbers from 0 to the bound, as an array; the first that is none is refused by its position, from 0."""
     try:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))

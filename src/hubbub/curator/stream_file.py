@@ -1,31 +1,29 @@
 """The state file of a curator's stream. It is written before anything is published, by one process at a time."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.migrations import Format
+from hubbub.core.reports import Floats, Ints
 from hubbub.core.spec import Json
 from hubbub.ledger.file import CountedFile
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 TABLES = (
     "CREATE TABLE release (number INTEGER NOT NULL, state BLOB NOT NULL, pending BLOB NOT NULL,"
     " pending_from INTEGER NOT NULL, answered INTEGER NOT NULL, digest BLOB NOT NULL, every INTEGER)",
     "CREATE TABLE unsettled (until INTEGER PRIMARY KEY, key BLOB NOT NULL)",
+    "CREATE TABLE published (first INTEGER PRIMARY KEY, numbers BLOB NOT NULL)",
 )
-_PART = 1 << 18  # values between two moves of the progress bar
+PART = 1 << 18  # values between two moves of the progress bar
 
 
 class StoredStream(Protocol):
@@ -53,6 +51,7 @@ class StreamFile(ABC, Generic[S]):
     Values that come once, from a pipe, are answered through `push_many`: the state after them and the answers are on
     disk before the answers are returned, and those of the last call are in `pending` when the file is opened again.
     The noise is in memory only: every process that opens the file goes on with noise of its own.
+    What was published stays in the file, so that it can be asked about later: see `published`.
     Values that can be read again, from a file, are answered through `replay`: first, the number of values, their
     digest, and the key of their noise are stored. If the process stops, the next one answers the same values with the
     same numbers, and refuses other values. `settle` deletes the key.
@@ -86,6 +85,7 @@ class StreamFile(ABC, Generic[S]):
     ) -> None:
         self.path = Path(path)
         self._rng = rng or Random()
+        self._replayed: list[Pending] = []
         self._file = CountedFile(path, terms, TABLES, format, lambda file: self._load(file, every))
 
     @abstractmethod
@@ -113,6 +113,12 @@ class StreamFile(ABC, Generic[S]):
         self._unsettled: list[tuple[int, bytes]] = file.run("SELECT until, key FROM unsettled ORDER BY until")
         self.pending = Pending(first, np.frombuffer(pending, dtype="<f8"))
 
+    @property
+    def published(self) -> Floats:
+        """All that was published, from position 0 on, but for what a release that was interrupted has still to tell."""
+        rows = self._file.run("SELECT numbers FROM published ORDER BY first")
+        return np.concatenate([np.empty(0), *(np.frombuffer(numbers, dtype="<f8") for (numbers,) in rows)])
+
     def push_many(self, values: ArrayLike, *, carry: Floats | None = None) -> Floats:
         """Answer values that come once. The answers stay on disk, as `pending`, until the next call.
 
@@ -123,27 +129,31 @@ class StreamFile(ABC, Generic[S]):
         first, before = self.stream.position, self._state_of(self.stream)
         published = self.stream.push_many(values)
         try:
-            self._store(published, first, b"", carry)
+            self._store(published, first, b"", carry, [Pending(first, published)])
         except BaseException:
             self.stream = self._begin(self._rng, before)  # the state may be on disk nonetheless: other noise
             raise
         return published
 
-    def replay(self, values: Floats, *, follow: Callable[[int, int], None] | None = None) -> Floats:
+    def replay(
+        self, values: Floats, *, people: Ints | None = None, follow: Callable[[int, int], None] | None = None
+    ) -> Floats:
         """Answer the values of a file that are not settled. The file must begin with the settled ones, unchanged.
 
-        Call `settle` once the answers have been written. `follow` is called with the numbers of values done and in all.
+        Call `settle` once the answers have been written. `people`, where given, has a number for the person of each
+        value, which must not change either. `follow` is called with the numbers of values done and in all.
         """
         position = self.stream.position
         most = max(position, self._answered)
-        if self._digest and (values.size < most or _digest(values[:most]) != self._digest):
-            fault = f"only {values.size:,} values" if values.size < most else f"other values among the first {most:,}"
+        if self._digest and (values.size < most or _digest(values, people, most) != self._digest):
+            others = "other values" if people is None else "other values or people"
+            fault = f"only {values.size:,} values" if values.size < most else f"{others} among the first {most:,}"
             raise InvalidValue("values", fault, f"the {most:,} values that were released, and after them new ones")
         if position and not self._digest:
             raise InvalidValue("values", "a file", "a pipe: this state was begun with one")
         self.stream.checked(values[position:])
         if values.size > most:
-            self._promise(values)
+            self._promise(values, people)
         stream, parts = self.stream, [np.empty(0)]
         for until, key in self._unsettled:  # values under one key stay together: none can be exchanged
             if stream.position < until:
@@ -151,9 +161,11 @@ class StreamFile(ABC, Generic[S]):
             while stream.position < until:
                 if follow is not None:
                     follow(stream.position - position, values.size - position)
-                parts.append(stream.push_many(values[stream.position : min(stream.position + _PART, until)]))
+                parts.append(stream.push_many(values[stream.position : min(stream.position + PART, until)]))
         self.stream = stream
-        return np.concatenate(parts)
+        published = np.concatenate(parts)
+        self._replayed.append(Pending(position, published))
+        return published
 
     def settle(self, *, carry: Floats | None = None) -> None:
         """Note that the answers of `replay` are written. The next release begins after them.
@@ -163,13 +175,14 @@ class StreamFile(ABC, Generic[S]):
         if self._answered > self.stream.position:
             raise InvalidValue("values", "none", "those whose release was interrupted: they are replayed first")
         replayed = bool(self._unsettled)
-        self._store(np.empty(0), self.stream.position, self._digest, carry)
+        self._store(np.empty(0), self.stream.position, self._digest, carry, self._replayed)
+        self._replayed = []
         if replayed:  # a copy has the key of this stream's noise: go on with another
             self.stream = self._begin(self._rng, self._state_of(self.stream))
 
-    def _promise(self, values: Floats) -> None:
+    def _promise(self, values: Floats, people: Ints | None) -> None:
         """Store which values are answered with which noise, before any of them is answered."""
-        key, digest = self._rng.bytes(32), _digest(values)
+        key, digest = self._rng.bytes(32), _digest(values, people, values.size)
         with self._file.transaction():
             self._file.run("INSERT INTO unsettled VALUES (?, ?)", values.size, key)
             self._change("answered = ?, digest = ?", values.size, digest)
@@ -177,13 +190,20 @@ class StreamFile(ABC, Generic[S]):
         self._unsettled.append((values.size, key))
         self._answered, self._digest = values.size, digest
 
-    def _store(self, published: Floats, first: int, digest: bytes, carry: Floats | None) -> None:
+    def _store(
+        self, published: Floats, first: int, digest: bytes, carry: Floats | None, fresh: Sequence[Pending]
+    ) -> None:
+        """Store the state and what is pending; and `fresh`, what was published since the state was stored last."""
         pending, answered = published, self.stream.position
         if carry is not None:
             pending, first = np.concatenate([carry, published]), first - carry.size
         state = self._state_of(self.stream)
         with self._file.transaction():
             self._file.run("DELETE FROM unsettled")
+            for part in fresh:
+                if part.published.size:
+                    numbers = part.published.astype("<f8").tobytes()
+                    self._file.run("INSERT OR REPLACE INTO published VALUES (?, ?)", part.first, numbers)
             self._change(
                 "state = ?, pending = ?, pending_from = ?, answered = ?, digest = ?",
                 state,
@@ -211,11 +231,13 @@ class StreamFile(ABC, Generic[S]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def _digest(values: Floats) -> bytes:
-    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).digest()
+def _digest(values: Floats, people: Ints | None, most: int) -> bytes:
+    """Of the first values, and of whose they are."""
+    digest = hashlib.sha256(np.ascontiguousarray(values[:most], dtype="<f8").tobytes())
+    if people is not None:
+        digest.update(np.ascontiguousarray(people[:most], dtype="<i8").tobytes())
+    return digest.digest()

@@ -1,4 +1,6 @@
-"""ToPS: threshold, perturber and smoother, for a stream of numbers that a trusted curator has."""
+"""ToPS: threshold, perturber and smoother, for a stream of numbers that a trusted curator has.
+
+The threshold above which values are cut is found by Noisy Max over candidates, in integers."""
 
 from __future__ import annotations
 
@@ -8,11 +10,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.core.spec import Json
-from hubbub.curator.threshold import NOISES, ThresholdSearch
 from hubbub.curator.tree import NoiseTree
 from hubbub.kernels.curator import SMOOTHERS
+from hubbub.random.integers import ceil_div
+from hubbub.random.noise import MOST_SCALE, geometric_cells, laplace_cells
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from hubbub.curator.stream import ToPSStream
@@ -36,7 +43,7 @@ class ToPS:
     The first `holdout` values find a threshold theta and are not published. Each later value is cut at theta, added to
     a hierarchy of sums with exact discrete Laplace noise that was made consistent beforehand, and smoothed. A value
     either finds the threshold or is published, so that changing it costs `effective_epsilon`, at most `epsilon`, once
-    and for all (event level, delta = 0). Nothing is said of a person who is in the stream several times.
+    and for all (event level, delta = 0). `hubbub.curator.people` is for people who are in the stream several times.
 
     Parameters
     ----------
@@ -86,7 +93,7 @@ class ToPS:
 
     References
     ----------
-    tops-topl, algorithm 1, with the corrections that docs/release.md lists.
+    T. Wang et al., 2021, algorithm 1, with the corrections that docs/release.md lists.
     """
 
     epsilon: float
@@ -153,12 +160,7 @@ class ToPS:
 
     @property
     def height(self) -> int:
-        """Layers of the whole hierarchy: ceil(log_b r), at least 1.
-
-        Example:
-            >>> ToPS(epsilon=1.0, bound=1.0).height, ToPS(epsilon=1.0, bound=1.0, max_range=17).height
-            (5, 2)
-        """
+        """Layers of the whole hierarchy: ceil(log_b r), at least 1."""
         return next(h for h in range(1, _MOST_HEIGHT + 1) if self.fan_out**h >= self.max_range)
 
     @property
@@ -208,34 +210,18 @@ class ToPS:
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """The exact cost of a value: that of the search, or that of publishing and watching, whichever is larger.
-
-        Example:
-            >>> tops = ToPS(epsilon=0.1, bound=1.0, watch=0.2)
-            >>> tops.exact_epsilon <= Fraction(0.1), round(float(tops.exact_epsilon), 6)
-            (True, 0.1)
-        """
+        """The exact cost of a value: that of the search, or that of publishing and watching, whichever is larger."""
         watched = self.watcher.effective_epsilon if self.watcher else Fraction(0)
         return max(self.search.effective_epsilon, self.tree.effective_epsilon + watched)
 
     @property
     def effective_epsilon(self) -> float:
-        """`exact_epsilon` as a float, rounded up.
-
-        Example:
-            >>> ToPS(epsilon=0.1, bound=1.0).effective_epsilon <= 0.1
-            True
-        """
+        """`exact_epsilon` as a float, rounded up."""
         nearest = float(self.exact_epsilon)
         return nearest if Fraction(nearest) >= self.exact_epsilon else math.nextafter(nearest, math.inf)
 
     def spec(self) -> dict[str, Json]:
-        """The fields, as JSON.
-
-        Example:
-            >>> ToPS(**ToPS(epsilon=1.0, bound=5.0).spec()).bound
-            5.0
-        """
+        """The fields, as JSON."""
         return asdict(self)
 
     def start(self, rng: Random, *, theta: float | None = None) -> ToPSStream:
@@ -261,3 +247,94 @@ def best_pruned(epsilon: float, fan_out: int, height: int) -> int:
         return float(noise + fan_out ** (2 * s) / 36)
 
     return min(range(height), key=error)
+
+
+NOISES = ("exponential", "laplace")
+"""The noise on each candidate's score: one-sided, or two-sided as the paper has it."""
+
+_MOST_CELLS = 1 << 12  # a count is divided into at most this number of cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdSearch:
+    """Which of `candidates` thresholds, evenly spaced up to the bound, costs least in noise and in what is cut off.
+
+    The score of theta is -(3 m theta / (c r eps)) sqrt(2 (b-1) log_b^3 r) - m_theta, where m_theta of the m values are
+    above theta (Eq 6, corrected). Changing a value changes every m_theta by at most 1, all in the same direction, so
+    that noise of scale 1/epsilon on each score, and the largest of them, is epsilon-private. Scores are integers in
+    cells, the noise is exact, ties go to the smaller threshold: the epsilon spent is exactly cells/scale.
+
+    Parameters
+    ----------
+    epsilon
+        What the search may spend on a value.
+    bound, candidates
+        The largest possible value, and how many thresholds are tried.
+    slope
+        What a score loses for each unit of theta and each value looked at: (3 / (c r eps)) sqrt(...).
+    noise
+        One of `NOISES`.
+
+    References
+    ----------
+    T. Wang et al., 2021, section 3.3; Z. Ding et al., 2021, for one-sided noise.
+    """
+
+    epsilon: Fraction
+    bound: float
+    candidates: int
+    slope: float
+    noise: str = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", Fraction(self.epsilon))
+        if self.noise not in NOISES:
+            raise InvalidValue("noise", self.noise, f"one of {', '.join(NOISES)}")
+        if ceil_div(1, self.epsilon) > MOST_SCALE:
+            raise InvalidValue("epsilon", float(self.epsilon), f"at least 1/{MOST_SCALE} for a threshold search")
+
+    @cached_property
+    def cells(self) -> int:
+        """Into how many cells a count of 1 is divided."""
+        cells = _MOST_CELLS
+        while cells > 1 and ceil_div(cells, self.epsilon) > MOST_SCALE:
+            cells //= 2
+        return cells
+
+    @property
+    def scale(self) -> int:
+        """The scale of the noise, in cells."""
+        return ceil_div(self.cells, self.epsilon)
+
+    @property
+    def effective_epsilon(self) -> Fraction:
+        """What a search spends, exactly."""
+        return Fraction(self.cells, self.scale)
+
+    @cached_property
+    def thresholds(self) -> Floats:
+        """The candidates, in order."""
+        return self.bound * np.arange(1, self.candidates + 1) / self.candidates
+
+    def count(self, values: Floats) -> Ints:
+        """How many values lie between one candidate and the next: all that a search needs to know of them."""
+        places = np.searchsorted(self.thresholds, values, side="left")
+        return np.bincount(np.minimum(places, self.candidates - 1), minlength=self.candidates).astype(np.int64)
+
+    def scores(self, counts: Ints) -> Ints:
+        """The score of each candidate, in cells, without noise."""
+        m = int(counts.sum())
+        above = m - np.cumsum(counts)
+        penalty = np.rint(np.minimum(self.slope * m * self.thresholds * self.cells, 2.0**61))  # the same for all data
+        return -penalty.astype(np.int64) - above * self.cells
+
+    def choose(self, counts: Ints, rng: Random) -> float:
+        """The threshold with the largest noisy score."""
+        draw = geometric_cells if self.noise == "exponential" else laplace_cells
+        noisy = self.scores(counts) + draw(self.candidates, self.scale, rng)
+        return float(self.thresholds[np.argmax(noisy)])
+
+    @staticmethod
+    def tree_slope(epsilon: float, fan_out: int, height: int, constant: float) -> float:
+        """(3 / (c r eps)) sqrt(2 (b-1) log_b^3 r) of Eq 6, for r = b^h."""
+        return 3 / (constant * float(fan_out) ** height * epsilon) * math.sqrt(2 * (fan_out - 1) * height**3)

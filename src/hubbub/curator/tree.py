@@ -1,15 +1,11 @@
 """The hierarchy that publishes clipped values: its noise, and the variance of every range."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Ints
 from hubbub.kernels.curator import FINE, make_consistent
 from hubbub.random.integers import ceil_div
 from hubbub.random.noise import MOST_SCALE, laplace_cells, laplace_variance
@@ -34,7 +30,7 @@ class NoiseTree:
 
     References
     ----------
-    tops-topl, section 3.4 and appendix C; Hay et al. 2010.
+    T. Wang et al., 2021, section 3.4 and appendix C; Hay et al., 2010.
     """
 
     epsilon: Fraction
@@ -74,11 +70,11 @@ class NoiseTree:
         """How many nodes the tree has."""
         return int((self.fan_out**self.layers - 1) // (self.fan_out - 1))
 
-    def raw_noise(self, rng: Random) -> NDArray[np.int64]:
+    def raw_noise(self, rng: Random) -> Ints:
         """Independent noise of every node, the root first, in parts of a cell (`FINE` of them)."""
         return laplace_cells(self.nodes, self.scale, rng) * FINE
 
-    def noise(self, rng: Random) -> NDArray[np.int64]:
+    def noise(self, rng: Random) -> Ints:
         """Consistent noise of every leaf, in parts of a cell."""
         return make_consistent(self.raw_noise(rng), self.fan_out, self.layers).copy()
 

@@ -1,13 +1,11 @@
 """Alarms on the pages: a banner while one is raised, and a list of all with what they promise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
-from hubbub.collection import Collection
 from hubbub.dashboard.layout import facts, numbered, path_to, table
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, step_time
+from hubbub.questions.collection import Collection
 from hubbub.service.alarms import AlarmBody, AlarmEvent, AlarmsBody, WatchedBody
 
 Definition = Mapping[str, Any]
@@ -213,7 +211,7 @@ def _bound(scale: Scale, watched: WatchedBody) -> str | None:
 
 
 def _scale(collection: Collection, watched: WatchedBody | AlarmEvent) -> Scale:
-    shape = collection.shape(watched.question)
+    shape = collection.questions[watched.question].shape()
     reaches = [watched.high - watched.value] if watched.value is not None and watched.high is not None else []
     return Scale.of("share" if shape.unit == "share" else "mean", reaches=reaches)
 

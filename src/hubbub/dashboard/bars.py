@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hubbub.dashboard.answers import LEVEL, Value, ranked, scale_of
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, ticks
-from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
 
 MOST_ROWS = 200
 """A domain may have millions of values; the others are in the JSON."""
@@ -19,30 +19,32 @@ _FOLDED = {"zero": ("rest", "not distinguishable from zero"), "unknown": ("unkno
 
 @dataclass(frozen=True)
 class BarTable:
-    """How the values of a release are drawn: all of its tables share one axis.
+    """How values are drawn: all of their tables share one axis.
 
     Parameters
     ----------
-    answer
-        The release.
+    values, kind
+        The values, and "share" or "quantity".
     name
         An id that no other element of the page begins with.
     link, chosen
         Where the name of a value leads, and the code of the one that is shown there now.
     """
 
-    answer: AnswerCard
+    values: Sequence[Value]
+    kind: str
     name: str
     link: Callable[[Value], str] | None = None
     chosen: int | None = None
 
     def table(self, values: Sequence[Value], caption: str) -> Html:
         """Some of the values."""
-        axis, scale = self._axis, Scale.of_answer(self.answer)
+        axis, scale = self._axis, scale_of(self.kind, self.values)
         heads = (
             el("th", "Value", scope="col"),
             el("th", el("span", "Drawn", class_="unseen"), scope="col", class_="bar"),
             el("th", "Estimate", scope="col", class_="number"),
+            el("th", "Consistent", scope="col", class_="consistent") if self._consistent else None,
             el("th", f"{LEVEL:.0%} interval", scope="col", class_="wide"),
         )
         return el(
@@ -54,8 +56,12 @@ class BarTable:
         )
 
     @cached_property
+    def _consistent(self) -> bool:
+        return any(value.consistent is not None for value in self.values)
+
+    @cached_property
     def _axis(self) -> _Axis:
-        return _Axis(self.answer.values)
+        return _Axis(self.values)
 
     def _row(self, value: Value, axis: _Axis, scale: Scale) -> Html:
         label: Html = el("bdi", value.label)
@@ -76,6 +82,7 @@ class BarTable:
                 el("span", f", {words}", class_="unseen") if words else None,
                 class_="number",
             ),
+            el("td", scale.text(value.consistent), class_="consistent") if self._consistent else None,
             el("td", between, class_="wide"),
             class_=None if value.standing == "clear" else "grey",
         )
@@ -85,9 +92,9 @@ def ranked_bars(bars: BarTable, *, most: int) -> Html:
     """The largest values first, up to a number; the others, and those that cannot be told from zero, are folded
     away.
     """
-    ranked = bars.answer.ranked()
-    clear = [value for value in ranked if value.standing == "clear"]
-    rest = ranked[len(clear) :]
+    in_order = ranked(bars.values)
+    clear = [value for value in in_order if value.standing == "clear"]
+    rest = in_order[len(clear) :]
     parts: list[Child] = []
     if clear:
         parts.append(bars.table(clear[:most], "Values that can be told from zero, largest first"))
@@ -115,7 +122,7 @@ class _Axis:
     def __init__(self, values: Iterable[Value]) -> None:
         ends = [0.0]
         for value in values:
-            ends += [end for end in (value.low, value.value, value.high) if end is not None]
+            ends += [end for end in (value.low, value.value, value.high, value.consistent) if end is not None]
         self._low, self._high = min(ends), max(ends)
 
     def at(self, number: float) -> float:
@@ -133,6 +140,8 @@ def _drawn(value: Value, axis: _Axis) -> Html:
         low, high = axis.at(value.low), axis.at(value.high)
         path = f"M{low} {middle}H{high}M{low} 6V{_HEIGHT - 6}M{high} 6V{_HEIGHT - 6}"
         shapes.append(el("path", class_="interval", d=path))
+    if value.consistent is not None:
+        shapes.append(el("path", class_="consistent", d=f"M{axis.at(value.consistent)} 1V{_HEIGHT - 1}"))
     # The number is next to it: who does not see the bar misses nothing.
     return el("svg", shapes, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", preserveAspectRatio="none", aria_hidden="true")
 
@@ -146,7 +155,7 @@ _GREY = join(el("span", class_="swatch"), "Grey: not distinguishable from zero."
 
 def ordered_bars(bars: BarTable) -> Html:
     """All values in their order: as a table of bars, or as columns with the table folded away."""
-    values = bars.answer.values
+    values = bars.values
     table = bars.table(values[:MOST_ROWS], "Values in their order")
     notes: list[Child] = []
     if any(value.standing == "zero" for value in values):
@@ -155,15 +164,17 @@ def ordered_bars(bars: BarTable) -> Html:
         notes.append(el("p", f"The table ends after {MOST_ROWS} values; the JSON has all.", class_="note"))
     if len(values) <= _FEW:
         return el("div", table, notes)
-    return el("figure", _columns(bars.answer), notes, fold(f"{bars.name}-all", "As a table", table), class_="columns")
+    return el("figure", _columns(bars), notes, fold(f"{bars.name}-all", "As a table", table), class_="columns")
 
 
-def _columns(answer: AnswerCard) -> Html:
-    ends = [end for value in answer.values for end in (value.low, value.value, value.high) if end is not None]
+def _columns(bars: BarTable) -> Html:
+    values = bars.values
+    numbers = ((value.low, value.value, value.high, value.consistent) for value in values)
+    ends = [end for several in numbers for end in several if end is not None]
     marks = ticks(min([0.0, *ends]), max([0.0, *ends]))
-    scale = Scale.of_answer(answer)
+    scale = scale_of(bars.kind, values)
     bottom, rise = marks[0], marks[-1] - marks[0]
-    width = _COLUMNS_WIDTH / len(answer.values)
+    width = _COLUMNS_WIDTH / len(values)
 
     def y(number: float) -> float:
         return round(_COLUMNS_HEIGHT * (1 - (number - bottom) / rise), 1)
@@ -185,13 +196,16 @@ def _columns(answer: AnswerCard) -> Html:
         if value.low is not None and value.high is not None:
             middle = round(left + width / 2, 1)
             shapes.append(el("path", class_="interval", d=f"M{middle} {y(value.low)}V{y(value.high)}"))
+        if value.consistent is not None:
+            mark = f"M{round(left + width * 0.12, 1)} {y(value.consistent)}h{round(width * 0.76, 1)}"
+            shapes.append(el("path", class_="consistent", d=mark))
         return el("g", shapes, class_=None if value.standing == "clear" else "grey")
 
     lines = [el("path", class_="grid", d=f"M0 {y(tick)}H{_COLUMNS_WIDTH}") for tick in marks]
-    clear = sum(value.standing == "clear" for value in answer.values)
-    largest = max(answer.values, key=lambda value: value.value or 0.0)
+    clear = sum(value.standing == "clear" for value in values)
+    largest = max(values, key=lambda value: value.value or 0.0)
     text = (
-        f"{count(len(answer.values), 'value')} in their order; {clear} can be told from zero. "
+        f"{count(len(values), 'value')} in their order; {clear} can be told from zero. "
         f"The largest is {largest.label}: {scale.text(largest.value)} {scale.reach(largest.reach)}."
     )
     return el(
@@ -200,7 +214,7 @@ def _columns(answer: AnswerCard) -> Html:
         el(
             "svg",
             lines,
-            [column(value) for value in answer.values],
+            [column(value) for value in values],
             viewBox=f"0 0 {_COLUMNS_WIDTH} {_COLUMNS_HEIGHT}",
             preserveAspectRatio="none",
             role="img",
@@ -208,7 +222,7 @@ def _columns(answer: AnswerCard) -> Html:
         ),
         el(
             "ol",
-            [el("li", el("bdi", answer.values[place].label)) for place in _places(len(answer.values))],
+            [el("li", el("bdi", values[place].label)) for place in _places(len(values))],
             class_="ticks-x",
         ),
         class_="drawing",

@@ -1,22 +1,20 @@
 """The pages about collections: an overview of all, and for each its questions, fields and signed document."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import lru_cache
 
 from hubbub.authoring import Finding, check, forecast
 from hubbub.authoring.forecast import Forecast
-from hubbub.collection import Collection
 from hubbub.collection.time import duration_text, every
 from hubbub.core.domain import Domain
-from hubbub.dashboard.headline import headline
+from hubbub.dashboard.answers import headline
 from hubbub.dashboard.layout import facts, path_to, table
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, moment, part
 from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import as_possible
 from hubbub.protocols.ask import CIRCLE
+from hubbub.questions.collection import Collection
 
 _DEVICES = (10_000, 100_000, 1_000_000)
 
@@ -70,6 +68,7 @@ def _about(collection: Collection) -> Html:
             ),
             ("Fewest reports of a release", count(collection.minimum_batch)),
             ("Fewest devices asked at a time", f"{part(collection.minimum_arc / CIRCLE)} of all"),
+            *([("Each device answers", f"one of {len(collection.questions)} questions")] if collection.divide else []),
             (
                 "Planned for",
                 count(collection.planned_devices, "device") if collection.planned_devices else "not stated",
@@ -86,7 +85,7 @@ def _questions(collection: Collection) -> Html:
     for row in _forecasts(collection):
         question = collection.questions[row.question]
         link = el("a", question.title or row.question, href=path_to("results", collection.name, row.question))
-        errors = [_error(row, n) for n in _DEVICES]
+        errors = [_error(row.errors[n], row.unit) for n in _DEVICES]
         rows.append(
             (
                 el("code", row.question),
@@ -98,6 +97,9 @@ def _questions(collection: Collection) -> Html:
                 *errors,
             )
         )
+        if any(row.least.values()):
+            least = [_error(row.least[n], row.unit) for n in _DEVICES]
+            rows.append(("", "no mechanism has less than", "", "", "", "", *least))
     headings = ("Name", "Question", "Kind", "Field", "#Epsilon", "Mechanism", *(f"#{n:,} devices" for n in _DEVICES))
     note = "The last columns are the standard error to expect with that number of devices."
     return el(
@@ -109,11 +111,10 @@ def _questions(collection: Collection) -> Html:
     )
 
 
-def _error(row: Forecast, n: int) -> str:
-    error = row.errors[n]
+def _error(error: float | None, unit: str) -> str:
     if error is None:
         return "no formula"
-    return Scale.of("share" if row.unit == "share" else "quantity", reaches=[error]).text(error)
+    return Scale.of("share" if unit == "share" else "quantity", reaches=[error]).text(error)
 
 
 def _fields(collection: Collection) -> Html:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from hubbub.collection import Collection
+from hubbub.dashboard.answers import LEVEL, Value, others_of, values_of
 from hubbub.dashboard.bars import BarTable, fold
 from hubbub.dashboard.layout import path_to, table
 from hubbub.dashboard.markup import Child, Html, Scale, el, join
-from hubbub.dashboard.reader import LEVEL, AnswerCard, Value, Values
 from hubbub.questions import Shape
+from hubbub.questions.collection import Collection
 from hubbub.questions.group_numbers import breakdown_name, group_shares_name
+from hubbub.service.base.api import EstimateBody, ReleaseBody
+from hubbub.service.rounds.releases import told_ratios
 from hubbub.statistics.ratios import Ratios
 
 _MOST_TABLES = 3
@@ -39,49 +40,57 @@ class ChosenPair(NamedTuple):
         return ChosenPair(query.get("by", ""), *map(int, places))
 
 
-def group_tables(collection: Collection, answer: AnswerCard, shape: Shape, pair: ChosenPair | None = None) -> Html:
+def group_tables(collection: Collection, answer: ReleaseBody, shape: Shape, pair: ChosenPair | None = None) -> Html:
     """For each field that makes groups: its groups, how large they are, and the difference of two of them."""
     main = next(iter(shape.groups))
     return join(_of_field(collection, answer, shape, field, field == main, pair) for field in shape.groups)
 
 
 def _of_field(
-    collection: Collection, answer: AnswerCard, shape: Shape, field: str, main: bool, pair: ChosenPair | None
+    collection: Collection, answer: ReleaseBody, shape: Shape, field: str, main: bool, pair: ChosenPair | None
 ) -> Html | None:
-    values = answer.values if main else answer.others.get(breakdown_name(field, main=False), ())
-    if len(values) != len(shape.groups[field]) * len(shape.values):
+    others = others_of(answer)
+    estimate = answer if main else others.get(breakdown_name(field, main=False))
+    values = [] if estimate is None else values_of(estimate)
+    if estimate is None or len(values) != len(shape.groups[field]) * len(shape.values):
         return None
     groups, name = shape.groups[field], f"q-{answer.question}-by-{field}"
     cut = (0.0, 1.0) if shape.low is None or shape.high is None else (shape.low, shape.high)
     numbers = [value.possible(*cut) for value in values]
     link = _link(collection, answer) if main else None
     tables = [
-        _table(answer, numbers, groups, shape, place, BarTable(answer, f"{name}-{place}", link))
+        _table(answer.kind, numbers, groups, shape, place, f"{name}-{place}", link)
         for place in range(len(shape.values))
     ]
-    sizes = answer.others.get(group_shares_name(field), ())
+    sizes = values_of(others[group_shares_name(field)]) if group_shares_name(field) in others else []
     parts: list[Child] = [
         el("h3", "By ", el("bdi", field)) if len(shape.groups) > 1 else None,
         tables[:_MOST_TABLES],
         fold(f"{name}-more", f"{len(tables) - _MOST_TABLES} more values", tables[_MOST_TABLES:])
         if len(tables) > _MOST_TABLES
         else None,
-        _difference(collection, answer, values, shape, field, pair),
+        _difference(collection, answer.question, estimate, shape, field, pair),
         fold(f"{name}-sizes", "How large the groups are", _sizes(sizes)) if len(sizes) else None,
     ]
     return el("section", parts, class_="groups")
 
 
-def _link(collection: Collection, answer: AnswerCard) -> Callable[[Value], str]:
+def _link(collection: Collection, answer: ReleaseBody) -> Callable[[Value], str]:
     return lambda value: path_to("results", collection.name, answer.question, value=value.code)
 
 
 def _table(
-    answer: AnswerCard, values: Sequence[Value], groups: Sequence[str], shape: Shape, place: int, bars: BarTable
+    kind: str,
+    values: Sequence[Value],
+    groups: Sequence[str],
+    shape: Shape,
+    place: int,
+    name: str,
+    link: Callable[[Value], str] | None,
 ) -> Html:
     """One value in every group."""
     own = [values[group * len(shape.values) + place]._replace(label=label) for group, label in enumerate(groups)]
-    title, bars = shape.values[place], replace(bars, answer=replace(answer, values=tuple(own)))
+    title, bars = shape.values[place], BarTable(own, kind, name, link)
     return join(
         el("h4", el("bdi", title)) if len(shape.values) > 1 else None,
         bars.table(own, f"{title}, by group"),
@@ -97,13 +106,13 @@ def _sizes(values: Sequence[Value]) -> Html:
 
 def _difference(
     collection: Collection,
-    answer: AnswerCard,
-    values: Sequence[Value],
+    question: str,
+    estimate: EstimateBody,
     shape: Shape,
     field: str,
     pair: ChosenPair | None,
 ) -> Html | None:
-    ratios, groups = values.ratios if isinstance(values, Values) else None, shape.groups[field]
+    ratios, groups = told_ratios(estimate), shape.groups[field]
     if ratios is None or len(groups) < 2:
         return None
     first, second = 1, 0
@@ -117,7 +126,7 @@ def _difference(
         el("label", " minus ", _choice("minus", groups, second)),
         el("button", "Compare"),
         method="get",
-        action=path_to("results", collection.name, answer.question),
+        action=path_to("results", collection.name, question),
         class_="choose",
     )
     result: Child = "Choose two different groups."

@@ -1,14 +1,13 @@
 """The ingest page: how many reports came in, how many were turned away and why, and what is asked now."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
-from hubbub.collection import Collection
 from hubbub.dashboard.layout import facts, numbered, table
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, moment, nearly, part, step_time
+from hubbub.dashboard.meter import Interval
 from hubbub.dashboard.over_time import Point, band
-from hubbub.dashboard.reader import Ingest, Interval, Reader
+from hubbub.dashboard.reader import Ingest, OpenAskCount, Reader
+from hubbub.questions.collection import Collection
 
 EXPLAINED = {
     "accepted": "Counted, exactly once, and on the disk.",
@@ -37,8 +36,8 @@ _HEADINGS = ("Outcome", "#Reports", "What it means")
 
 def ingest_page(reader: Reader, collection: Collection) -> Html:
     """The whole page."""
-    ingest, now = reader.ingest(collection.name), reader.now()
-    return join(_headline(ingest), _rates(ingest, now), _outcomes(ingest), _asks(collection, ingest, now))
+    ingest, asks, now = reader.ingest(collection.name), reader.open_asks(collection.name), reader.now()
+    return join(_headline(ingest, asks), _rates(ingest, now), _outcomes(ingest), _asks(collection, asks, now))
 
 
 def rate_now(rates: list[Interval]) -> float:
@@ -51,7 +50,7 @@ def rate_now(rates: list[Interval]) -> float:
     return accepted / seconds if seconds else 0.0
 
 
-def _headline(ingest: Ingest) -> Html:
+def _headline(ingest: Ingest, asks: Sequence[OpenAskCount]) -> Html:
     accepted = ingest.outcomes.get("accepted", 0)
     turned_away = sum(number for name, number in ingest.outcomes.items() if name not in NO_FAULT)
     everything = accepted + turned_away
@@ -60,7 +59,7 @@ def _headline(ingest: Ingest) -> Html:
         ("Reports per second", _rate_text(rate_now(list(ingest.rates)))),
         ("Accepted", count(accepted)),
         ("Turned away", join(count(turned_away), el("span", f" {share}", class_="aside") if share else None)),
-        ("Asks open", count(len(ingest.asks))),
+        ("Asks open", count(len(asks))),
     ]
     return facts(pairs, class_="tiles")
 
@@ -118,7 +117,7 @@ def _rows(outcomes: Mapping[str, int], *, always: Sequence[str] = ()) -> list[tu
     ]
 
 
-def _asks(collection: Collection, ingest: Ingest, now: float) -> Html:
+def _asks(collection: Collection, asks: Sequence[OpenAskCount], now: float) -> Html:
     rows = [
         (
             ask.question,
@@ -127,7 +126,7 @@ def _asks(collection: Collection, ingest: Ingest, now: float) -> Html:
             count(ask.reports),
             nearly(ask.closes - now),
         )
-        for ask in ingest.asks
+        for ask in asks
     ]
     if rows:
         headings = ("Question", "Step", "#Asked of", "#Reports so far", "#Closes in")

@@ -1,7 +1,5 @@
 """What all pages share: the head, the ways between them, headers, files, and small pieces."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,8 +12,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from hubbub import __version__
-from hubbub.collection import Collection
 from hubbub.dashboard.markup import Child, Html, el, join
+from hubbub.questions.collection import Collection
 
 NAMES = {
     "style.css": "text/css",

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TypeAlias
 
-from hubbub.collection import Collection
-from hubbub.dashboard.reader import AnswerCard
+from hubbub.collection import SignedCollection
 
 _VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 _SHAPES = frozenset({"circle", "line", "path", "rect"})
@@ -88,11 +87,6 @@ class Scale:
         typical = known[len(known) // 2] * (100 if kind == "share" else 1)
         return Scale(kind, min(max(1 - math.floor(math.log10(typical)), 0), _MOST_DECIMALS))
 
-    @staticmethod
-    def of_answer(answer: AnswerCard) -> Scale:
-        """That of a release."""
-        return Scale.of(answer.kind, reaches=(value.reach for value in answer.values if value.reach is not None))
-
     def text(self, number: float | None) -> str:
         """A number, with its unit."""
         if number is None:
@@ -136,7 +130,7 @@ def moment(unix: float, *, precision: float = 1.0) -> Html:
     return el("time", f"{when.day} {when:%B %Y}{clock}", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")
 
 
-def step_time(collection: Collection, step: int) -> Html:
+def step_time(collection: SignedCollection, step: int) -> Html:
     """When a step begins, no finer than steps are apart."""
     midnight = collection.origin % _DAY == 0 and collection.step_seconds % _DAY == 0
     return moment(collection.opens(step), precision=_DAY if midnight else min(collection.step_seconds, 3600))

@@ -5,17 +5,16 @@ A number over time: line, interval and marks as a drawing that needs no program,
 A program on the page may replace the drawing by one that answers to the pointer; it reads the table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from hubbub.collection import Collection
 from hubbub.dashboard.alarms import AlarmHistory
+from hubbub.dashboard.answers import LEVEL, Value, latest, ranked, value_at, values_of, why_withheld
 from hubbub.dashboard.bars import fold
 from hubbub.dashboard.markup import Child, Html, Scale, count, el, join, step_time, ticks
-from hubbub.dashboard.reader import LEVEL, AnswerCard, Value
+from hubbub.questions.collection import Collection
 from hubbub.service.alarms import AlarmsBody
+from hubbub.service.base.api import ReleaseBody
 
 _WIDTH, _HEIGHT = 1000, 240
 
@@ -178,14 +177,14 @@ _GLANCES = 6
 
 
 def over_time(
-    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, alarms: AlarmsBody
+    collection: Collection, name: str, answers: Sequence[ReleaseBody], code: int | None, alarms: AlarmsBody
 ) -> Html | None:
     """A chart of one value, step by step, and of when its alarms were raised; None with fewer than two steps."""
     points = points_of(collection, answers, code)
     shown = latest(answers)
     if code is None or shown is None or len(points) < 2:
         return None
-    label, scale = shown.values[code].label, _scale(shown.kind, points)
+    label, scale = shown.labels[code], _scale(shown.kind, points)
     history = AlarmHistory(alarms, name, label)
     points = [
         point._replace(alarm=True, note=f"{point.note}; alarm" if point.note else "alarm")
@@ -219,13 +218,14 @@ def over_time(
 
 
 def at_a_glance(
-    collection: Collection, name: str, answers: Sequence[AnswerCard], code: int | None, link: Callable[[Value], str]
+    collection: Collection, name: str, answers: Sequence[ReleaseBody], code: int | None, link: Callable[[Value], str]
 ) -> Html | None:
     """Small charts of the values that are largest now, all on one scale."""
     shown = latest(answers)
-    if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.values) < 2:
+    if shown is None or shown.kind != "share" or len(answers) < 2 or len(shown.labels) < 2:
         return None
-    lines = {value.code: points_of(collection, answers, value.code) for value in shown.ranked()[:_GLANCES]}
+    values = values_of(shown)
+    lines = {value.code: points_of(collection, answers, value.code) for value in ranked(values)[:_GLANCES]}
     spans = [span_of(points, from_zero=True) for points in lines.values()]
     marks = sorted({min(low for low, _ in spans), 0.0, max(high for _, high in spans)})
     if len(marks) < 2:
@@ -233,7 +233,7 @@ def at_a_glance(
     scale = _scale("share", [point for points in lines.values() for point in points])
     items = []
     for place, points in lines.items():
-        value = shown.values[place]
+        value = values[place]
         drawing = curve([point._replace(marked=False) for point in points], marks, _summary(value.label, points, scale))
         link_to = el(
             "a",
@@ -255,30 +255,17 @@ def at_a_glance(
     )
 
 
-def points_of(collection: Collection, answers: Sequence[AnswerCard], code: int | None) -> list[Point]:
+def points_of(collection: Collection, answers: Sequence[ReleaseBody], code: int | None) -> list[Point]:
     """One value of each release. Releases that published a new estimate are marked, if some did not."""
     stand_ins = any(not answer.published for answer in answers)
     return [_point(collection, answer, code, mark=stand_ins) for answer in answers]
 
 
-def latest(answers: Sequence[AnswerCard]) -> AnswerCard | None:
-    """The latest release that is not withheld."""
-    return next((answer for answer in reversed(answers) if answer.values), None)
-
-
-def chosen_code(answers: Sequence[AnswerCard], wanted: int | None) -> int | None:
-    """The code of the value to show in the large chart: the wanted one if it exists, else the largest."""
-    shown = latest(answers)
-    if shown is None:
-        return None
-    return wanted if wanted is not None and 0 <= wanted < len(shown.values) else shown.ranked()[0].code
-
-
-def _point(collection: Collection, answer: AnswerCard, code: int | None, *, mark: bool) -> Point:
+def _point(collection: Collection, answer: ReleaseBody, code: int | None, *, mark: bool) -> Point:
     when, time = step_time(collection, answer.step), float(collection.opens(answer.step))
-    if code is None or code >= len(answer.values):
-        return Point(time, when, None, note=f"withheld: {answer.withheld}" if answer.withheld else "")
-    value = answer.values[code]
+    value, withheld = value_at(answer, code), why_withheld(answer)
+    if value is None:
+        return Point(time, when, None, note=f"withheld: {withheld}" if withheld else "")
     note = count(answer.n, "report") if answer.published else "the release before"
     return Point(time, when, value.value, value.low, value.high, mark and answer.published, note)
 

@@ -1,9 +1,7 @@
 """The routes of the pages."""
 
-from __future__ import annotations
-
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
@@ -12,18 +10,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from hubbub.collection import Collection
+from hubbub.dashboard.answers import LEVEL
 from hubbub.dashboard.collections import collection_page, overview_page
 from hubbub.dashboard.groups import ChosenPair
+from hubbub.dashboard.horizon_range import AskedRange
 from hubbub.dashboard.ingest import ingest_page
 from hubbub.dashboard.layout import HEADERS, Page, asset_route, path_to
 from hubbub.dashboard.markup import el
 from hubbub.dashboard.privacy import privacy_page
 from hubbub.dashboard.query_box import BoxQuery, answer_csv
-from hubbub.dashboard.reader import LEVEL, Reader
+from hubbub.dashboard.reader import Reader
 from hubbub.dashboard.results import question_page, results_page
+from hubbub.questions.collection import Collection
 from hubbub.service.http.bodies import MOST_BODY, read_body
-from hubbub.service.http.problems import from_another_site
+from hubbub.service.http.problems import Tokens, from_another_site
+from hubbub.service.http.service import Service
 
 _MOST_DIGITS = 12
 _Handler: TypeAlias = Callable[[Request], Response]
@@ -55,6 +56,21 @@ def routes(reader: Reader, *, allow: Callable[[str], bool] | None = None) -> lis
         Route("/live/{name}", pages.live),
         asset_route(),
     ]
+
+
+def dashboard(tokens: Tokens | None) -> Callable[[Service], Sequence[BaseRoute]]:
+    """The pages as `hubbub.service.http.server.run` takes them: `run(..., routes=dashboard(tokens))`.
+
+    Parameters
+    ----------
+    tokens
+        Who may see results and counters; None shows them to everyone who can reach the address.
+    """
+
+    def pages(service: Service) -> Sequence[BaseRoute]:
+        return routes(Reader(service), allow=None if tokens is None else tokens.allow)
+
+    return pages
 
 
 def _unless_known(request: Request, response: Response) -> Response:
@@ -124,7 +140,9 @@ class _Pages:
         shown = collection if version is None else self._reader.version(collection.name, name, version)
         if shown is None or name not in shown.questions:
             return None
-        content = question_page(self._reader, shown, name, wanted, ChosenPair.read(request.query_params))
+        pair, fields = ChosenPair.read(request.query_params), request.query_params.getlist("of")
+        steps = AskedRange.read(request.query_params)
+        content = question_page(self._reader, shown, name, wanted, pair, fields=fields, steps=steps)
         title = shown.questions[name].title or name
         if shown.version != collection.version:
             return self._page(f"{title} (version {shown.version})", content, collection, "results")

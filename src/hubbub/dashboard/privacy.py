@@ -1,19 +1,17 @@
 """The privacy page: the promise, the limits that devices keep, what the questions spend, and forged reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hubbub.authoring import promise
+from hubbub.authoring.coalitions import Coalition
 from hubbub.authoring.forecast import poisoning
-from hubbub.authoring.promise import Coalition
-from hubbub.collection import Collection
-from hubbub.collection.spending import cost_of, steps_a_year, worst_of
 from hubbub.collection.time import duration_text, span
 from hubbub.core.event import UNITS_PER_EPSILON
 from hubbub.dashboard.layout import table
 from hubbub.dashboard.markup import Child, Html, count, el, join
 from hubbub.dashboard.reader import Reader
+from hubbub.questions.collection import Collection
+from hubbub.questions.spending import cost_of, steps_a_year, worst_of
 from hubbub.questions.words import epsilon_text, rounded_up, sure_text
 from hubbub.service.base.api import ShuffledQuestion
 
@@ -54,7 +52,8 @@ def _coalitions(name: str, question: ShuffledQuestion) -> list[tuple[Child, ...]
 
 
 def _epsilon(coalition: Coalition) -> str:
-    return rounded_up(coalition.epsilon) + (f" (delta {coalition.delta:g})" if coalition.delta else "")
+    text = rounded_up(coalition.epsilon) + (f" (delta {coalition.delta:g})" if coalition.delta else "")
+    return text if coalition.year is None else f"{text}; in a year {rounded_up(coalition.year[0])}"
 
 
 def _batches(name: str, question: ShuffledQuestion) -> list[tuple[Child, ...]]:
@@ -139,7 +138,7 @@ def _questions(reader: Reader, collection: Collection) -> Html:
             most = f"{epsilon_text(cost.each)} {'once for' if cost.once else 'in any'} {steps}"
         year = epsilon_text(cost.worst(steps_a_year(collection)))
         asked: Child = "everyone, every step"
-        window = collection.shape(name).window
+        window = collection.questions[name].shape().window
         if window:
             asked = _taken(reader, collection, name, window)
         rows.append((el("code", name), most, year, asked))
@@ -156,10 +155,7 @@ def _questions(reader: Reader, collection: Collection) -> Html:
 
 def _forged(collection: Collection) -> Html:
     """How far forged reports can move each answer, one sentence a question."""
-    rows = [
-        (el("code", name), poisoning(question, collection.setting(name)).text())
-        for name, question in collection.questions.items()
-    ]
+    rows = [(el("code", name), poisoning(question).text()) for name, question in collection.questions.items()]
     note = (
         "A server that cannot read what a device recorded cannot recognise a forged report either. These bounds are "
         "exact: they are computed from the integers of each mechanism. Nothing here detects forged reports."

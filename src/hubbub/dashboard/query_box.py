@@ -8,27 +8,31 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hubbub.collection import Collection
+from hubbub.dashboard.answers import Value
 from hubbub.dashboard.bars import MOST_ROWS, BarTable, fold
 from hubbub.dashboard.layout import facts, path_to, table
 from hubbub.dashboard.markup import Child, Html, el, join
-from hubbub.dashboard.reader import AnswerCard, Value
 from hubbub.questions import Shape
+from hubbub.questions.collection import Collection
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
-    from hubbub.query.outputs import AnswerInterval
+    from hubbub.query.intervals import AnswerInterval
 
 LONGEST = 10_000
-_MOST_DIGITS = 12
+_MAY_ASK = (
+    "Counts under any conditions on these columns, and sums, means and quantiles of numbers. The server knows step.",
+    "Counts under any conditions on these columns, and sums and means of numbers, of one step.",
+)
+_MOST_DIGITS, _MOST_SIGNS = 12, 40
 
 
 class BoxQuery(NamedTuple):
     """What a form asks of a table: the query, and the steps that it is of."""
 
     sql: str
-    first: int | None = None
-    last: int | None = None
+    first: int | str | None = None
+    last: int | str | None = None
 
     @staticmethod
     def read(asked: Mapping[str, str]) -> BoxQuery | None:
@@ -51,7 +55,7 @@ def query_section(
     example = f'SELECT COUNT(*) FROM "{name}"'  # noqa: S608 - shown, not run
     text = el("textarea", asked.sql if asked else example, name="sql", rows=4, spellcheck="false", aria_label="Query")
     steps = [
-        el("label", f"{word} step ", el("input", name=key, inputmode="numeric", size=8, value=_shown(step)))
+        el("label", f"{word} step or date ", el("input", name=key, size=12, value=_shown(step)))
         for word, key, step in (
             ("from", "from", asked.first if asked else None),
             ("to", "to", asked.last if asked else None),
@@ -70,9 +74,9 @@ def query_section(
         el("h3", "Ask by SQL", id=title),
         el(
             "p",
-            "Counts under any conditions on these columns, and sums and means of those that the server knows, of which "
-            "step is one. The latest step is asked, unless others are named. EXPLAIN before a query says how it is "
-            "answered, and how far off that will be.",
+            f"{_MAY_ASK[shape.form == 'marginals']} The latest step with reports is asked, unless others are named, "
+            "here or behind WHERE. EXPLAIN before a query says how it is answered, and how far off that will be. "
+            "DESCRIBE lists the columns.",
             class_="note",
         ),
         columns,
@@ -110,8 +114,7 @@ def _bars(name: str, answer: QueryAnswer) -> Html | None:
         label = ", ".join("NULL" if row[key] is None else str(row[key]) for key in keys) or answer.columns[place].name
         value, low, high = _ends(row[place])
         values.append(Value(code, label, value, low, high, signed=True))
-    card = AnswerCard(name, 0, 0.0, answer.n, tuple(values), kind="quantity")
-    return BarTable(card, f"q-{name}-answer").table(values, f"{answer.columns[place].name}, drawn")
+    return BarTable(values, "quantity", f"q-{name}-answer").table(values, f"{answer.columns[place].name}, drawn")
 
 
 def _rows(answer: QueryAnswer) -> Html | None:
@@ -167,9 +170,11 @@ def _number(cell: Any) -> str:
     return f"{cell:,.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _step(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+def _step(text: str) -> int | str | None:
+    """A step, a date or a time; None if there is none."""
+    plain = text.strip()[:_MOST_SIGNS]
+    return int(plain) if plain.isascii() and plain.isdigit() and len(plain) <= _MOST_DIGITS else plain or None
 
 
-def _shown(step: int | None) -> str:
+def _shown(step: int | str | None) -> str:
     return "" if step is None else str(step)

@@ -1,233 +1,30 @@
-"""What the pages read: collections, counters, and releases with their intervals. Nothing here can change anything."""
+"""What the pages read of a collector that runs. Nothing here can change anything."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hubbub.collection import Collection
-from hubbub.service.alarms import AlarmsBody
-from hubbub.service.base.api import ShuffledBody
-from hubbub.statistics.ratios import Ratios
-from hubbub.statistics.selection import conditional_interval
+from hubbub.core.errors import InvalidValue
+from hubbub.dashboard.answers import LEVEL
+from hubbub.dashboard.horizon_range import AskedRange
+from hubbub.dashboard.meter import Interval, Meter
+from hubbub.questions.collection import Collection
+from hubbub.service.alarms import AlarmsBody, alarms_body
+from hubbub.service.base.api import ReleaseBody, ShuffledBody
+from hubbub.service.base.trusted_clock import ClockStatus, moment
+from hubbub.service.collector.candidates import RangeBody, range_of_steps
+from hubbub.service.collector.shuffled_batches import shuffled_body
+from hubbub.service.http.problems import Problem, problem_of
+from hubbub.service.http.service import Service
+from hubbub.service.kept.archive import ReportsMissing
+from hubbub.service.rounds.releases import told_release
+from hubbub.service.store.base import RateRow
 
 if TYPE_CHECKING:
     from hubbub.dashboard.query_box import BoxQuery
     from hubbub.query.answer import QueryAnswer
-
-LEVEL = 0.95
-"""How often intervals hold the truth."""
-
-Standing = Literal["clear", "zero", "unknown"]
-
-
-class Value(NamedTuple):
-    """One number of a release: the position and name of what it counts, the estimate and the ends of its interval."""
-
-    code: int
-    label: str
-    value: float | None
-    low: float | None
-    high: float | None
-    signed: bool = False
-    """Whether it may be below zero: a quantity, not a share."""
-
-    @property
-    def reach(self) -> float | None:
-        """The distance from the estimate to the farther end of its interval."""
-        if self.value is None or self.low is None or self.high is None:
-            return None
-        return max(self.value - self.low, self.high - self.value)
-
-    def possible(self, least: float, most: float) -> Value:
-        """The same, cut to what is possible."""
-        ends = (None if end is None else min(max(end, least), most) for end in (self.value, self.low, self.high))
-        value, low, high = ends
-        return self._replace(value=value, low=low, high=high)
-
-    @property
-    def standing(self) -> Standing:
-        """Whether it differs clearly from zero: its whole interval is above zero, or below where that is possible."""
-        if self.value is None or self.low is None or self.high is None:
-            return "unknown"
-        return "clear" if self.low > 0 or (self.signed and self.high < 0) else "zero"
-
-
-@dataclass(frozen=True)
-class Values(Sequence[Value]):
-    """The numbers of a release in the order of their codes. Each `Value` is made on access: there may be millions.
-
-    Parameters
-    ----------
-    labels, value, variance
-        A name, an estimate and its variance for each; None where it is not known.
-    signed
-        Whether they may be below zero.
-    centre
-        Around what their intervals lie, where that is not the values (see `hubbub.Estimate`).
-    bounds
-        The least and the most that is possible, to which they are cut.
-    cut
-        The threshold that an estimate had to exceed to be released (see `hubbub.statistics.selection`).
-    ratios
-        Of numbers by group, what they are ratios of.
-    """
-
-    labels: Sequence[str] = ()
-    value: Sequence[float | None] = ()
-    variance: Sequence[float | None] = ()
-    signed: bool = False
-    centre: Sequence[float | None] | None = None
-    bounds: tuple[float, float] = (-math.inf, math.inf)
-    cut: float = -math.inf
-    ratios: Ratios | None = None
-
-    @cached_property
-    def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The ends of the intervals of ratios."""
-        assert self.ratios is not None
-        return self.ratios.interval(LEVEL)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @overload
-    def __getitem__(self, code: int) -> Value: ...
-
-    @overload
-    def __getitem__(self, code: slice) -> list[Value]: ...
-
-    def __getitem__(self, code: int | slice) -> Value | list[Value]:
-        if isinstance(code, slice):
-            return [self[place] for place in range(*code.indices(len(self)))]
-        value, variance = self.value[code], self.variance[code]
-        if self.ratios is not None:
-            low, high = (float(end[code]) for end in self.ends)
-            return Value(code, self.labels[code], value, low, high, self.signed).possible(*self.bounds)
-        if value is None or variance is None:
-            return Value(code, self.labels[code], value, None, None, self.signed).possible(*self.bounds)
-        middle = value if self.centre is None else self.centre[code] or 0.0
-        low, high = conditional_interval(middle, math.sqrt(max(variance, 0.0)), self.cut, LEVEL)
-        low, high = min(value, low), max(value, high)
-        return Value(code, self.labels[code], value, low, high, self.signed).possible(*self.bounds)
-
-
-@dataclass(frozen=True)
-class AnswerCard:
-    """A release. It has no values if it is withheld.
-
-    Parameters
-    ----------
-    question, step, time
-        What was asked, which step it describes, and when it was made.
-    n, population
-        The number of reports it is made from, and the estimated number of devices.
-    kind, bias
-        "share" or "quantity"; see `hubbub.Estimate`.
-    published, spent
-        Whether it published a new estimate or carries on an earlier one; and the part of a window's budget it took.
-    values
-        In the order of their codes.
-    withheld
-        Why nobody may see it.
-    lost
-        For a stream of changes: how many reports were due, how many came, and how far the others may bias each value.
-    smoothed
-        Whether the values are smoothed over time, or corrected on average; the intervals do not rest on that.
-    others
-        Its other estimates by name, such as the quantiles of a distribution.
-    stopped
-        Why a study ended before its last round, if it has results nevertheless.
-    version
-        The version of the collection that asked.
-    """
-
-    question: str
-    step: int
-    time: float
-    n: int
-    values: Sequence[Value]
-    kind: str = "share"
-    bias: str = "none"
-    published: bool = True
-    population: float | None = None
-    spent: float | None = None
-    withheld: str | None = None
-    lost: Mapping[str, Any] | None = None
-    smoothed: bool = False
-    others: Mapping[str, Sequence[Value]] = field(default_factory=dict)
-    stopped: str | None = None
-    version: int = 1
-
-    @staticmethod
-    def of(stored: Mapping[str, Any], *, question: str, step: int, time: float, withheld: str | None) -> AnswerCard:
-        """From what is stored of a release."""
-        if withheld is None and not stored["value"] and "stopped" in stored:
-            withheld = f"stopped: {stored['stopped']}"
-        values = Values() if withheld is not None else _values(stored)
-        named = {} if withheld is not None else stored.get("estimates", {})
-        others = {name: _values(other) for name, other in named.items() if other.get("value")}
-        plain = {name: stored[name] for name in ("n", "kind", "bias", "published", "population", "spent")}
-        return AnswerCard(
-            question=question,
-            step=step,
-            time=time,
-            values=values,
-            withheld=withheld,
-            lost=stored.get("lost"),
-            smoothed="centre" in stored and stored["bias"] != "consistent",
-            others=others,
-            stopped=stored.get("stopped"),
-            **plain,
-        )
-
-    def possible(self, low: float | None = None, high: float | None = None) -> AnswerCard:
-        """The same answer with values and intervals cut to what is possible: what people are shown.
-
-        Of shares that is from 0 to 1, of other numbers from `low` to `high`, where these are known. The truth is there,
-        so that a cut interval holds it whenever the whole one does. What is added up begins from the whole.
-        """
-        least, most = (0.0, 1.0) if self.kind == "share" else (-math.inf, math.inf)
-        bounds = least if low is None else low, most if high is None else high
-        if isinstance(self.values, Values):
-            return replace(self, values=replace(self.values, bounds=bounds))
-        return replace(self, values=tuple(value.possible(*bounds) for value in self.values))
-
-    def ranked(self) -> list[Value]:
-        """The values, largest first; those that do not differ clearly from zero come last."""
-        return sorted(self.values, key=lambda value: (value.standing != "clear", -(value.value or 0.0), value.code))
-
-
-def _values(stored: Mapping[str, Any]) -> Values:
-    labels, signed = stored["labels"] or list(map(str, range(len(stored["value"])))), stored["kind"] != "share"
-    cut = stored.get("cut")
-    passed = -math.inf if cut is None else cut
-    ratios = told_ratios(stored)
-    return Values(labels, stored["value"], stored["variance"], signed, stored.get("centre"), cut=passed, ratios=ratios)
-
-
-def told_ratios(stored: Mapping[str, Any]) -> Ratios | None:
-    """What stored numbers are ratios of, where they are such."""
-    if "ratio" not in stored:
-        return None
-    value, variance = (np.array(stored[name], dtype=np.float64) for name in ("value", "variance"))
-    return Ratios.from_parts(stored["ratio"], value, variance)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """How many reports were accepted and rejected in an interval of time."""
-
-    start: float
-    seconds: float
-    accepted: int
-    rejected: int
 
 
 @dataclass(frozen=True)
@@ -254,59 +51,145 @@ class Ingest:
         The same for reports that name no collection that is served.
     rates
         The last while, oldest first, without gaps; it ends now.
-    asks
-        What is open.
     """
 
     outcomes: Mapping[str, int]
     rates: Sequence[Interval] = ()
-    asks: Sequence[OpenAskCount] = ()
     nobodys: Mapping[str, int] = field(default_factory=dict)
 
 
-class Reader(Protocol):
-    """The source of what the pages show."""
+def clock_notice(status: ClockStatus) -> str | None:
+    """What to say of the collector's clock; nothing while there is no doubt about it."""
+    if status.state == "sure":
+        return None
+    jump = f"{_length(status.ahead)} {'ahead of' if status.ahead > 0 else 'behind'}"
+    if status.state == "in doubt":
+        return (
+            f"The clock is in doubt: it says {moment(status.wall)}, {jump} the time that is accounted for. Collection "
+            f"goes on by {moment(status.trusted)}. If the clock stays, it is believed in "
+            f"{_length(status.seconds_left)}."
+        )
+    return (
+        f"The clock has moved: within the last day it was set {jump} the time that was accounted for. Collection goes "
+        "on by it. If the clock goes back, so does the collection; for a day nothing is deleted because of the jump."
+    )
+
+
+def _length(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    size = abs(seconds)
+    for name, unit in (("year", 365 * 86400), ("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
+        if size >= unit or name == "second":
+            number = round(size / unit)
+            return f"{number} {name}{'' if number == 1 else 's'}"
+    raise AssertionError(seconds)
+
+
+_FARTHEST = 1 << 62
+
+
+class Reader:
+    """Reads what a service has."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._collector = service.collector
+        self._meter = Meter(self._collector.clock, earlier=self._earlier())
+        service.collector.listeners.append(lambda changes: self._meter.add(changes.counts))
+
+    def _earlier(self) -> dict[str, list[RateRow]]:
+        """What came in the hour before this collector began."""
+        first, store = int(self.now() // 60) - 60, self._collector.store
+        return {served.collection_id: store.rates(served.collection_id, first) for served in self.collections()}
 
     def now(self) -> float:
         """Unix seconds."""
-        ...
+        return self._collector.clock.now()
 
     def collections(self) -> Sequence[Collection]:
         """What is served."""
-        ...
+        return list(self._collector.collections.values())
 
-    def releases(self, collection: Collection, question: str, limit: int) -> list[AnswerCard]:
+    def releases(self, collection: Collection, question: str, limit: int) -> list[ReleaseBody]:
         """The latest releases of a question of a version, oldest first, and of those versions that it goes on from."""
-        ...
+        history, place = self._collector.history, (collection.name, question)
+        rows = self._collector.releases(*place, first=0, last=_FARTHEST, most=limit, version=collection.version)
+        versions = {each.collection_id: each.version for each in history.series(*place, collection.version)}
+        # Charts over time show the estimates; consistent shares are shown next to those of the latest release.
+        shown = next((row for row in reversed(rows) if row.withheld is None), None)
+        asked = collection.questions[question]
+        return [
+            told_release(row, version=versions[row.collection], level=LEVEL, question=asked if row is shown else None)
+            for row in rows
+        ]
 
     def version(self, collection: str, question: str, version: int) -> Collection | None:
         """The latest version through which a question of an earlier version went on."""
-        ...
+        series = self._collector.history.series(collection, question, version)
+        return series[-1] if series else None
 
     def ended(self, collection: str) -> Mapping[str, Sequence[int]]:
         """The earlier versions, by question, whose releases the served version does not continue."""
-        ...
+        return self._collector.history.ended(collection)
 
     def ingest(self, collection: str) -> Ingest:
         """What became of a collection's reports."""
-        ...
+        served = {other.collection_id for other in self._collector.collections.values()}
+        nobodys: dict[str, int] = {}
+        for (other, outcome), number in self._collector.counts().items():
+            if other not in served:
+                nobodys[outcome] = nobodys.get(outcome, 0) + number
+        rates = self._meter.intervals(self._collector.collections[collection].collection_id)
+        return Ingest(outcomes=self._service.counts(collection), nobodys=nobodys, rates=rates)
+
+    def open_asks(self, collection: str) -> list[OpenAskCount]:
+        """What is asked now, by question and step."""
+        now = self.now()
+        asked = self._collector.collections[collection]
+        open_asks = self._collector.board.open(asked.collection_id, now)
+        return [
+            OpenAskCount(
+                question=open_ask.question,
+                step=open_ask.ask.step,
+                share=open_ask.ask.cohort.share / asked.terms[open_ask.question].group.of,
+                reports=open_ask.sketch.n,
+                opens=open_ask.opens,
+                closes=open_ask.closes,
+            )
+            for open_ask in open_asks
+        ]
 
     def query(self, collection: str, question: str, query: BoxQuery) -> QueryAnswer | str:
         """The answer of a query of a table, or why there is none."""
-        ...
+        tables = self._service.tables
+        try:
+            return tables.answer(collection, question, query.sql, first=query.first, last=query.last, explain=True)
+        except (Problem, InvalidValue) as error:
+            problem = problem_of(error)
+            return problem.detail or problem.slug
+
+    def range(self, collection: Collection, question: str, asked: AskedRange) -> RangeBody | str | None:
+        """A range of steps of a question that follows changes, or why there is none; None before the first release."""
+        try:
+            return range_of_steps(self._collector, collection, question, **asked._asdict(), level=LEVEL)
+        except (ReportsMissing, InvalidValue) as error:
+            return str(error)
 
     def alarms(self, collection: str) -> AlarmsBody:
         """The alarms of a collection, as the API answers."""
-        ...
+        return alarms_body(self._collector.alarms, self._collector.collections[collection])
 
     def shuffled(self, collection: str) -> ShuffledBody:
         """The shuffled batches of a collection, as the API answers."""
-        ...
+        return shuffled_body(self._collector.store, self._collector.collections[collection])
 
     def notice(self) -> str | None:
-        """What every page says first: that the clock is in doubt, or that a question failed; else None."""
-        ...
+        """What to know of the clock, and which questions another package's error stopped."""
+        trusted = self._collector.trusted
+        clock = None if trusted is None else clock_notice(trusted.status())
+        failed = [f"{question} is stopped: {why}." for (_, question), why in sorted(self._collector.failed.items())]
+        return " ".join(filter(None, [clock, *failed])) or None
 
     def listen(self, collection: str) -> AsyncIterator[bytes]:
         """Server-sent events, one whenever something has changed."""
-        ...
+        return self._service.hub.listen(collection)

@@ -6,8 +6,6 @@ which fails for some old packages. We want the file, not the package. For that o
 nothing of hubbub, which is not importable where it runs.
 """
 
-from __future__ import annotations
-
 import email
 import sys
 from pathlib import Path

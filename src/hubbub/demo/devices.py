@@ -1,7 +1,5 @@
 """The devices of a live demonstration: a fleet in a process, which answers a real collector over HTTP."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -10,14 +8,13 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.authoring import open_collection
 from hubbub.client.answer import admit
 from hubbub.client.documents import PublishedAsk
-from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.collection import Collection, open_sealed
-from hubbub.core.reports import Reports
+from hubbub.client.upload import HttpTransport, Transport, Unreachable
+from hubbub.collection import SignedCollection, open_sealed
+from hubbub.core.reports import Bools, Reports
 from hubbub.demo.people import Owners, People, Riders, Speakers
 from hubbub.demo.programs import until_input_ends
 from hubbub.protocols.ask import Ask
@@ -49,16 +46,17 @@ class Devices:
     def __init__(self, transport: Transport, public_key: bytes, name: str, people: _Owners) -> None:
         self._transport, self._keys = transport, (public_key,)
         self._root = f"/v1/collections/{name}"
-        self.collection: Collection = open_collection(self._fetch(self._root), self._keys)
+        self.collection: SignedCollection = open_collection(self._fetch(self._root), self._keys)
         promises = [
             *self.collection.promises,
             *(promise for terms in self.collection.terms.values() for promise in terms.promises),
         ]
         self._rng = Random(seed=people.seed).child("devices", people.group)
-        self._fleet = Fleet(people, self._rng, ledgers=Ledgers(people.n, promises), first=1)
+        ledgers, local = Ledgers(people.n, promises), self.collection.shuffle is None
+        self._fleet = Fleet(people, self._rng, ledgers=ledgers, first=1, enrol_apart=local)
         self._offsets = (self._rng.uint32(people.n) + 0.5) / 2**32
         self._latest = 0
-        self._done: dict[tuple[str, int, str], NDArray[np.bool_]] = {}
+        self._done: dict[tuple[str, int, str], Bools] = {}
         self._waiting: list[bytes] = []
 
     def run(self, stop: threading.Event) -> None:
@@ -98,6 +96,8 @@ class Devices:
         if done is None:
             admit(self.collection, published, step)
             done = ~ask.cohort.holds(self._fleet.places)
+            members = self._fleet.in_group(self.collection.terms[question].group)
+            done = done if members is None else done | ~members
             self._done = dict([*self._done.items(), (key, done)][-8:])
         due = ~done & (opens + SPREAD * self._offsets * (closes - opens) <= now)
         done |= due

@@ -1,7 +1,5 @@
 """The live demonstration: a real collector, and devices in several processes that answer it over HTTP."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile
@@ -14,11 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.client.transport import HttpTransport, Unreachable
+from hubbub.client.upload import HttpTransport, Unreachable
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 from hubbub.demo.alarm_receiver import AlarmReceiver, DeliveredAlarm
 from hubbub.demo.programs import Programs
 from hubbub.demo.scenes import Scene, scenes
@@ -49,7 +47,7 @@ class SceneResult:
     outcomes: Mapping[str, int]
     steps: int
     estimate: Estimate | None
-    truth: NDArray[np.float64]
+    truth: Floats
     when: str
 
 
@@ -85,7 +83,7 @@ class LiveResults:
         return sum(count for outcome, count in self.outcomes.items() if outcome not in _NO_FAULT)
 
 
-def covered(estimate: Estimate, truth: NDArray[np.float64]) -> int:
+def covered(estimate: Estimate, truth: Floats) -> int:
     """How many 95% intervals hold the truth.
 
     Example:
@@ -96,7 +94,7 @@ def covered(estimate: Estimate, truth: NDArray[np.float64]) -> int:
     return int(((low <= truth) & (truth <= high)).sum())
 
 
-def true_shares(truth: NDArray[np.float64], labels: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
+def true_shares(truth: Floats, labels: Sequence[str], texts: Sequence[str]) -> Floats:
     """The true share of each label: in the order of the codes, or, of texts that were found, by the text.
 
     Example:
@@ -175,7 +173,7 @@ class Live:
         self._people = {
             scene.name: [scene.people(n, seed, group) for group, n in enumerate(sizes)] for scene in self.scenes
         }
-        self._truths: dict[tuple[str, int], NDArray[np.float64]] = {}
+        self._truths: dict[tuple[str, int], Floats] = {}
         self._stack = ExitStack()
         self._receiver = AlarmReceiver()
         self._programs: Programs | None = None
@@ -236,7 +234,7 @@ class Live:
             when=scene.when(shown[-1]["step"]) if shown else "",
         )
 
-    def _truth(self, scene: Scene, step: int) -> NDArray[np.float64]:
+    def _truth(self, scene: Scene, step: int) -> Floats:
         if (scene.name, step) not in self._truths:
             groups = self._people[scene.name]
             values = np.concatenate([group.codes(step) for group in groups])

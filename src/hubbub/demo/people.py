@@ -1,15 +1,12 @@
 """What the owners of simulated devices do in a live demonstration: the truth, step by step."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
 
@@ -30,13 +27,13 @@ class _Held(Stream):
         """How many codes there are, the last of which is "(none)"."""
 
     @abstractmethod
-    def codes(self, step: int) -> NDArray[np.int64]:
+    def codes(self, step: int) -> Ints:
         """The code of each person in a step."""
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return self.codes(step)[start:stop]
 
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         return np.bincount(self.codes(step), minlength=self.symbols) / self.n
 
 
@@ -64,7 +61,7 @@ class People(_Held):
     def symbols(self) -> int:
         return len(self.weights[0]) + 1
 
-    def codes(self, step: int) -> NDArray[np.int64]:
+    def codes(self, step: int) -> Ints:
         rng = Random(seed=self.seed).child("values", self.group, step)
         weights = np.array(self.weights[step % len(self.weights)], dtype=float)
         uniform = (rng.uint32(self.n) + 0.5) / 2**32
@@ -95,7 +92,7 @@ class Owners(_Held):
     def symbols(self) -> int:
         return self.size + 1
 
-    def codes(self, step: int) -> NDArray[np.int64]:
+    def codes(self, step: int) -> Ints:
         row = np.asarray(self.histories[step % len(self.histories)], dtype=np.int64)
         codes = row[Random(seed=self.seed).child("owners", self.group).below(row.size, self.n)]
         return np.where(codes < 0, self.size, codes)
@@ -128,18 +125,18 @@ class Riders(_Held):
     def symbols(self) -> int:
         return self.size
 
-    def _paid(self, step: int) -> NDArray[np.float64]:
+    def _paid(self, step: int) -> Floats:
         uniform = (Random(seed=self.seed).child("fares", self.group, step).uint32(self.n) + 0.5) / 2**32
         edges = np.cumsum(self.weights)
         places = np.searchsorted(edges, uniform * edges[-1], side="right")
-        paid: NDArray[np.float64] = np.asarray(self.amounts, dtype=np.float64)[np.minimum(places, len(edges) - 1)]
+        paid: Floats = np.asarray(self.amounts, dtype=np.float64)[np.minimum(places, len(edges) - 1)]
         return paid
 
-    def codes(self, step: int) -> NDArray[np.int64]:
+    def codes(self, step: int) -> Ints:
         part = (self._paid(step) - self.low) / (self.high - self.low)
         return np.clip((part * self.size).astype(np.int64), 0, self.size - 1)
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return self._paid(step)[start:stop]
 
 
@@ -165,11 +162,11 @@ class Speakers(_Held):
     def symbols(self) -> int:
         return len(self.texts) + 1
 
-    def codes(self, step: int) -> NDArray[np.int64]:
+    def codes(self, step: int) -> Ints:
         uniform = (Random(seed=self.seed).child("words", self.group, step).uint32(self.n) + 0.5) / 2**32
         edges = np.cumsum(self.weights)
         places = np.searchsorted(edges, uniform * edges[-1], side="right")
         return np.asarray(np.minimum(places, len(edges) - 1))
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return np.array(self.texts, dtype=object)[self.codes(step)[start:stop]]

@@ -4,8 +4,6 @@ Every program holds one end of a pipe as its standard input, and stops when that
 no program outlives the process that started it, however that process ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -15,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from hubbub.core.errors import HubbubError
 
@@ -77,7 +75,7 @@ class Programs:
         """The ids of the processes, in the order in which they were started."""
         return [process.pid for _, process, _ in self._running]
 
-    def start(self, name: str, command: list[str], ready: str = "", given: str = "") -> dict[str, Any]:
+    def start(self, name: str, command: list[str], ready: str = "", given: str = "") -> dict[str, object]:
         """Start a module, wait until a line of its log says that it is ready, and return that line, read as JSON.
 
         Parameters
@@ -110,7 +108,7 @@ class Programs:
             self.check()
             for line in log.read_text(encoding="utf-8").splitlines():
                 if f'"{ready}"' in line:
-                    answer: dict[str, Any] = json.loads(line)
+                    answer: dict[str, object] = json.loads(line)
                     return answer
             time.sleep(0.05)
         return {}

@@ -1,7 +1,5 @@
 """The collections of the demonstration as files (TOML), with the length of their steps filled in."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 
@@ -61,13 +59,14 @@ above = 0.4
 clears = 0.25
 false_alarms = "1 in 1d"
 """
-AIRCRAFT = """
+_AIRCRAFT = """
 name = "aircraft"
 version = 1
 title = "How far New York's aircraft flew in the blizzard of February 2013"
+trust = "{trust}"
 {schedule}
 [privacy]
-window = {{ epsilon = 4.0, steps = {hours} }}
+window = {{ epsilon = {epsilon}, steps = {hours} }}
 minimum_batch = 20
 [fields.distance]
 kind = "categorical"
@@ -76,7 +75,7 @@ names = {names}
 title = "How far did your aircraft fly, last today?"
 kind = "changes"
 field = "distance"
-epsilon = 4.0
+epsilon = {epsilon}
 steps = {hours}
 changes = 3
 """
@@ -139,6 +138,21 @@ def emoji_file(
     """The file of the collection about emoji, for reports that go to the collector or to shufflers."""
     budget = {"trust": trust, "epsilon": epsilon, "week": 7 * epsilon}
     return scene_file(_EMOJI, step_seconds, names=names, lateness=lateness, origin=origin, **budget)
+
+
+def aircraft_file(
+    names: Sequence[str],
+    step_seconds: int,
+    *,
+    steps: int,
+    epsilon: float = 4.0,
+    trust: str = "local",
+    lateness: int | None = None,
+    origin: int = 0,
+) -> str:
+    """The file of the collection about aircraft, followed over horizons of a number of steps."""
+    given = {"hours": steps, "epsilon": epsilon, "trust": trust}
+    return scene_file(_AIRCRAFT, step_seconds, names=names, lateness=lateness, origin=origin, **given)
 
 
 def scene_file(

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.alarms.plan import AlarmPlan
 from hubbub.authoring.toml import load_alarms, load_collection
-from hubbub.collection import Collection
+from hubbub.core.reports import Array, Ints
 from hubbub.data import DataError, emoji, fetch, flights, taxi, words
 from hubbub.data.catalog import CATALOG
 from hubbub.demo.people import Owners, People, Riders, Speakers
-from hubbub.demo.scene_files import AIRCRAFT, FARES, FLIGHTS, WORDS, emoji_file, scene_file
+from hubbub.demo.scene_files import FARES, FLIGHTS, WORDS, aircraft_file, emoji_file, scene_file
+from hubbub.questions.collection import Collection
+from hubbub.questions.study import StudyQuestion
 from hubbub.simulate.stream_cache import CachedTable, cached_table
 
 Table = Sequence[Sequence[float]]
@@ -77,7 +77,8 @@ class Scene:
         questions = self.collection.questions
         if self.texts:
             begins = datetime.fromtimestamp(origin, UTC).isoformat()
-            questions = {name: replace(question, start=begins) for name, question in questions.items()}
+            studies = ((name, asked) for name, asked in questions.items() if isinstance(asked, StudyQuestion))
+            questions = {**questions, **{name: replace(study, start=begins) for name, study in studies}}
         return replace(self, collection=replace(self.collection, origin=origin, questions=questions))
 
     def people(self, n: int, seed: int, group: int) -> People | Owners | Riders | Speakers:
@@ -86,11 +87,15 @@ class Scene:
             return Speakers(texts=self.texts, weights=self.weights[0], n=n, seed=seed, group=group)
         if not self.histories and not self.amounts:
             return People(weights=self.weights, silent=self.silent, n=n, seed=seed, group=group)
-        shape = self.collection.shape(self.question)
+        shape = self.collection.questions[self.question].shape()
         size = shape.size
         if self.amounts:
-            paid = {"amounts": self.amounts, "weights": self.weights[0], "low": shape.low, "high": shape.high}
-            return Riders(**paid, size=size, n=n, seed=seed, group=group)
+            assert shape.low is not None
+            assert shape.high is not None
+            bounds = {"low": shape.low, "high": shape.high}
+            return Riders(
+                amounts=self.amounts, weights=self.weights[0], **bounds, size=size, n=n, seed=seed, group=group
+            )
         return Owners(histories=self.histories, size=size, n=n, seed=seed, group=group)
 
     def when(self, step: int) -> str:
@@ -113,7 +118,7 @@ def week_times() -> tuple[str, ...]:
     return tuple(f"{FIRST_DAY[1] + day} February 2013, {hour}:00" for day in range(DAYS) for hour in HOURS)
 
 
-def _week() -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+def _week() -> tuple[dict[str, Array], Ints]:
     """The flights of the week that is shown, and the step in which each was to leave."""
     year = flights()
     day = year["day"] - FIRST_DAY[1]
@@ -142,7 +147,7 @@ def punctuality() -> CachedTable:
     """For each hour, the number of flights by how late they left."""
     week, step = _week()
     late = week["dep_delay"]  # NaN: it never left
-    kind: NDArray[np.int64] = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
+    kind: Ints = np.where(np.isnan(late), 4, np.digitize(late, [0.5, 15.5, 60.5]))
     table = np.bincount(step * len(PUNCTUAL) + kind, minlength=DAYS * len(HOURS) * len(PUNCTUAL))
     return table.reshape(-1, len(PUNCTUAL)), {}
 
@@ -191,9 +196,7 @@ def flights_scene(step_seconds: int, say: Say = None) -> Scene:
 
 
 def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
-    """Each step is an hour of 2013, and each device an aircraft: its value is the distance of its last flight that
-    day.
-    """
+    """Each step is an hour of 2013, each device an aircraft, each value how far it last flew that day."""
     try:
         fetch("flights", progress=say)
         table, _ = cached_table(f"flights-{CATALOG['flights'].version}-went-1", last_distances)
@@ -202,7 +205,7 @@ def aircraft_scene(step_seconds: int, say: Say = None) -> Scene:
     except DataError:
         histories = [[-1 if hour % 16 < tail % 16 else tail % 4 for tail in range(64)] for hour in range(112)]
         source = "invented: each leaves once a day"
-    collection = load_collection(scene_file(AIRCRAFT, step_seconds, names=AWAY, hours=len(HOURS)))
+    collection = load_collection(aircraft_file(AWAY, step_seconds, steps=len(HOURS)))
     return Scene(collection, "went", source, (), 0.0, pooled=False, times=week_times(), histories=histories)
 
 

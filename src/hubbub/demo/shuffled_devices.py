@@ -1,18 +1,16 @@
-"""Devices of a demonstration whose reports are shuffled: each seals its own, and sends it to the first shuffler."""
-
-from __future__ import annotations
+"""Devices of a demonstration whose reports are shuffled: each seals its own, and sends it to shufflers."""
 
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from hubbub.client.documents import PublishedAsk
-from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.client.upload import sealer_for
+from hubbub.client.upload import HttpTransport, Transport, Unreachable, sealer_for
 from hubbub.core.reports import Reports
 from hubbub.demo.devices import Devices
-from hubbub.demo.people import People
+from hubbub.demo.people import Owners, People
 from hubbub.demo.programs import until_input_ends
+from hubbub.random.source import Random
 from hubbub.wire.upload import UPLOAD_TYPE, Entry, encode_upload
 
 AT_ONCE = 16
@@ -20,24 +18,27 @@ AT_ONCE = 16
 
 
 class ShuffledDevices(Devices):
-    """Devices that seal every report in layers, and send it to the first shuffler as an upload of its own."""
+    """Devices that seal every report in layers or in shares, and send it to shufflers as an upload of its own."""
 
-    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People) -> None:
+    def __init__(self, transport: Transport, public_key: bytes, name: str, people: People | Owners) -> None:
         super().__init__(transport, public_key, name, people)
         route = self.collection.shuffle
         assert route is not None
-        self._sealer, self._first = sealer_for(self.collection), HttpTransport(route.shufflers[0].url)
+        self._sealer = sealer_for(self.collection, Random())
+        self._receivers = [HttpTransport(shuffler.url) for shuffler in route.receivers]
+        self._uploads: list[tuple[HttpTransport, bytes]] = []
 
     def send(self) -> None:
         """Send the reports that wait. Those that are not acknowledged stay, and are sent again unchanged."""
-        uploads, self._waiting = self._waiting, []
+        uploads, self._uploads = self._uploads, []
         with ThreadPoolExecutor(AT_ONCE) as threads:
             accepted = list(threads.map(self._post, uploads))
-        self._waiting += [upload for upload, done in zip(uploads, accepted, strict=True) if not done]
+        self._uploads += [upload for upload, done in zip(uploads, accepted, strict=True) if not done]
 
-    def _post(self, upload: bytes) -> bool:
+    def _post(self, upload: tuple[HttpTransport, bytes]) -> bool:
+        receiver, body = upload
         try:
-            response = self._first.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)
+            response = receiver.request("POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, body)
         except Unreachable:
             return False
         return response.status < 500
@@ -47,17 +48,21 @@ class ShuffledDevices(Devices):
         for at in range(len(reports)):
             report_id = self._rng.bytes(16)
             sealed = self._sealer.seal(published.name, published.ask, reports[at : at + 1].to_bare())
-            entry = Entry(*published.name, report_id, sealed)
-            self._waiting.append(encode_upload(collection.name, collection.version, [entry], collection.frame_bytes))
+            size = len(sealed) // len(self._receivers)
+            for place, receiver in enumerate(self._receivers):
+                entry = Entry(*published.name, report_id, sealed[place * size : (place + 1) * size])
+                upload = encode_upload(collection.name, collection.version, [entry], collection.frame_bytes)
+                self._uploads.append((receiver, upload))
 
 
 def main() -> int:
     """Read one line of settings, and answer until standard input ends."""
     settings = json.loads(sys.stdin.readline())
     stop = until_input_ends()
-    transport = HttpTransport(settings["address"])
+    transport, spec = HttpTransport(settings["address"]), settings["people"]
     key = bytes.fromhex(settings["public_key"])
-    ShuffledDevices(transport, key, settings["name"], People(**settings["people"])).run(stop)
+    people = Owners(**spec) if "histories" in spec else People(**spec)
+    ShuffledDevices(transport, key, settings["name"], people).run(stop)
     return 0
 
 

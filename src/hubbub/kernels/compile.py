@@ -1,34 +1,20 @@
 """One place sets numba's options for every kernel, and runs kernels on every core."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import needs
+from hubbub.core.reports import Array, Ints
 
 with needs("analytics"):
     import numba
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop: without the GIL, cached on disk where a folder can be written.
-
-    Example:
-        >>> import numpy as np
-        >>> @kernel
-        ... def total(x):
-        ...     s = np.int64(0)
-        ...     for i in range(x.size):
-        ...         s += x[i]
-        ...     return s
-        >>> int(total(np.arange(4)))
-        6
-    """
+    """Compile a loop: without the GIL, cached on disk where a folder can be written."""
     try:
         return numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba found no place to keep the compiled code
@@ -44,7 +30,7 @@ with needs("analytics"):
     import numba
 
 
-def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least: int) -> NDArray[np.int64]:
+def in_threads(count: Callable[[int, int], Ints], rows: int, least: int) -> Ints:
     """Sum `count(start, stop)` over slices of the rows, each of at least `least` of them.
 
     Kernels run without the interpreter's lock. The threads end with the call, at a cost of some 0.3 ms: numba's own
@@ -59,7 +45,7 @@ def in_threads(count: Callable[[int, int], NDArray[np.int64]], rows: int, least:
         return np.asarray(sum(pool.map(count, cuts, cuts[1:])), dtype=np.int64)
 
 
-def readonly(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+def readonly(array: Array, dtype: Any) -> Array:
     """A contiguous view that cannot be written: numba compiles a kernel once for those, and again for the others."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False

@@ -17,15 +17,13 @@ Products with a Toeplitz matrix whose entries are sums of a few powers, in memor
 The weights are l_0 = 1 and l_k = sum_j weight_j rate_j^k. `multiply` gives (l * w)_t, `divide` solves (l * q)_t = s_t.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.reports import Floats, Ints
 from hubbub.kernels.compile import kernel
 
 
-def make_consistent(nodes: NDArray[np.int64], fan_out: int, layers: int) -> NDArray[np.int64]:
+def make_consistent(nodes: Ints, fan_out: int, layers: int) -> Ints:
     """Make the nodes consistent in place, and return the leaves: each node is then the sum of its children."""
     _bottom_up(nodes, fan_out, layers)
     _top_down(nodes, fan_out, layers)
@@ -84,18 +82,18 @@ _RECENT, _MEAN, _MEDIAN, _MOVING, _EXPONENTIAL = range(len(SMOOTHERS))
 
 
 def publish_values(
-    values: NDArray[np.float64],
+    values: Floats,
     theta: float,
     cells: int,
-    noise: NDArray[np.int64],
+    noise: Ints,
     block: int,
     place: int,
     partial: int,
     smoother: str,
     weight: float,
-    memory: NDArray[np.float64],
-    history: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], int]:
+    memory: Floats,
+    history: Floats,
+) -> tuple[Floats, int]:
     """Publish values of one tree from `place` on; return them and the sum of the block that is open, in cells.
 
     Parameters
@@ -163,9 +161,6 @@ def _remember(mean, smoother, weight, memory, history):
         history[(count - 1) % history.size] = mean
         means = history[: min(count, history.size)]
         memory[0] = np.median(means) if smoother == _MEDIAN else means.mean()
-
-
-Floats = NDArray[np.float64]
 
 
 def divide(sums: Floats, weights: Floats, rates: Floats, memory: Floats) -> Floats:

@@ -1,12 +1,11 @@
 """The hot loops of estimators: column sums of bits, the Walsh-Hadamard transform, LASSO, and EM for square waves."""
 
-from __future__ import annotations
-
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.kernels.compile import in_threads, kernel, readonly
 
 ROW = 256  # bytes of a row that is long enough
@@ -14,7 +13,7 @@ BLOCK = 1 << 15  # rows before the 16-bit counters are emptied
 SLICE = 1 << 24  # bytes, some 5 ms: less is not worth a thread
 
 
-def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def column_sums(packed: Array, weights: Ints | None = None) -> Ints:
     """Sum each bit over the rows; bit b of byte c is column 8 c + b."""
     packed = readonly(packed, np.uint8)
     together = ROW // max(1, packed.shape[1]) if weights is None else 1
@@ -25,7 +24,7 @@ def column_sums(packed: NDArray[Any], weights: NDArray[np.int64] | None = None) 
         return np.asarray(long.reshape(together, -1).sum(axis=0) + column_sums(packed[whole:]))
     weighing = None if weights is None else readonly(weights, np.int64)
 
-    def count(start: int, stop: int) -> NDArray[np.int64]:
+    def count(start: int, stop: int) -> Ints:
         sums = np.zeros((8, packed.shape[1]), dtype=np.int64)
         if weighing is None:
             _count(packed[start:stop], sums)
@@ -91,14 +90,8 @@ def _transform(x):
 
 
 def nonnegative_lasso(
-    rows: NDArray[Any],
-    scale: NDArray[np.float64],
-    target: NDArray[np.float64],
-    penalty: NDArray[np.float64],
-    *,
-    sweeps: int = 2000,
-    tolerance: float = 1e-7,
-) -> NDArray[np.float64]:
+    rows: Array, scale: Floats, target: Floats, penalty: Floats, *, sweeps: int = 2000, tolerance: float = 1e-7
+) -> Floats:
     """Minimise |target - X b|^2 / 2 + penalty . b over b >= 0.
 
     Column c of X holds `scale[r]` at each row r of `rows[c]`; a row of -1 means none.
@@ -142,8 +135,8 @@ _EVERY = 16  # logarithms cost as much as an iteration: the likelihood is looked
 
 
 def most_likely(
-    counts: NDArray[np.int64], *, band: int, near: float, far: float, smoothing: float, tolerance: float
-) -> tuple[NDArray[np.float64], int]:
+    counts: Ints, *, band: int, near: float, far: float, smoothing: float, tolerance: float
+) -> tuple[Floats, int]:
     """The shares of the points that explain the counts of the cells best, and how many iterations they took.
 
     Point x makes each of the cells x to x + band - 1 as likely as `near`, and every other as likely as `far`. After an

@@ -10,32 +10,33 @@ Vector units add 32-bit integers fastest. So a weight is cut into digits of 22 b
 less than 2^32, and three digits are added up in one pass: a weight of up to 22 bits and its square take one.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.hashing import value_words
+from hubbub.core.reports import Array, Ints, Words
 from hubbub.kernels.compile import in_threads, inline, kernel, readonly
 
 BLOCK = 2048
 SLICE = 1 << 25  # hashes, some 5 ms: less is not worth a thread
+TABLE_SLICE = 1 << 22  # numbers of a table, some 5 ms
 _ONE, _WORD = np.uint32(1), np.uint64(32)
 _SIGN = np.uint32(1 << 31)
 
 
-def hash_support(
-    seeds: NDArray[np.uint64], buckets: NDArray[Any], g: int, candidates: NDArray[np.uint64]
-) -> NDArray[np.int64]:
-    """For each candidate, the number of reports whose bucket it falls in."""
+Intervals = tuple[NDArray[np.uint32], NDArray[np.int32]]
+"""For each bucket, where the hashes that it supports start, and how many there are: `int32(hash - low) < width`."""
+
+
+def hash_support(seeds: Words, buckets: Array, g: int | Intervals, candidates: Words) -> Ints:
+    """For each candidate, the number of reports whose bucket, of g or of these intervals, it falls in."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
     words, seconds = candidate_words(candidates)
-    lows, widths = bucket_intervals(g)
+    lows, widths = bucket_intervals(g) if isinstance(g, int) else g
 
-    def count(start: int, stop: int) -> NDArray[np.int64]:
+    def count(start: int, stop: int) -> Ints:
         counts = np.zeros(len(words), dtype=np.int64)
         rows = slice(start, stop)
         _support(seeds[rows], buckets[rows], lows, widths, words, seconds, counts)
@@ -44,21 +45,30 @@ def hash_support(
     return in_threads(count, len(seeds), max(BLOCK, SLICE // max(1, len(words))))
 
 
-def candidate_words(candidates: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def candidate_words(candidates: Words) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """The two words of a hash that depend on the candidate alone, in the form that the kernels read."""
     first, second = value_words(candidates)
     return readonly(first, np.uint32), readonly(second, np.uint32)
 
 
 @lru_cache(maxsize=64)
-def bucket_intervals(g: int) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-    """Where the hashes of each of g buckets start, and how many there are: `int32(hash - low) < width`."""
+def bucket_intervals(g: int) -> Intervals:
+    """The intervals of g buckets, which divide all hashes evenly."""
     # Bucket y holds the hashes h with y <= h g / 2^32 < y + 1. Both ends of the comparison are moved by 2^31, because
     # vector units compare signed integers only.
     edges = ((np.arange(g + 1, dtype=np.uint64) << _WORD) + np.uint64(g - 1)) // np.uint64(g)
     lows = readonly(edges[:-1].astype(np.uint32) + _SIGN, np.uint32)
     widths = readonly((np.diff(edges).astype(np.uint32) - _SIGN).view(np.int32), np.int32)
     return lows, widths
+
+
+@lru_cache(maxsize=64)
+def arc_intervals(cells: int, arc: int) -> Intervals:
+    """The intervals of each of 2^k cells of a circle: the hashes whose cell is it, or fewer than `arc` before it."""
+    size = (1 << 32) // cells
+    lows = (np.arange(cells, dtype=np.uint64) - np.uint64(arc - 1)) * np.uint64(size)
+    width = (np.full(cells, arc * size, dtype=np.uint32) - _SIGN).view(np.int32)
+    return readonly(lows.astype(np.uint32) + _SIGN, np.uint32), readonly(width, np.int32)
 
 
 @inline
@@ -97,6 +107,29 @@ def _support(seeds, buckets, lows, widths, words, seconds, counts):
             counts[v] += _hits(a, b, c, w, words[v], seconds[v])
 
 
+def table_sums(table: Ints, seeds: Words, candidates: Words) -> Ints:
+    """For each candidate, the sum over hash functions (rows of the table, by seed) of the number in its bucket."""
+    table, seeds = readonly(table, np.int64), readonly(seeds, np.uint64)
+    words, seconds = candidate_words(candidates)
+
+    def count(start: int, stop: int) -> Ints:
+        sums = np.zeros(len(words), dtype=np.int64)
+        _looked_up(table[start:stop], seeds[start:stop], words, seconds, sums)
+        return sums
+
+    return in_threads(count, len(seeds), max(1, TABLE_SLICE // max(1, len(words))))
+
+
+@kernel
+def _looked_up(table, seeds, words, seconds, sums):
+    buckets = np.uint64(table.shape[1])
+    for j in range(seeds.size):
+        low_seed, high_seed = np.uint32(seeds[j]), np.uint32(seeds[j] >> _WORD)
+        for v in range(words.size):
+            hashed = np.uint64(_multiplied(low_seed, high_seed, words[v], seconds[v]))
+            sums[v] += table[j, (hashed * buckets) >> _WORD]
+
+
 WEIGHTED_BLOCK = 1024
 DIGIT = 22  # bits: a block's digits sum to less than 2^32
 WEIGHTED_SLICE = 1 << 24  # hashes, some 5 ms: less is not worth a thread
@@ -105,14 +138,8 @@ _MASK = np.uint64((1 << DIGIT) - 1)
 
 
 def hash_sums(
-    seeds: NDArray[np.uint64],
-    buckets: NDArray[Any],
-    g: int,
-    candidates: NDArray[np.uint64],
-    weights: NDArray[np.int64],
-    *,
-    powers: int = 1,
-) -> NDArray[np.int64]:
+    seeds: Words, buckets: Array, g: int | Intervals, candidates: Words, weights: Ints, *, powers: int = 1
+) -> Ints:
     """The sum of the weights of the reports that support each candidate, then of all reports; row 2: of squares.
 
     Parameters
@@ -126,11 +153,11 @@ def hash_sums(
     """
     seeds, buckets, weights = readonly(seeds, np.uint64), readonly(buckets, np.uint16), readonly(weights, np.int64)
     words, seconds = candidate_words(candidates)
-    lows, widths = bucket_intervals(g)
+    lows, widths = bucket_intervals(g) if isinstance(g, int) else g
     least, most, total, squares = _totals(weights)
     digits, factors = _digits(least, most, powers)
 
-    def count(start: int, stop: int) -> NDArray[np.int64]:
+    def count(start: int, stop: int) -> Ints:
         sums = np.zeros((len(digits), len(words)), dtype=np.int64)
         rows = slice(start, stop)
         for first in range(0, len(digits), TOGETHER):
@@ -145,7 +172,7 @@ def hash_sums(
     return result
 
 
-def _digits(least: int, most: int, powers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _digits(least: int, most: int, powers: int) -> tuple[Ints, Ints]:
     """The digits to add up, three by three, and the factor of each digit in the sums of weights and of squares.
 
     A digit is the power of the weight that it is cut from (0 for 1 itself), and the place of its lowest bit. The least

@@ -11,14 +11,12 @@ A row is a device, with its own five counters; a column an entry, with its own 3
 one multiplication and one comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.reports import Array, Ints, Words
 from hubbub.kernels.compile import in_threads, inline, kernel, readonly
 from hubbub.kernels.support import BLOCK, SLICE, _multiplied, bucket_intervals, candidate_words
 
@@ -26,13 +24,13 @@ _ONE, _WORD_BITS = np.uint32(1), np.uint64(32)
 _HALF = np.int64(1 << 31)  # widths are less by this much, so that signed comparisons serve
 
 
-def pair_support(seeds: NDArray[np.uint64], buckets: NDArray[Any], t: int, dimension: int) -> NDArray[np.int64]:
+def pair_support(seeds: Words, buckets: Array, t: int, dimension: int) -> Ints:
     """For each position, the number of reports whose bucket its hash falls in, and in whose neighbour it falls."""
     seeds, buckets = readonly(seeds, np.uint64), readonly(buckets, np.uint16)
     words, seconds = candidate_words(np.arange(dimension, dtype=np.uint64))
     lows, widths = bucket_intervals(t)
 
-    def count(start: int, stop: int) -> NDArray[np.int64]:
+    def count(start: int, stop: int) -> Ints:
         counts = np.zeros((2, dimension), dtype=np.int64)
         _pairs(seeds[start:stop], buckets[start:stop], lows, widths, words, seconds, counts)
         return counts
@@ -87,10 +85,7 @@ _WORD = np.uint64(32)
 
 
 def select(
-    values: NDArray[np.int8],
-    words: NDArray[np.uint32],
-    counters: NDArray[np.int32],
-    settle: Callable[[int, int], int],
+    values: NDArray[np.int8], words: NDArray[np.uint32], counters: NDArray[np.int32], settle: Callable[[int, int], int]
 ) -> NDArray[np.int8]:
     """Report a sign, or nothing, for every value; `settle(row, column)` decides where 32 bits cannot."""
     signs = np.zeros(values.shape, dtype=np.int8)

@@ -1,7 +1,5 @@
 """The ledger of a device: its rows, and the rules by which every promise ever made is kept."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -20,9 +18,6 @@ from hubbub.ledger.promise import (
     Spending,
     of_question,
 )
-
-ANY = ""
-"""The account, or question, of a debit whose own is not known: it counts toward all of them."""
 
 TABLES = (
     "CREATE TABLE times (latest INTEGER, step INTEGER, wall INTEGER, monotonic INTEGER, trusted INTEGER)",
@@ -221,7 +216,7 @@ class Book:
         """Read the clock and store the reading. Trusted time is the more exact the more often the clock is read."""
         times = self.rows.times()
         now = self.clock.observe(times.observation)
-        self._settle(times, now)
+        self._forget_old_debits(times, now)
         return now
 
     def spend(self, step: int, account: str, question: str, units: int, *, until: int | None = None) -> None:
@@ -243,12 +238,12 @@ class Book:
         ends = max(used.latest or 0, now.wall if until is None else until)
         trusted = now.trusted + (0 if until is None else max(0, until - now.wall))
         self.rows.add_debit(Debit(account, question, units, ends, trusted))
-        self._settle(used, now)
+        self._forget_old_debits(used, now)
 
     def freeze(self, field: str, step: int, value: int | bytes) -> int | bytes:
         """Store a value of a field unless the present step has one already; return the stored value."""
         times, now = self._enter(step)
-        self._settle(_used(times, now), now)
+        self._forget_old_debits(_used(times, now), now)
         begins = self.clock.origin + step * self.clock.interval
         return self.rows.freeze(field, now.wall, value, begins)
 
@@ -280,7 +275,7 @@ class Book:
                 raise StepRefused(step, f"the device has answered step {latest}: its clock was set back")
         return times, now
 
-    def _settle(self, times: Times, now: Observation) -> None:
+    def _forget_old_debits(self, times: Times, now: Observation) -> None:
         """Store the reading of the clock, and forget the debits that no promise will count again."""
         self.rows.set_times(times._replace(observation=now))
         promises = self.rows.promises().values()

@@ -1,7 +1,5 @@
 """The time of a device whose wall clock anyone may set: which step it is in, and how much time has surely passed."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -191,6 +191,24 @@ def _connect(path: str, patience: float) -> sqlite3.Connection:
         raise LedgerUnavailable(f"{path}: {error}") from error
 
 
+def stored_terms(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The terms that a state file was begun with, its format among them; nothing of it is changed."""
+    name = os.fspath(path)
+    try:
+        database = sqlite3.connect(f"{Path(name).absolute().as_uri()}?mode=ro", timeout=0.0, uri=True)
+        try:
+            ((text,),) = database.execute("SELECT terms FROM terms").fetchall()
+        finally:
+            database.close()
+        stored: dict[str, Any] = json.loads(text)
+    except (sqlite3.Error, ValueError) as error:
+        if "locked" in str(error):
+            raise StateInUse(f"{name}: {_IN_USE}") from error
+        raise LedgerUnavailable(f"{name}: not a state file: {error}") from error
+    return stored
+
+
+_IN_USE = "another process is releasing with this state file"
 _KINDS = {
     "release_format": "the state of a curator's release (without --local)",
     "local_release_format": "the state of a release by devices (with --local)",
@@ -250,7 +268,7 @@ class CountedFile:
 
     def _explained(self, error: LedgerUnavailable) -> HubbubError:
         if "locked" in str(error):
-            return StateInUse(f"{self.path}: another process is releasing with this state file")
+            return StateInUse(f"{self.path}: {_IN_USE}")
         return error
 
     def check(self, number: int) -> None:

@@ -245,9 +245,7 @@ class Promise:
         return replace(self, interval=self.interval * ticks, origin=self.origin * ticks)
 
     def spec(self) -> dict[str, Json]:
-        """The promise as JSON. The scope is not in it: the place in the document gives it. `parts` is there for `WHOLE`
-        only.
-        """
+        """The promise as JSON. Its place in the document gives the scope; `parts` is there for `WHOLE` only."""
         grid: dict[str, Json] = {name: getattr(self, name) for name in ("limit", "steps", "interval", "origin")}
         return {**grid, "parts": dict(self.parts)} if self.scope == WHOLE else grid
 

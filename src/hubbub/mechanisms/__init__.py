@@ -15,15 +15,20 @@ FAMILIES = {
         "SOLH": "local_hashing",
         "BasicRappor": "basic_rappor",
         "Rappor": "rappor",
+        "BloomRappor": "bloom_rappor",
+        "BitFlips": "bit_flips",
         "Hadamard": "hadamard",
+        "RHR": "recursive_hadamard",
         "SubsetSelection": "subset",
+        "PGR": "projective",
         "FLH": "flh",
+        "CMS": "count_mean",
+        "HCMS": "count_mean",
         "Loloha": "loloha",
     },
     "numeric": {
-        "StochasticRounding": "hybrid",
-        "Piecewise": "hybrid",
-        "Hybrid": "hybrid",
+        **dict.fromkeys(("StochasticRounding", "Piecewise", "Hybrid"), "hybrid"),
+        "Staircase": "staircase",
         "SquareWave": "square_wave",
     },
     "ternary": {
@@ -32,8 +37,10 @@ FAMILIES = {
         "ExSub": "exsub",
         "NetSub": "net_sub",
         "NetSeed": "net_seed",
+        "SQKR": "sampled_signs",
+        **dict.fromkeys(("FastCollision", "FastCoCo"), "fast_buckets"),
     },
-    "sets": {"PSFO": "psfo", "SplitUnary": "split_unary", "PrivSet": "priv_set"},
+    "sets": {"PSFO": "psfo", "SplitUnary": "split_unary", "PrivSet": "priv_set", "Wheel": "wheel"},
 }
 """The mechanisms of each folder, and the files that hold them: listed here, so that naming one loads no other."""
 
@@ -45,10 +52,10 @@ MECHANISMS: Registry[ReportFormat] = Registry(
         for folder, modules in FAMILIES.items()
         for name, module in modules.items()
     }
-    # One more from a layer above, loaded when it is named.
-    | {"ChangeStream": "hubbub.protocols.changes.stream"}
-    # Not listed with the oracles: it has no estimator of its own, but wraps any of them.
-    | {"Measured": "hubbub.mechanisms.frequency.measured"},
+    # Two more from a layer above, loaded when they are named.
+    | {"ChangeStream": "hubbub.protocols.changes.stream", "NetStream": "hubbub.protocols.changes.net_stream"}
+    # Not listed with the oracles: they have no estimator of their own, but wrap any of them.
+    | {"Bundle": "hubbub.mechanisms.frequency.bundle", "Measured": "hubbub.mechanisms.frequency.measured"},
 )
 """The registry: the mechanisms that `from_spec` can build, and that `hubbub.checks` is applied to."""
 

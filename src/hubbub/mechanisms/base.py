@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Domain
+from hubbub.core.domain import Domain, Values
 from hubbub.core.errors import InvalidValue, SpecMismatch
 from hubbub.core.event import UNITS_PER_EPSILON, Event
 from hubbub.core.plugins import guard
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Sketch
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.report_columns import ColumnSpec, check_columns, read_bare, reports_of
 from hubbub.random.integers import log_fraction, log_upper
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from hubbub.mechanisms.weights import Blanket
     from hubbub.statistics.influence import Influence
 
-__all__ = ["Cases", "ColumnSpec", "Mechanism", "ReportFormat"]
+__all__ = ["Cases", "ColumnSpec", "Linkable", "Mechanism", "ReportFormat"]
 
-Cases = tuple[Sequence[Fraction], NDArray[np.int64]]
+Cases = tuple[Sequence[Fraction], Ints]
 """A list of probabilities, and for each report (row) and value (column) the index of its probability."""
 Linkable = Literal["never", "between batches", "always"]
 LEAST_EPSILON = 1 / UNITS_PER_EPSILON
@@ -73,6 +73,22 @@ class ReportFormat(ABC):
 
     # -- what a subclass implements ---------------------------------------------------------------------------
 
+    linkable: ClassVar[Linkable] = "always"
+    """Whether a device can be recognised by its reports after a shuffle. Unless a mechanism states it, it can.
+
+    - "never": the public part of each report is drawn afresh, without looking at the value; or many devices share it.
+    - "between batches": a device remembers, and two of its reports can be recognised as one device's. A shuffle
+      protects one batch only.
+    - "always": the public part depends on the value, and can single a report out. A shuffle protects nothing.
+    """
+
+    @property
+    def whole_reports(self) -> tuple[tuple[float, Mechanism], ...]:
+        """Where a device reports bit by bit: for each part of the devices, its share of them and the mechanism of which
+        all reports of a device together are one report. Nothing where every report is whole.
+        """
+        return ()
+
     @abstractmethod
     def _resolve(self) -> None:
         """Validate the fields and fill in the derived ones."""
@@ -96,11 +112,11 @@ class ReportFormat(ABC):
         """The shape of a sketch's counts."""
 
     @abstractmethod
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         """The counts of a batch of checked reports."""
 
     @abstractmethod
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         """The estimate from a checked sketch that holds at least one report."""
 
     @classmethod
@@ -115,7 +131,7 @@ class ReportFormat(ABC):
         """What one report spends, exactly: ln of `ratio`, rounded up to a float."""
         return log_upper(self.ratio())
 
-    def _reports(self, arrays: Mapping[str, NDArray[Any]]) -> Reports:
+    def _reports(self, arrays: Columns) -> Reports:
         """Reports of this spec with these arrays as columns."""
         return reports_of(self.spec_id, self.columns, arrays)
 
@@ -140,7 +156,7 @@ class ReportFormat(ABC):
             return self.empty()
         return Sketch(self.spec_id, len(reports), self._fold(reports))
 
-    def estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         """Estimate from a sketch. Candidates are for open domains, and for sketches made by `support`."""
         if sketch.n == 0:
             raise InvalidValue("n", 0, "at least one report to estimate from")
@@ -219,40 +235,32 @@ class Mechanism(ReportFormat):
 
     fixed_block: ClassVar[bool] = True
     """Whether a report draws one block of fixed size, so that a batch equals its singles byte for byte."""
-    linkable: ClassVar[Linkable] = "always"
-    """Whether a device can be recognised by its reports after a shuffle. Unless a mechanism states it, it can.
-
-    - "never": the public part of each report is drawn afresh, without looking at the value.
-    - "between batches": a device remembers, and two of its reports can be recognised as one device's. A shuffle
-      protects one batch only.
-    - "always": the public part depends on the value, and can single a report out. A shuffle protects nothing.
-    """
 
     @abstractmethod
-    def encode(self, values: Any) -> NDArray[Any]:
+    def encode(self, values: Values) -> Array:
         """Check a batch of values and turn them into what the randomiser reads."""
 
     @abstractmethod
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         """The columns of reports on checked values."""
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         """The few probabilities that there are, and the index of each report's (row) given each value (column).
 
         A subclass whose reports have many different probabilities implements `prob` and `log_prob` instead.
         """
         raise NotImplementedError(f"{type(self).__name__}: _cases, or both prob and log_prob")
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         """The exact probability (a Fraction) of each report (row) given each value (column) and the public part."""
         return fractions(*self._cases(reports, values))
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         """The logarithm of `prob`, fast, in floats."""
         chances, case = self._cases(reports, values)
         return np.asarray(np.array([log_fraction(chance) for chance in chances])[case])
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         """Every possible private part, with the given public part (one row); None where there are too many."""
         return None
 
@@ -260,13 +268,13 @@ class Mechanism(ReportFormat):
         """The part of a report's distribution that does not depend on the value, for amplification; None if unknown."""
         return None
 
-    def randomize(self, values: Any, rng: Random) -> Reports:
+    def randomize(self, values: Values, rng: Random) -> Reports:
         """Randomise a batch of values: on a device, a batch of one."""
         if not isinstance(rng, Random):
             raise InvalidValue("rng", rng, "a hubbub.Random")
         return self._reports(self._randomize(self.encode(values), rng))
 
-    def _beside(self, public: Mapping[str, NDArray[Any]] | None, private: Mapping[str, NDArray[Any]]) -> Reports:
+    def _with_public(self, public: Columns | None, private: Columns) -> Reports:
         """Reports with these private columns, all with one public part: the given row, or zeros."""
         n = len(next(iter(private.values())))
         shared = {
@@ -286,7 +294,7 @@ def _registered(name: object, wanted: type[Any]) -> type[Any]:
     return kind
 
 
-def fractions(table: Sequence[Fraction], index: NDArray[Any]) -> NDArray[np.object_]:
+def fractions(table: Sequence[Fraction], index: Array) -> NDArray[np.object_]:
     """Pick exact probabilities from a short table, keeping them exact."""
     entries: NDArray[np.object_] = np.array([*table, None], dtype=object)  # None: else an array of one number
     return np.asarray(entries[index])

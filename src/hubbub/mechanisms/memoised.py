@@ -1,22 +1,21 @@
 """Memos: permanent answers that are randomised once and kept, for values that are reported again and again."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.event import Event
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Ints, Reports
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
 from hubbub.random.source import Random
 
@@ -55,21 +54,19 @@ class Memoised(Stateful):
         """How many bytes a permanent answer has."""
 
     @abstractmethod
-    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+    def memo_keys(self, values: Values, public: Ints) -> Ints:
         """The key of the memo that each value needs, given what its device drew when it enrolled."""
 
     @abstractmethod
-    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+    def _answers(self, keys: Ints, rng: Random) -> NDArray[np.uint8]:
         """Permanent answers, one row per key."""
 
     @abstractmethod
-    def _from_answers(
-        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
-    ) -> dict[str, NDArray[Any]]:
+    def _from_answers(self, public: Ints, answers: NDArray[np.uint8], rng: Random) -> dict[str, Array]:
         """The columns of a report from each permanent answer."""
 
     @abstractmethod
-    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+    def _sound(self, public: Ints, keys: Ints, answers: NDArray[np.uint8]) -> bool:
         """Whether these keys and permanent answers are possible, given what the devices drew when they enrolled."""
 
     @abstractmethod
@@ -91,17 +88,17 @@ class Memoised(Stateful):
         columns = {"public": self._draw_public(n, rng), "current": np.zeros(n, dtype=np.int64), "keys": empty}
         return States(self.spec_id, {**columns, "answers": np.zeros((n, 0, self.answer_bytes), dtype=np.uint8)})
 
-    def _draw_public(self, n: int, rng: Random) -> NDArray[np.int64]:
+    def _draw_public(self, n: int, rng: Random) -> Ints:
         return np.zeros(n, dtype=np.int64)
 
-    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+    def price(self, states: States, step: int, values: Values) -> Ints:
         self._check_batch(states, values)
         missing = _place(states, self.memo_keys(values, states["public"])) == 0
         return np.where(missing, np.int64(self.permanent_event().spent), np.int64(0))
 
     def step(
-        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
-    ) -> tuple[States, Reports, NDArray[np.bool_]]:
+        self, states: States, step: int, values: Values, rng: Random, paid: Bools
+    ) -> tuple[States, Reports, Bools]:
         self._check_batch(states, values)
         keys = self.memo_keys(values, states["public"])
         place = _place(states, keys)
@@ -115,7 +112,7 @@ class Memoised(Stateful):
         reports = self._reports(self._from_answers(states["public"][speaks], answers, rng))
         return States(self.spec_id, {**states.columns, "current": current}), reports, speaks
 
-    def _remember(self, states: States, rows: NDArray[Any], keys: NDArray[np.int64], rng: Random) -> States:
+    def _remember(self, states: States, rows: Array, keys: Ints, rng: Random) -> States:
         """The states with a new memo in the next free place of some rows."""
         free = (states["keys"][rows] > 0).sum(axis=1)
         more = max(0, int(free.max()) + 1 - states["keys"].shape[1])
@@ -146,10 +143,10 @@ class Memoised(Stateful):
     def publics(self) -> dict[int, Fraction]:
         return {0: Fraction(1)}
 
-    def public_of(self, states: States) -> NDArray[np.int64]:
+    def public_of(self, states: States) -> Ints:
         return np.asarray(states["public"])
 
-    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+    def transcripts(self, public: int, values: Sequence[object]) -> dict[Transcript, Fraction] | None:
         keys = self.memo_keys(values, np.full(len(values), public)).tolist()
         transcripts: dict[Transcript, Fraction] = {(): Fraction(1)}
         for key in dict.fromkeys(keys):
@@ -175,7 +172,7 @@ class Memoised(Stateful):
         places = [order.index(step) for step in range(len(keys))]
         return {tuple(grouped[place] for place in places): chance for grouped, chance in transcripts.items()}
 
-    def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
+    def unhidden(self, public: int, values: Sequence[object]) -> Hashable:
         """The steps at which a memo is used again: the second layer alone hides a change of value."""
         keys = self.memo_keys(values, np.full(len(values), public)).tolist()
         return tuple(keys.index(key) for key in keys)
@@ -190,7 +187,7 @@ def memos_in(state: bytes) -> int:
         raise DecodeError("state", state, "the state of a device with memos") from None
 
 
-def _place(states: States, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def _place(states: States, keys: Ints) -> Ints:
     """The place of the memo of a key in each device's state, from 1; 0 where there is none."""
     same = states["keys"] == keys[:, None] + 1
     return np.where(same.any(axis=1), same.argmax(axis=1) + 1, 0) if same.shape[1] else np.zeros(len(keys), np.int64)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Reports
 
 
 class ColumnSpec(NamedTuple):
@@ -52,7 +51,7 @@ class ColumnSpec(NamedTuple):
             return self.bits
         return math.prod(self.shape) * (self.below - 1).bit_length() if self.below else 8 * self.entry_bytes
 
-    def check(self, array: NDArray[Any]) -> None:
+    def check(self, array: Array) -> None:
         """Refuse an array that is no such column."""
         if array.dtype != np.dtype(self.dtype) or array.shape[1:] != self.shape:
             allowed = f"{self.dtype}{list(self.shape)} a report"
@@ -60,12 +59,21 @@ class ColumnSpec(NamedTuple):
         if self.below is not None and array.size and int(array.max()) >= self.below:
             raise InvalidValue(self.name, int(array.max()), f"values below {self.below}")
         if self.bits is not None and array.size and int(array[:, -1].max()) >> (self.bits - 1) % 8 + 1:
-            raise InvalidValue(self.name, "a bit past the last", f"{self.bits} bits a report, then zeros")
+            raise InvalidValue(self.name, "a bit past the last", f"{self.bits} bits per report, then zeros")
+
+    def beyond(self, array: Array) -> Bools:
+        """Which reports have an entry that the bound, or the number of bits, rules out."""
+        rows = array.reshape(len(array), math.prod(self.shape))
+        if self.below is not None:
+            return np.asarray((rows >= self.below).any(axis=1))
+        if self.bits is not None:
+            return np.asarray(rows[:, -1] >> (self.bits - 1) % 8 + 1 != 0)
+        return np.zeros(len(array), dtype=np.bool_)
 
 
-def reports_of(spec_id: str, columns: Sequence[ColumnSpec], arrays: Mapping[str, NDArray[Any]]) -> Reports:
+def reports_of(spec_id: str, columns: Sequence[ColumnSpec], arrays: Columns) -> Reports:
     """Reports with these arrays as columns, each converted to its column's type."""
-    parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
+    parts: dict[str, dict[str, Array]] = {"public": {}, "private": {}}
     for column in columns:
         parts[column.part][column.name] = arrays[column.name].astype(column.dtype, copy=False)
     return Reports(spec_id, public=parts["public"], private=parts["private"])

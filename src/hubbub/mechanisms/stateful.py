@@ -6,14 +6,15 @@ from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import DecodeError, InvalidValue, SpecMismatch
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.random.source import Random
 
@@ -36,7 +37,7 @@ class States:
     """
 
     spec_id: str
-    columns: Mapping[str, NDArray[Any]]
+    columns: Columns
 
     def __post_init__(self) -> None:
         for column in self.columns.values():
@@ -45,7 +46,7 @@ class States:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         return self.columns[name]
 
     def take(self, rows: slice | ArrayLike) -> States:
@@ -116,13 +117,13 @@ class Stateful(ReportFormat):
         """The states of n devices before their first report: drawn without looking at any value."""
 
     @abstractmethod
-    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+    def price(self, states: States, step: int, values: Values) -> Ints:
         """What each device must pay before it takes a step with its value, in units of 1e-12 epsilon; often 0."""
 
     @abstractmethod
     def step(
-        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
-    ) -> tuple[States, Reports, NDArray[np.bool_]]:
+        self, states: States, step: int, values: Values, rng: Random, paid: Bools
+    ) -> tuple[States, Reports, Bools]:
         """The states after a step, the reports of the devices that send one, and which devices do.
 
         A device that did not pay its price reports from the state it has, or sends nothing.
@@ -132,9 +133,7 @@ class Stateful(ReportFormat):
         """The key of a step's state: where it differs from the key of the step before, devices enrol anew."""
         return ""
 
-    def with_enrolment(
-        self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
-    ) -> tuple[Reports, NDArray[np.bool_]]:
+    def with_enrolment(self, states: States, reports: Reports, speaks: Bools, new: Bools) -> tuple[Reports, Bools]:
         """The reports of a step, and which devices send one, where `new` devices also tell that they take part.
 
         A new device sends a report even if it has nothing to say. Whether the server knows a device is not part of the
@@ -153,28 +152,28 @@ class Stateful(ReportFormat):
         """What a device may draw as it enrols, and then sends with every report, with exact probabilities."""
 
     @abstractmethod
-    def public_of(self, states: States) -> NDArray[np.int64]:
+    def public_of(self, states: States) -> Ints:
         """The public part that each device drew."""
 
     @abstractmethod
-    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+    def transcripts(self, public: int, values: Sequence[object]) -> dict[Transcript, Fraction] | None:
         """Every transcript that a device may send of its values at the steps 0, 1, 2, ..., with its exact probability.
 
         The device drew this `public` and pays every price. None where the transcripts are too many.
         """
 
-    def unhidden(self, public: int, values: Sequence[Any]) -> Hashable:
+    def unhidden(self, public: int, values: Sequence[object]) -> Hashable:
         """What a device does not hide of its values: only histories that agree in it are protected from each other."""
         return ()
 
-    def _check_batch(self, states: States, values: Sequence[Any] | NDArray[Any]) -> None:
+    def _check_batch(self, states: States, values: Values) -> None:
         if states.spec_id != self.spec_id:
             raise SpecMismatch("spec_id", states.spec_id, f"states of {self.spec_id}")
         if len(values) != len(states):
             raise InvalidValue("values", len(values), f"{len(states)} values, one per device")
 
 
-def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def _stacked(arrays: Sequence[Array]) -> Array:
     shape = np.max([array.shape[1:] for array in arrays], axis=0).astype(int).tolist()
     stacked = np.zeros((sum(map(len, arrays)), *shape), dtype=arrays[0].dtype)
     start = 0
@@ -184,7 +183,7 @@ def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return stacked
 
 
-def _read(dtype: str, shape: tuple[int, ...], data: bytes) -> NDArray[Any]:
+def _read(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
     if min(shape, default=0) < 0:
         raise ValueError("a negative length")
     return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(1, *shape)

@@ -1,15 +1,13 @@
 """How reports are weighted: two weights, the truth or another value, and the part that does not depend on the value."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Ints, Words
 from hubbub.random.integers import ceil_div, exp_floor
 
 
@@ -82,7 +80,7 @@ def truth_weight(other: int, options: int) -> int:
     return TWO_64 - (options - 1) * other
 
 
-def choose(truth: NDArray[np.int64], draws: NDArray[np.uint64], other: int, options: int) -> NDArray[np.int64]:
+def choose(truth: Ints, draws: Words, other: int, options: int) -> Ints:
     """Turn 64 random bits each into the truth or one of the other options, with exactly the stored shares."""
     keep = truth_weight(other, options)
     if options == 2:

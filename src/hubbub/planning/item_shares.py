@@ -8,8 +8,6 @@ p_false and p_reverse). The best w depends on the share, and little: it is 0 whe
 of -1 are noise alone. Of a mechanism that tells means only, the mean is the share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,9 +28,9 @@ from hubbub.mechanisms.sets.priv_set import PrivSet
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
 from hubbub.mechanisms.sets.split_unary import SplitUnary
+from hubbub.mechanisms.sets.wheel import Wheel
 from hubbub.mechanisms.ternary.every_sign import MeanOnly
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
 from hubbub.mechanisms.ternary.vectors import Ternary
 from hubbub.statistics.influence import Influence
 
@@ -171,7 +169,7 @@ class SetOption:
 
 
 def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]:
-    """Padding and sampling, PrivSet and the unary encoding with a split budget, the smallest error first.
+    """Padding and sampling, PrivSet, Wheel and the unary encoding with a split budget, the smallest error first.
 
     Parameters
     ----------
@@ -185,6 +183,7 @@ def set_options(*, epsilon: float, domain: Sets, held: float) -> list[SetOption]
     makers: list[tuple[str, Callable[[], SetMechanism]]] = [
         *((f"PSFO-{name}", _padded(epsilon, domain, name)) for name in _PADDED),
         ("PrivSet", lambda: PrivSet.best_for(epsilon=epsilon, domain=domain, held=held)),
+        ("Wheel", lambda: Wheel.best_for(epsilon=epsilon, domain=domain, held=held)),
         ("SplitUnary", lambda: SplitUnary.best_for(epsilon=epsilon, domain=domain, held=held)),
     ]
     options = []

@@ -84,9 +84,7 @@ class Plan:
         return plan_view.table(self)
 
     def plot(self, *, against: Literal["epsilon", "n"] = "epsilon", ax: Axes | None = None) -> Axes:
-        """Plot the standard error of every oracle against epsilon or n, with the plan's own marked; matplotlib's
-        axes.
-        """
+        """Plot the standard error of every oracle against epsilon or n, the plan's own marked."""
         return plan_view.plot(self, against, ax)
 
 
@@ -127,7 +125,7 @@ def plan(
 
     Example:
         >>> plan(domain=1024, n=100_000, epsilon=1.0, most_bytes=20).picked
-        'OLH'
+        'PGR'
         >>> plan(domain=2, epsilon=1.0, stderr=0.01).n
         9207
         >>> [plan(domain=128, n=10_000, epsilon=1.0, most_shift=limit).picked for limit in (None, 0.03)]
@@ -135,7 +133,7 @@ def plan(
 
     References
     ----------
-    Dissertation, section 3.4.1.
+    T. Wang, 2021, section 3.4.1.
     """
     request = PlanRequest(
         domain=domain,
@@ -148,7 +146,7 @@ def plan(
         forged=forged,
         most_shift=most_shift,
     )
-    people, spent, rows, best = _settle(request)
+    people, spent, rows, best = _solve(request)
     assert best.stderr is not None
     return Plan(
         request=request,
@@ -162,7 +160,7 @@ def plan(
     )
 
 
-def _settle(request: PlanRequest) -> tuple[int, float, list[Prediction], Prediction]:
+def _solve(request: PlanRequest) -> tuple[int, float, list[Prediction], Prediction]:
     """n and epsilon, as requested or solved for the picked oracle; the rows, and the row of that oracle."""
     target = request.stderr or 0.0
     n = request.n or 1_000_000

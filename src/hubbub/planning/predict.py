@@ -1,7 +1,5 @@
 """The predicted errors and costs of each frequency oracle, and the number of reports or epsilon that an error takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -259,9 +257,7 @@ def standard_error(kind: type[FrequencyOracle], request: PlanRequest, n: int, ep
 
 
 def needed_n(kind: type[FrequencyOracle], request: PlanRequest, epsilon: float, stderr: float) -> int:
-    """The fewest reports that bring the standard error down to `stderr`: the variance is exactly one report's over
-    n.
-    """
+    """The fewest reports that bring the standard error down to `stderr`: the variance is one report's over n."""
     oracle = kind(epsilon=epsilon, domain=request.domain)
     single = oracle.variance(1, request.share)
     if single > stderr**2 * _MOST_REPORTS:

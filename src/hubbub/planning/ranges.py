@@ -1,7 +1,5 @@
 """Choosing a mechanism for range queries, and the expected error of its answers before anybody has reported."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,11 +8,13 @@ from itertools import combinations
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
+from hubbub.mechanisms.frequency.bundle import MOST_ORACLES
+from hubbub.planning.range_bounds import bound_stderr
 from hubbub.protocols.ranges.adaptive import AdaptiveHierarchy
 from hubbub.protocols.ranges.cell_sums import CellSum, SumVariance, cells_of
 from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.grids import HDG, LINE_ALPHA, PLANE_ALPHA
-from hubbub.protocols.ranges.hierarchy import HIO, MG, IntervalMechanism
+from hubbub.protocols.ranges.hierarchy import HI, HIO, MG, IntervalMechanism
 from hubbub.protocols.ranges.split import SC
 
 
@@ -49,6 +49,24 @@ def terms_stderr(mechanism: IntervalMechanism, terms: CellSum, n: int, *, mean_s
         sums, squares = people * math.sqrt(mean_square), people * mean_square
         variance.add(mechanism.oracle(term.level), size, term.weights, sums, squares)
     return math.sqrt(variance.total())
+
+
+def share_error(mechanism: IntervalMechanism | SC | HDG, query: RangeQuery, n: int, part: float = 1.0) -> float | None:
+    """The standard error of the share of n people who are in a box, if a part of them reports by the mechanism.
+
+    None where there are fewer people than levels.
+    """
+    people = int(n * part)
+    if people < (len(mechanism.levels) if isinstance(mechanism, HIO) else 1):
+        return None
+    if isinstance(mechanism, HDG):
+        error = grid_error(HDG(mechanism.epsilon, mechanism.dimensions, people), query)
+    elif isinstance(mechanism, SC):
+        error = mechanism.expected_stderr(query, people) / people
+    else:
+        error = expected_stderr(mechanism, query, people) / people
+    share = query.share(mechanism.dimensions)
+    return math.sqrt(error**2 + share * (1 - share) * (1 / part - 1) / n)
 
 
 def adaptive_error(mechanism: AdaptiveHierarchy, query: RangeQuery, *, mean_square: float = 1.0) -> float:
@@ -114,7 +132,7 @@ MOST_COUNTED = 1 << 22
 
 @dataclass(frozen=True)
 class RangeChoice:
-    """A mechanism, how it answers, and its expected error.
+    """A mechanism, how it answers, its expected error, and its bound.
 
     Parameters
     ----------
@@ -128,12 +146,19 @@ class RangeChoice:
         Whether answers rest on the reports alone. Otherwise they assume that people are spread evenly inside cells, and
         the error includes a guess of what that costs: with grids, the unevenness that their authors found; with an
         adaptive hierarchy, that the people of an interval are all at one of its values.
+    errors
+        The expected error of each query.
+    bound
+        The root mean square of the greatest errors of the queries, however people are spread (T. Wang, 2021,
+        chapter 7); None where there is no bound.
     """
 
     mechanism: IntervalMechanism | AdaptiveHierarchy | SC | HDG
     consistent: bool
     stderr: float
     unbiased: bool
+    errors: tuple[float, ...] = ()
+    bound: float | None = None
 
     @property
     def name(self) -> str:
@@ -171,10 +196,75 @@ def choose_ranges(
         query.check(dimensions)
     choices = []
     for mechanism, consistent, error in _candidates(epsilon, tuple(dimensions), n, mean_square, unbiased):
-        mean = sum(error(query) ** 2 for query in queries) / len(queries)
-        is_unbiased = not isinstance(mechanism, HDG | AdaptiveHierarchy)
-        choices.append(RangeChoice(mechanism, consistent, math.sqrt(mean), is_unbiased))
+        errors = tuple(error(query) for query in queries)
+        bound = None
+        if not isinstance(mechanism, HDG | AdaptiveHierarchy):
+            bound = root_mean_square([bound_stderr(mechanism, query, n, mean_square=mean_square) for query in queries])
+        choices.append(RangeChoice(mechanism, consistent, root_mean_square(errors), bound is not None, errors, bound))
     return sorted(choices, key=lambda choice: choice.stderr)
+
+
+def root_mean_square(numbers: Sequence[float]) -> float:
+    """The root of the mean of the squares."""
+    return math.sqrt(sum(number**2 for number in numbers) / len(numbers))
+
+
+@dataclass(frozen=True)
+class MethodDivision:
+    """People divided between two methods.
+
+    Parameters
+    ----------
+    choices, shares
+        The methods, and the part of the people that reports by each.
+    stderr
+        The root of the mean squared error of the queries, each answered by the method with the smaller error.
+    answered
+        For each query, the place of the method that answers it.
+    """
+
+    choices: tuple[RangeChoice, ...]
+    shares: tuple[float, ...]
+    stderr: float
+    answered: tuple[int, ...]
+
+
+def divide_people(ways: Sequence[RangeChoice], parts: Sequence[float], n: int) -> MethodDivision | None:
+    """The best division of n people between two of the methods that SQL can route to; None if there are no two.
+
+    A count from a part s of the people has the variance (V + n f (1 - f)) / s - n f (1 - f), V being that from all
+    people and f the share of the people that are counted. Of the sums over the queries of each method, A_m, the best
+    parts are as their roots.
+
+    Parameters
+    ----------
+    ways
+        Of `choose_ranges`.
+    parts
+        The part of all cells that each query has, as its share of people if they are spread evenly.
+    n
+        How many people are expected.
+    """
+    best: dict[type, RangeChoice] = {}
+    for way in ways:
+        if not isinstance(way.mechanism, AdaptiveHierarchy):
+            best.setdefault(type(way.mechanism), way)
+    counted = np.array([n * part * (1 - part) for part in parts])
+    found: MethodDivision | None = None
+    for pair in combinations(best.values(), 2):
+        needs = np.array([np.square(way.errors) + counted for way in pair])
+        shares = np.full(2, 0.5)
+        for _ in range(50):
+            answered = np.argmin(needs / shares[:, None], axis=0)
+            sums = np.array([needs[place, answered == place].sum() for place in range(2)])
+            if not sums.all():
+                break
+            shares = np.sqrt(sums) / np.sqrt(sums).sum()
+        variance = needs[answered, np.arange(len(parts))] / shares[answered] - counted
+        stderr = math.sqrt(float(np.mean(variance)))
+        if sums.all() and (found is None or stderr < found.stderr):
+            found = MethodDivision(pair, tuple(shares.tolist()), stderr, tuple(answered.tolist()))
+    return found
 
 
 _Candidate = tuple[IntervalMechanism | AdaptiveHierarchy | SC | HDG, bool, Callable[[RangeQuery], float]]
@@ -186,16 +276,18 @@ def _candidates(
     """The mechanisms that these dimensions allow; for each, whether it is `consistent`, and the error of a query."""
     split = SC(epsilon, dimensions)
     yield split, False, lambda query: split.expected_stderr(query, n, mean_square=mean_square)
-    for kind in (HIO, MG):
+    for kind in (HIO, HI, MG):
         if kind is HIO and math.prod(dimension.levels for dimension in dimensions) > n:
             continue  # nobody would report on some of the levels
         try:
             mechanism = kind(epsilon, dimensions)
         except InvalidValue:  # too many levels or cells
             continue
+        if kind is HI and len(mechanism.levels) > MOST_ORACLES:
+            continue  # no device reports on as many at once
         cells = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
-        for consistent in (False, True) if kind is HIO else (False,):
-            if cells <= MOST_COUNTED or (kind is HIO and not consistent):
+        for consistent in (False, True) if kind is not MG else (False,):
+            if cells <= MOST_COUNTED or (kind is not MG and not consistent):
                 yield mechanism, consistent, _stderr(mechanism, n, mean_square, consistent)
     if unbiased:
         return

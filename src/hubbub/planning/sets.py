@@ -1,7 +1,5 @@
 """Planning for sets: which mechanism estimates the share of people who hold each item best, and with what error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -118,8 +116,8 @@ def plan_sets(
 ) -> SetPlan:
     """Compare every mechanism that estimates the share of people who hold each item; pick the smallest exact error.
 
-    Compared are padding and sampling over GRR, OLH and OUE, PrivSet, a unary encoding with a split budget, and the
-    ternary mechanisms, each with its best parameters. All are unbiased for sets of up to the domain's `most` items.
+    Compared are padding and sampling over GRR, OLH and OUE, PrivSet, Wheel, a unary encoding with a split budget, and
+    the ternary mechanisms, each with its best parameters. All are unbiased for sets of up to the domain's `most` items.
     Variances are linear in the shares, and the shares sum to the number of items that people hold on average: so the
     mean variance over all items is exact, whichever items are popular. Of equal errors the first in that order is
     picked.

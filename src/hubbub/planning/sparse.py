@@ -1,16 +1,14 @@
 """The exact errors of all mechanisms for sparse ternary vectors at one setting."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.privacy.amplify import local_epsilon
 
 
 @dataclass(frozen=True)
@@ -23,6 +21,8 @@ class TernaryRow:
         Its name.
     error
         The exact mean squared error, summed over the positions; None where the mechanism has none.
+    within
+        What the errors of all means stay below with a probability of 95% (`max_error`); None for frequencies.
     effective_epsilon
         What a report spends.
     bits
@@ -33,6 +33,7 @@ class TernaryRow:
 
     mechanism: str
     error: float | None = None
+    within: float | None = None
     effective_epsilon: float | None = None
     bits: int | None = None
     why: str = ""
@@ -43,7 +44,14 @@ class TernaryRow:
 
 
 def compare_ternary(
-    *, epsilon: float, dimension: int, sparsity: int, n: int = 1, of: Quantity = "mean"
+    *,
+    epsilon: float,
+    dimension: int,
+    sparsity: int,
+    n: int = 1,
+    of: Quantity = "mean",
+    central_epsilon: float | None = None,
+    delta: float = 1e-6,
 ) -> list[TernaryRow]:
     """A row for every registered ternary mechanism with its own best parameters, the smallest error first.
 
@@ -58,21 +66,38 @@ def compare_ternary(
         How many people report.
     of
         The error of the mean, or of the frequency.
+    central_epsilon, delta
+        What the shuffled batch may spend; None where nothing is shuffled. Each mechanism then has the largest local
+        epsilon for which that is proved, at most `epsilon`; one whose shuffled reports have no such bound is refused.
     """
-    setting = {"epsilon": epsilon, "dimension": dimension, "sparsity": sparsity}
-    rows = [_row(kind, setting, n, of) for kind in MECHANISMS.usable().values() if issubclass(kind, TernaryMechanism)]
+    vectors = {"dimension": dimension, "sparsity": sparsity}
+
+    def make(kind: type[TernaryMechanism]) -> TernaryMechanism:
+        def with_epsilon(local: float) -> TernaryMechanism:
+            return kind.best_for(of, epsilon=local, **vectors)
+
+        if central_epsilon is None:
+            return with_epsilon(epsilon)
+        largest = local_epsilon(with_epsilon, epsilon=central_epsilon, n=n, delta=delta, most=epsilon, quick=True)
+        assert isinstance(largest, TernaryMechanism)
+        return largest
+
+    rows = [_row(kind, make, n, of) for kind in MECHANISMS.usable().values() if issubclass(kind, TernaryMechanism)]
     return sorted(rows, key=lambda row: math.inf if row.error is None else float(f"{row.error:.9g}"))
 
 
-def _row(kind: type[TernaryMechanism], setting: dict[str, Any], n: int, of: Quantity) -> TernaryRow:
+def _row(
+    kind: type[TernaryMechanism], make: Callable[[type[TernaryMechanism]], TernaryMechanism], n: int, of: Quantity
+) -> TernaryRow:
     try:
-        mechanism = kind.best_for(of, **setting)
+        mechanism = make(kind)
     except InvalidValue as error:
         return TernaryRow(kind.__name__, why=f"refused: {error}")
     estimates_it = of in mechanism.answers
     return TernaryRow(
         kind.__name__,
         error=mechanism.mse(n, of=of) if estimates_it else None,
+        within=mechanism.max_error(n) if of == "mean" else None,
         effective_epsilon=mechanism.effective_epsilon,
         bits=mechanism.report_bits,
         why="" if estimates_it else f"its reports tell no {of}",

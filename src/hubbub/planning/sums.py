@@ -1,16 +1,14 @@
 """Compares the two counters, the hierarchy and the factorisation, by formula and by simulation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.curator.factorised import FactorisedCounter
 from hubbub.curator.tree import NoiseTree
 from hubbub.kernels.curator import FINE, make_consistent
@@ -76,22 +74,22 @@ def choose_counter(
     return sorted(choices, key=lambda choice: choice.on_paper)
 
 
-Draw = Callable[[Random], NDArray[np.float64]]
+Draw = Callable[[Random], Floats]
 """Noise of all running sums, in multiples of theta."""
 
 
-def _ranges(length: int, queries: str, count: int, rng: Random) -> NDArray[np.int64]:
+def _ranges(length: int, queries: str, count: int, rng: Random) -> Ints:
     last = 1 + rng.below(length, count)
     first = np.zeros(count, dtype=np.int64) if queries == "prefixes" else rng.below(length, count)
     return np.stack([np.minimum(first, last - 1), np.maximum(first + 1, last)], axis=1)
 
 
-def _squares(sums: NDArray[np.float64], ranges: NDArray[np.int64]) -> float:
+def _squares(sums: Floats, ranges: Ints) -> float:
     padded = np.concatenate([[0.0], sums])
     return float(np.mean((padded[ranges[:, 1]] - padded[ranges[:, 0]]) ** 2))
 
 
-def _tree_noise(length: int, ranges: NDArray[np.int64], epsilon: float | None, rho: float | None) -> tuple[float, Draw]:
+def _tree_noise(length: int, ranges: Ints, epsilon: float | None, rho: float | None) -> tuple[float, Draw]:
     layers = next(h for h in range(1, 30) if FAN_OUT**h >= length)
     tree = NoiseTree(epsilon=Fraction(epsilon or 1), fan_out=FAN_OUT, layers=layers)
     trees = -(-length // tree.leaves)
@@ -102,10 +100,10 @@ def _tree_noise(length: int, ranges: NDArray[np.int64], epsilon: float | None, r
         sigma = math.ceil(math.sqrt(layers * cells**2 / (2 * rho)))
         variance = sigma**2 / cells**2
 
-        def draw(rng: Random) -> NDArray[np.int64]:
+        def draw(rng: Random) -> Ints:
             return make_consistent(gaussian_cells(tree.nodes, sigma, rng) * FINE, FAN_OUT, layers).copy()
 
-    def sums(rng: Random) -> NDArray[np.float64]:
+    def sums(rng: Random) -> Floats:
         noise = np.concatenate([draw(rng) for _ in range(trees)])
         return np.asarray(np.cumsum(noise)[:length] / (cells * FINE))
 
@@ -113,15 +111,13 @@ def _tree_noise(length: int, ranges: NDArray[np.int64], epsilon: float | None, r
     return on_paper, sums
 
 
-def _factorised_noise(
-    length: int, ranges: NDArray[np.int64], epsilon: float | None, rho: float | None
-) -> tuple[float, Draw]:
+def _factorised_noise(length: int, ranges: Ints, epsilon: float | None, rho: float | None) -> tuple[float, Draw]:
     counter = FactorisedCounter(rho=rho or 0.5, length=length)
     if epsilon is None:
         cells, sigma = counter.cells, counter.sigma
         variance = (sigma / cells) ** 2
 
-        def noise(rng: Random) -> NDArray[np.int64]:
+        def noise(rng: Random) -> Ints:
             return gaussian_cells(length, sigma, rng)
     else:
         moved = float(counter.column().sum())  # of the L1 norm
@@ -131,10 +127,10 @@ def _factorised_noise(
         scale = ceil_div(Fraction(moved * cells), Fraction(epsilon))
         variance = laplace_variance(scale) / cells**2
 
-        def noise(rng: Random) -> NDArray[np.int64]:
+        def noise(rng: Random) -> Ints:
             return laplace_cells(length, scale, rng)
 
-    def sums(rng: Random) -> NDArray[np.float64]:
+    def sums(rng: Random) -> Floats:
         return counter.sums_of(noise(rng) / cells)
 
     on_paper = variance * float(np.mean([counter.squared_weights(int(a), int(b)) for a, b in ranges]))

@@ -1,14 +1,12 @@
 """The central guarantee of shuffled reports: the smallest valid bound, its inverse, and that of several batches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import LocalHashing
 from hubbub.privacy.binomial_tails import smallest_epsilon
@@ -21,6 +19,7 @@ from hubbub.privacy.shuffle_bounds import (
     blanket_delta,
     clone_chance,
     clone_delta,
+    csuzz19,
     efmrtt19,
     fmt21,
     stronger_clone_chance,
@@ -58,13 +57,17 @@ class Amplified:
         return asdict(self)
 
 
-def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Amplified:
+def amplify(mechanism: ReportFormat, *, n: int, delta: float, fakes: int = 0) -> Amplified:
     """The smallest valid (epsilon, delta) of n shuffled reports, of which one is replaced.
 
     The guarantee is against those who see the shuffled batch. Against someone who sees a report before that, only the
     local epsilon holds; and so it does against everyone if fewer than n reports are shuffled. A mechanism whose public
     part depends on the value is refused: its reports can be singled out. Where devices remember, the guarantee is for
     one batch only (`one_batch`).
+
+    Of a mechanism that reports bit by bit, such as `ChangeStream`, the guarantee is of all batches of a horizon, which
+    are a function of whole reports that are shuffled. It is for devices that are in every batch, on the level where it
+    is worst: each of n such devices is on a level by chance, and whoever misses a batch is not among them.
 
     Parameters
     ----------
@@ -86,43 +89,55 @@ def amplify(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Am
     return min(bounds(mechanism, n=n, delta=delta, fakes=fakes), key=lambda bound: bound.epsilon)
 
 
-def bounds(mechanism: Mechanism, *, n: int, delta: float, fakes: int = 0) -> Iterator[Amplified]:
+def bounds(mechanism: ReportFormat, *, n: int, delta: float, fakes: int = 0) -> Iterator[Amplified]:
     """Every valid bound that applies, the local epsilon among them."""
-    check_unlinkable(mechanism)
     check_batch(n, delta, fakes)
-    check_fakes(mechanism, fakes)
-    one_batch = mechanism.linkable != "never"
-    yield from (replace(bound, one_batch=one_batch) for bound in _bounds(mechanism, n, delta, fakes))
+    if isinstance(mechanism, ReportFormat) and mechanism.whole_reports:
+        for _, whole in mechanism.whole_reports:
+            check_fakes(whole, fakes)
+        levels = [[*_bounds(whole, n, delta, 0, share)] for share, whole in mechanism.whole_reports]
+        yield from max(levels, key=lambda level: min(bound.epsilon for bound in level))
+        return
+    single = check_unlinkable(mechanism)
+    check_fakes(single, fakes)
+    one_batch = single.linkable != "never"
+    yield from (replace(bound, one_batch=one_batch) for bound in _bounds(single, n, delta, fakes))
 
 
-def _bounds(mechanism: Mechanism, n: int, delta: float, fakes: int) -> Iterator[Amplified]:
+def _bounds(mechanism: Mechanism, n: int, delta: float, fakes: int, share: float = 1.0) -> Iterator[Amplified]:
+    """The bounds where each of the n - 1 others is in the batch with probability `share`."""
     tail = delta * 1e-7
     local, blanket = mechanism.effective_epsilon, mechanism.blanket()
     yield Amplified(local, 0.0, "local")
     if local > MOST_AMPLIFIED:
         return
     if blanket is not None:
-        coarse = BlanketBound(blanket, n, fakes=fakes, cells=COARSE, tail=tail)
-        fine = BlanketBound(blanket, n, fakes=fakes, cells=FINE, tail=tail)
+        coarse = BlanketBound(blanket, n, fakes=fakes, share=share, cells=COARSE, tail=tail)
+        fine = BlanketBound(blanket, n, fakes=fakes, share=share, cells=FINE, tail=tail)
         yield from _bound(smallest_epsilon(coarse, fine, delta, local), delta, "blanket")
     ratio = math.exp(local)
     for method, chance in (("clones", clone_chance(ratio)), ("stronger clones", stronger_clone_chance(ratio))):
-        bound = CloneBound(ratio, n, chance, tail=tail)
+        bound = CloneBound(ratio, n, share * chance, tail=tail)
         yield from _bound(smallest_epsilon(bound, bound, delta, local), delta, method)
+    if share < 1:
+        return  # the formulas are of a known number of reports
     yield from _bound(efmrtt19(local, n, delta), delta, "EFMRTT19")
     yield from _bound(fmt21(local, n, delta), delta, "FMT21")
     if blanket is not None and blanket.both == 0:
         weight = float(1 / (blanket.mass * blanket.preferred))
         yield from _bound(binomial_epsilon(weight, n, delta), delta, "BBGN19")
+        if isinstance(mechanism, GRR) and mechanism.size == 2:
+            yield from _bound(csuzz19(weight, n, delta), delta, "CSUZZ19")
 
 
-def check_unlinkable(mechanism: Mechanism) -> None:
-    """Refuse a mechanism whose shuffled reports can be singled out, or that does not state that they cannot."""
+def check_unlinkable(mechanism: ReportFormat) -> Mechanism:
+    """The mechanism; refused where shuffled reports can be singled out, or it does not state that they cannot."""
     if not isinstance(mechanism, Mechanism):
         raise InvalidValue("mechanism", mechanism, "a mechanism whose reports are made afresh, each from one value")
     if mechanism.linkable == "always":
         allowed = "one whose public part does not depend on the value: it singles reports out, and a shuffle hides none"
         raise InvalidValue("mechanism", type(mechanism).__name__, allowed)
+    return mechanism
 
 
 def check_batch(n: int, delta: float, fakes: int) -> None:
@@ -141,9 +156,7 @@ def check_fakes(mechanism: Mechanism, fakes: int) -> None:
     if fakes and not isinstance(mechanism, GRR | LocalHashing):
         name = type(mechanism).__name__
         raise InvalidValue(
-            "fakes",
-            fakes,
-            f"0: fakes are drawn uniformly, which hides reports of GRR and local hashing, not of {name}",
+            "fakes", fakes, f"0: fakes are drawn uniformly, which hides reports of GRR and local hashing, not of {name}"
         )
 
 

@@ -1,18 +1,15 @@
 """Binomial tails and blocks of binomial counts, rounded outward, and the smallest epsilon that a bound allows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import needs
-
-Floats = NDArray[np.float64]
+from hubbub.core.reports import Floats
 
 
 class Blocks(NamedTuple):
@@ -25,7 +22,7 @@ class Blocks(NamedTuple):
     outside: Floats
 
 
-def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
+def at_least(count: ArrayLike, trials: ArrayLike, chance: float | Floats = 0.5) -> Floats:
     """The probability of at least a number of successes."""
     with needs("analytics"):
         from scipy.special import betainc
@@ -36,7 +33,7 @@ def at_least(count: Any, trials: Any, chance: Any = 0.5) -> Floats:
     return np.where(inside, tail, np.where(count <= 0, 1.0, 0.0))
 
 
-def point(count: Any, trials: Any) -> Floats:
+def point(count: ArrayLike, trials: ArrayLike) -> Floats:
     """The probability of exactly a number of heads among fair coins, to about seven digits at a billion of them.
 
     By Loader's form, whose terms stay small where logarithms of factorials would lose digits.
@@ -53,7 +50,7 @@ def point(count: Any, trials: Any) -> Floats:
     return np.where(inner, middle, np.where((count >= 0) & (rest >= 0), end, 0.0))
 
 
-def blocks(trials: Any, chance: float, most: int, *, tail: float = 1e-18) -> Blocks:
+def blocks(trials: ArrayLike, chance: float, most: int, *, tail: float = 1e-18) -> Blocks:
     """Binomial counts, a row for each number of trials, in up to a number of blocks: single counts where they are few.
 
     They reach as far as leaves out about `tail`. Blocks past the last count are empty, and stand at it.

@@ -1,10 +1,8 @@
 """The worst ratio of a mechanism's probabilities, and the exact delta of a few shuffled reports, by enumeration."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.domain import Domain, Sets, as_domain
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Columns, Floats
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
@@ -102,7 +101,7 @@ def enumerate_reports(mechanism: Mechanism, rng: Random) -> Enumeration | None:
     the public part.
     """
     values = mechanism.example_values(MOST_VALUES)
-    public: Mapping[str, NDArray[Any]] = {}
+    public: Columns = {}
     if any(column.part == "public" for column in mechanism.columns):
         public = mechanism.randomize([values[i % len(values)] for i in range(MOST_PUBLICS)], rng).public
     worst: Fraction | None = Fraction(1)
@@ -142,9 +141,7 @@ def _compare(chances: NDArray[np.object_]) -> tuple[Fraction | None, bool] | Non
     return max((Fraction(high, low) for high, low in extremes if low > 0), default=Fraction(1)), sums_to_one
 
 
-def report_table(
-    mechanism: Mechanism, *, publics: Mapping[str, NDArray[Any]] | None = None, values: int = 4
-) -> NDArray[np.float64]:
+def report_table(mechanism: Mechanism, *, publics: Columns | None = None, values: int = 4) -> Floats:
     """The probability of every report (column) under every value (row); public parts are equally likely."""
     examples = mechanism.example_values(values)
     parts = max((len(column) for column in (publics or {}).values()), default=1)
@@ -157,7 +154,7 @@ def report_table(
     return np.concatenate(tables, axis=1) / len(tables)
 
 
-def shuffled_delta(table: NDArray[np.float64], n: int, epsilon: float) -> float:
+def shuffled_delta(table: Floats, n: int, epsilon: float) -> float:
     """The exact delta of n shuffled reports at an epsilon: the largest over all values of everyone."""
     kinds = math.comb(table.shape[1] + n - 1, n)
     if kinds > 10**5:
@@ -165,7 +162,7 @@ def shuffled_delta(table: NDArray[np.float64], n: int, epsilon: float) -> float:
     return max(_deltas(table, n, math.exp(epsilon)))
 
 
-def _deltas(table: NDArray[np.float64], n: int, factor: float) -> Iterator[float]:
+def _deltas(table: Floats, n: int, factor: float) -> Iterator[float]:
     for other_values in combinations_with_replacement(range(len(table)), n - 1):
         rest: dict[tuple[int, ...], float] = {(0,) * table.shape[1]: 1.0}
         for value in other_values:
@@ -175,7 +172,7 @@ def _deltas(table: NDArray[np.float64], n: int, factor: float) -> Iterator[float
             yield sum(max(0.0, chance - factor * second[counts]) for counts, chance in first.items())
 
 
-def _with(counts: dict[tuple[int, ...], float], row: NDArray[np.float64]) -> dict[tuple[int, ...], float]:
+def _with(counts: dict[tuple[int, ...], float], row: Floats) -> dict[tuple[int, ...], float]:
     """The distribution of the counts of every kind of report after one more report, whose distribution is `row`."""
     longer: dict[tuple[int, ...], float] = defaultdict(float)
     for numbers, chance in counts.items():

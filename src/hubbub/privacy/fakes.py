@@ -1,7 +1,5 @@
 """Estimates from batches that contain fake reports."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,21 +1,20 @@
 """A lower confidence bound on the epsilon that a sampler really spends, from its reports alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.noise import check_level
+from hubbub.core.reports import Floats, Ints
 from hubbub.core.spec import Json
 from hubbub.mechanisms.base import Mechanism
 from hubbub.random.source import Random
 
 
-def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> Floats:
     """A lower bound of the probability, at confidence 1 - alpha."""
     with needs("analytics"):
         from scipy.special import betaincinv
@@ -23,7 +22,7 @@ def lower_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.
     return np.where(count > 0, betaincinv(np.maximum(count, 1), total - count + 1, alpha), 0.0)
 
 
-def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> NDArray[np.float64]:
+def upper_bound(hits: ArrayLike, trials: ArrayLike, alpha: float) -> Floats:
     """An upper bound of the probability, at confidence 1 - alpha."""
     return 1.0 - lower_bound(np.asarray(trials) - np.asarray(hits), trials, alpha)
 
@@ -103,7 +102,7 @@ def sample_epsilon(mechanism: Mechanism, samples: int, rng: Random, level: float
 
 
 def _worst_event(
-    mechanism: Mechanism, values: list[Any], count: int, rng: Random, alpha: float
+    mechanism: Mechanism, values: list[object], count: int, rng: Random, alpha: float
 ) -> tuple[int, int, float]:
     """The two values (by position) and the threshold with the largest lower bound on the training half."""
     logs = [_sample(mechanism, value, values, count, rng) for value in values]
@@ -121,21 +120,19 @@ def _worst_event(
     return best[1:]
 
 
-def _sample(mechanism: Mechanism, value: Any, values: list[Any], n: int, rng: Random) -> NDArray[np.float64]:
+def _sample(mechanism: Mechanism, value: object, values: list[object], n: int, rng: Random) -> Floats:
     """The log probabilities under each of `values` of n reports of one value."""
     chunks = (min(_CHUNK, n - start) for start in range(0, n, _CHUNK))
     return np.concatenate([mechanism.log_prob(mechanism.randomize([value] * size, rng), values) for size in chunks])
 
 
-def _log_ratio(logs: NDArray[np.float64], first: int, second: int) -> NDArray[np.float64]:
+def _log_ratio(logs: Floats, first: int, second: int) -> Floats:
     with np.errstate(invalid="ignore"):  # a report that both call impossible tells nothing: inf - inf
-        ratio: NDArray[np.float64] = logs[:, first] - logs[:, second]
+        ratio: Floats = logs[:, first] - logs[:, second]
     return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=_SURE, neginf=-_SURE))
 
 
-def _epsilon_low(
-    hits: NDArray[np.int64] | int, misses: NDArray[np.int64] | int, trials: int, alpha: float
-) -> NDArray[np.float64]:
+def _epsilon_low(hits: Ints | int, misses: Ints | int, trials: int, alpha: float) -> Floats:
     with np.errstate(divide="ignore"):  # an event never seen bounds nothing: log 0
         bound = np.log(lower_bound(hits, trials, alpha)) - np.log(upper_bound(misses, trials, alpha))
     return np.asarray(np.maximum(bound, 0.0))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.privacy.binomial_tails import Floats, at_least, blocks, point
+from hubbub.core.reports import Floats
+from hubbub.privacy.binomial_tails import at_least, blocks, point
 
 if TYPE_CHECKING:
     from hubbub.mechanisms.weights import Blanket
@@ -32,21 +33,32 @@ class BlanketBound:
 
         L_1 + ... + L_M = mass ( (E-1)(e+1)/2 D - (e-1) ( M + (E-1)(S/2 + T) ) ).
 
+    Where each other person is in the batch by chance, with probability `share`, that is n - 1 and `share` times `mass`.
+
     Counts are taken in blocks, each at its worst end: fewer draws M, fewer T, and a D of more signs. There are at most
     `cells` of them, and they leave out a probability of about `tail`, which is added at its worst. They do not depend
     on epsilon, and are made once.
 
     References
     ----------
-    Balle, Bell, Gascon and Nissim, "The privacy blanket of the shuffle model", 2019 (Lemma 5.3).
+    Balle et al., 2019 (Lemma 5.3).
     """
 
-    def __init__(self, blanket: Blanket, n: int, *, fakes: int = 0, cells: int = FINE, tail: float = 1e-18) -> None:
+    def __init__(
+        self,
+        blanket: Blanket,
+        n: int,
+        *,
+        fakes: int = 0,
+        share: float = 1.0,
+        cells: int = FINE,
+        tail: float = 1e-18,
+    ) -> None:
         self._mass, self._ratio = float(blanket.mass), float(blanket.ratio)
         shared = float(blanket.shared)
         apart = min(2 * (float(blanket.preferred) - shared), 1.0)
         side = round(cells ** (1 / 3 if shared else 1 / 2))
-        self._blanket_reports = blocks(n - 1, self._mass, side, tail=tail)
+        self._blanket_reports = blocks(n - 1, share * self._mass, side, tail=tail)
         self._draws = self._blanket_reports.low[0] + 1 + fakes
         telling = blocks(self._draws, apart, side, tail=tail)
         least, signs, weight, outside = telling.low / 2, telling.high, telling.chance, telling.outside
@@ -115,7 +127,7 @@ class CloneBound:
 
     References
     ----------
-    Feldman, McMillan and Talwar, "Hiding among the clones", 2021; "Stronger privacy amplification by shuffling", 2023.
+    Feldman, McMillan and Talwar, 2021; Feldman, McMillan and Talwar, 2023.
     """
 
     def __init__(self, ratio: float, n: int, chance: float, *, tail: float = 1e-18) -> None:
@@ -146,7 +158,7 @@ def efmrtt19(epsilon: float, n: int, delta: float) -> float | None:
 
     References
     ----------
-    Erlingsson et al., "Amplification by shuffling: from local to central differential privacy via anonymity", 2019.
+    Erlingsson et al., 2019.
     """
     if not (epsilon < 0.5 and n >= 1000 and delta < 0.01):
         return None
@@ -158,13 +170,26 @@ def fmt21(epsilon: float, n: int, delta: float) -> float | None:
 
     References
     ----------
-    Feldman, McMillan and Talwar, "Hiding among the clones", 2021 (Theorem 3.1).
+    Feldman, McMillan and Talwar, 2021 (Theorem 3.1).
     """
     power = math.exp(epsilon)
     if power > n / (16 * math.log(2 / delta)):
         return None
     inner = 8 * math.sqrt(power * math.log(4 / delta) / n) + 8 * power / n
     return math.log1p((power - 1) / (power + 1) * inner)
+
+
+def csuzz19(weight: float, n: int, delta: float) -> float | None:
+    """sqrt(32 ln(4/delta) weight/n) of randomised response with two answers, where a false one has chance 1/weight.
+
+    It is a bound while it is below 1, and above sqrt(192 ln(4/delta)/n): where weight is above 6.
+
+    References
+    ----------
+    Cheu et al., 2019; T. Wang, 2021, Table 9.1.
+    """
+    epsilon = math.sqrt(32 * math.log(4 / delta) * weight / n)
+    return epsilon if weight > 6 and epsilon < 1 else None
 
 
 def binomial_epsilon(weight: float, n: int, delta: float) -> float | None:
@@ -174,7 +199,7 @@ def binomial_epsilon(weight: float, n: int, delta: float) -> float | None:
 
     References
     ----------
-    Balle et al., 2019 (Theorem 3.1); dissertation, Theorems 9.2.1 and 9.3.2.
+    Balle et al., 2019 (Theorem 3.1); T. Wang, 2021, Theorems 9.2.1 and 9.3.2.
     """
     if n < 2:
         return None

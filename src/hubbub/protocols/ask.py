@@ -14,22 +14,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import Event
+from hubbub.core.reports import Array, Bools
 from hubbub.core.spec import Json, integer, spec_id
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.views.basic import View, Whole
 
 CIRCLE = 1 << 32
+
+
+def offset_of(name: str) -> int:
+    """Where on the circle a question begins."""
+    return int(spec_id({"question": name})[:8], 16)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Arc:
         """The part of the population that is asked."""
         return self.length / CIRCLE
 
-    def holds(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+    def holds(self, places: Array) -> Bools:
         """Whether each of some places is on the arc."""
         return (places.astype(np.int64) - self.start) % CIRCLE < self.length
 
@@ -72,6 +78,17 @@ def equal_arcs(number: int) -> list[Arc]:
     """The circle cut into a number of arcs, whose lengths differ by at most 1."""
     borders = [CIRCLE * part // number for part in range(number + 1)]
     return [Arc(low, high - low) for low, high in pairwise(borders)]
+
+
+def shared_arcs(shares: Sequence[float], numbers: Sequence[int]) -> list[Arc]:
+    """The circle cut into a part of each share, and each part into a number of arcs."""
+    ends = [0, *(math.floor(CIRCLE * min(share, 1.0)) for share in accumulate(shares[:-1])), CIRCLE]
+    cuts = [
+        low + (high - low) * place // number
+        for (low, high), number in zip(pairwise(ends), numbers, strict=True)
+        for place in range(number)
+    ]
+    return [Arc(low, high - low) for low, high in pairwise([*cuts, CIRCLE])]
 
 
 def disjoint(arcs: Iterable[Arc]) -> bool:
@@ -97,9 +114,18 @@ class Pointer:
 
 def place_on_circle(device_key: bytes, collection: str) -> int:
     """A device's place in a collection: 32 bits of HMAC-SHA-256, never sent."""
+    return int.from_bytes(_keyed(device_key, collection)[:4], "little")
+
+
+def group_on_circle(device_key: bytes, collection: str, groups: int) -> int:
+    """Which of some equal groups a device is in: by a second place, independent of the first, and never sent either."""
+    return int.from_bytes(_keyed(device_key, collection)[4:8], "little") * groups >> 32
+
+
+def _keyed(device_key: bytes, collection: str) -> bytes:
     if len(device_key) < 16:
         raise InvalidValue("device_key", f"{len(device_key)} bytes", "at least 16 random bytes")
-    return int.from_bytes(hmac.new(device_key, collection.encode(), hashlib.sha256).digest()[:4], "little")
+    return hmac.new(device_key, collection.encode(), hashlib.sha256).digest()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import HubbubError, InvalidValue, SpecMismatch
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Ints, Sketch
 from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ask import Ask, disjoint
@@ -92,7 +91,7 @@ class CountResult(NamedTuple):
     """
 
     n: int
-    support: NDArray[np.int64]
+    support: Ints
     places: tuple[int, ...] = ()
     tested: int = 0
 
@@ -113,6 +112,33 @@ class MissingReports(NamedTuple):
     due: int
     came: int
     bias: tuple[float, ...]
+    present: int = 0
+    """On the level where they are fewest: how many devices at least have missed no step of the horizon so far."""
+
+
+class NodeReports(NamedTuple):
+    """The reports of a node of a tree over time: how many came, and the +1 and -1 of each entry.
+
+    `plus` and `minus` are None where the reports that came are too few for their sums to be stored.
+    """
+
+    level: int
+    node: int
+    came: int
+    plus: tuple[int, ...] | None
+    minus: tuple[int, ...] | None
+
+
+class EndedNodes(NamedTuple):
+    """The nodes of a tree over time that ended with a step, which sums over the steps of a horizon are made of.
+
+    `enrolled` is how many enrolments came of each level so far, and `earlier` how many reports came at earlier
+    steps of the horizon.
+    """
+
+    enrolled: tuple[int, ...]
+    earlier: int
+    nodes: tuple[NodeReports, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +162,8 @@ class Release:
         The estimated size of the population.
     lost
         The reports that did not come, in a stream in which devices enrol and are then awaited.
+    ended
+        The sums of the step's reports, in a stream that can be asked for sums over steps.
     stopped
         Why a study ended before its last round.
     """
@@ -146,6 +174,7 @@ class Release:
     spent: float
     n: float
     lost: MissingReports | None = None
+    ended: EndedNodes | None = None
     stopped: str | None = None
 
     def __post_init__(self) -> None:

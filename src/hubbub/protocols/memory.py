@@ -1,10 +1,8 @@
 """The state that a protocol carries from one step to the next, as JSON, so that it can stop and be resumed later."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -79,7 +77,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Estimate):
         # `bounds` are only for display.
         names = [field.name for field in fields(value) if field.name not in ("bounds", "noise")]
-        noise = None if value.noise is None else asdict(value.noise)
+        noise = None if value.noise is None else value.noise.moments()
         return {_ESTIMATE: {**{name: _plain(getattr(value, name)) for name in names}, "noise": noise}}
     attributes = _attributes(value)
     if attributes is None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.errors import DecodeError, InvalidValue, needs
-from hubbub.query.outputs import AnswerInterval
+from hubbub.core.spec import Json
+from hubbub.query.intervals import AnswerInterval
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,25 +106,21 @@ class QueryAnswer:
             polars = import_module("polars")
         return polars.from_arrow(self.to_arrow())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """The answer as JSON; `from_json` reads it back."""
-
         return answer_to_json(self)
 
     @staticmethod
     def from_json(data: object) -> QueryAnswer:
         """Read an answer back."""
-
         return answer_from_json(data)
 
     def table(self, *, most: int = 50) -> Table:
         """A rich table; values and intervals are clipped to the possible range."""
-
         return rich_table(self, most)
 
     def plot(self, column: str | None = None, *, ax: Axes | None = None) -> Axes:
         """Bars of an estimate with its intervals, a group each; returns matplotlib's axes."""
-
         return bars(self, column, ax)
 
     def __rich__(self) -> Table:
@@ -163,17 +160,17 @@ def _number(value: float) -> str:
 _PARTS = ("value", "low", "high", "stderr", "least", "most")
 
 
-def answer_to_json(answer: QueryAnswer) -> dict[str, Any]:
+def answer_to_json(answer: QueryAnswer) -> dict[str, Json]:
     """An answer as JSON: a number that is not known is null, an end without a bound "inf" or "-inf"."""
-    columns = [{"name": column.name, "estimate": column.estimate, "how": column.how} for column in answer.columns]
-    rows = [[_cell(cell) for cell in row] for row in answer.rows]
+    columns: list[Json] = [{"name": c.name, "estimate": c.estimate, "how": c.how} for c in answer.columns]
+    rows: list[Json] = [[_cell(cell) for cell in row] for row in answer.rows]
     return {
         "columns": columns,
         "rows": rows,
         "level": answer.level,
         "n": answer.n,
         "bias": answer.bias,
-        "notes": list(answer.notes),
+        "notes": [*answer.notes],
         "explain": answer.plan,
     }
 
@@ -197,7 +194,7 @@ def answer_from_json(data: object) -> QueryAnswer:
         raise DecodeError("answer", data, f"an answer in JSON: {error}") from None
 
 
-def _cell(cell: Any) -> Any:
+def _cell(cell: object) -> Json:
     if isinstance(cell, AnswerInterval):
         return {part: _json_number(getattr(cell, part)) for part in _PARTS}
     if isinstance(cell, datetime.date | datetime.time):
@@ -213,9 +210,11 @@ def _json_number(value: float) -> float | str | None:
     return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
-def _read(cell: Any, column: AnswerColumn) -> Any:
+def _read(cell: object, column: AnswerColumn) -> object:
     if not column.estimate:
         return cell
+    if not isinstance(cell, Mapping):
+        raise TypeError("an estimate is no object")
     numbers = {part: cell[part] for part in _PARTS}
     return AnswerInterval(**{part: math.nan if number is None else float(number) for part, number in numbers.items()})
 
@@ -258,7 +257,7 @@ def bars(answer: QueryAnswer, name: str | None, ax: Axes | None) -> Axes:
         ax = Figure(figsize=(7, 0.9 + 0.28 * max(len(rows), 1)), layout="constrained").subplots()
     labels = [", ".join(str(row[key]) for key in keys).replace("$", r"\$") or chosen for row in rows]
     spots = np.arange(len(rows))
-    cells = [row[place] for row in rows]
+    cells = [cell for row in rows if isinstance(cell := row[place], AnswerInterval)]
     ax.barh(spots, [np.clip(cell.value, cell.least, cell.most) for cell in cells], color="#4c78a8")
     for spot, cell in zip(spots, cells, strict=True):
         ends = np.clip([cell.low, cell.high], cell.least, cell.most)

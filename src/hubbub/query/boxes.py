@@ -1,7 +1,5 @@
 """Decomposes a formula over private columns into boxes, and chooses the cells that add up to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +8,11 @@ import numpy as np
 from hubbub.core.errors import InvalidValue
 from hubbub.planning.ranges import MOST_COUNTED, terms_stderr
 from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells, cells_of
+from hubbub.protocols.ranges.dimension import Scored, Selection
 from hubbub.protocols.ranges.hierarchy import MG, IntervalMechanism
 from hubbub.query.codes import Runs, as_selection, both, runs_of, without
 from hubbub.query.errors import QueryError
-from hubbub.query.formula import ALWAYS, AllOf, AnyOf, Formula, PrivateAtom
+from hubbub.query.formula import NO_FACTOR, AllOf, AnyOf, CodeScore, Formula, PrivateAtom, PrivateFactor
 from hubbub.query.sandbox import check_time
 
 Box = tuple[Runs, ...]
@@ -130,6 +129,11 @@ def ways_to_add(formula: Formula, sizes: Sequence[int]) -> list[tuple[str, Signe
     return ways
 
 
+def selected(boxes: SignedBoxes, sizes: Sequence[int]) -> list[tuple[int, tuple[Selection, ...]]]:
+    """Boxes with factors, as range queries select them; None stands for all values of a column."""
+    return [(factor, tuple(map(as_selection, box, sizes))) for factor, box in boxes]
+
+
 def _inclusion(boxes: Sequence[Box]) -> SignedBoxes:
     signed: list[tuple[int, Box]] = []
     meeting: list[tuple[int, Box]] = []  # a factor and an intersection of boxes so far
@@ -163,32 +167,32 @@ class FormulaTerms:
     consistent: bool
 
 
-def formula_terms(mechanism: IntervalMechanism, formula: Formula, n: int, *, consistent: bool) -> FormulaTerms:
-    """The cells whose weighted sum is the number of people for whom a formula holds.
+def formula_terms(mechanism: IntervalMechanism, factor: PrivateFactor, n: int, *, consistent: bool) -> FormulaTerms:
+    """The cells whose weighted sum is the sum of a factor over all people; of a formula, how many it holds for.
 
     Parameters
     ----------
     mechanism
         The mechanism of the reports.
-    formula
-        The condition.
+    factor
+        The condition, and the scores of those who meet it.
     n
         The number of people.
     consistent
         Whether all levels are combined by least squares, if that is not too much work.
     """
     sizes = [dimension.size for dimension in mechanism.dimensions]
-    ways = ways_to_add(formula, sizes)
-    if formula == ALWAYS:
+    ways = ways_to_add(factor.formula, sizes)
+    if factor == NO_FACTOR:
         return FormulaTerms("everybody", ways[0][1], CellSum([], 1.0), False)
     if consistent:  # least squares gives the same whichever way, and weighs every cell for every box
         fewest = min(ways, key=lambda way: len(way[1]))
         every = sum(cells_of(mechanism.dimensions, level) for level in mechanism.levels)
         consistent = len(fewest[1]) * every <= MOST_WEIGHED
     if consistent:
-        return FormulaTerms(fewest[0], fewest[1], _terms(mechanism, fewest[1], True), True)
+        return FormulaTerms(fewest[0], fewest[1], _terms(mechanism, fewest[1], factor.scores, True), True)
     tried = [way for way in ways if len(way[1]) <= MOST_TRIED] or ways[:1]
-    chosen = [FormulaTerms(name, boxes, _terms(mechanism, boxes, False), False) for name, boxes in tried]
+    chosen = [FormulaTerms(name, boxes, _terms(mechanism, boxes, factor.scores, False), False) for name, boxes in tried]
     return min(chosen, key=lambda way: (terms_stderr(mechanism, way.terms, max(n, 1)), way.terms.cells))
 
 
@@ -214,17 +218,32 @@ def may_be_consistent(mechanism: IntervalMechanism, strata: int, sizes: Mapping[
     return every * max(strata, 1) <= MOST_COUNTED and hashes <= MOST_HASHES and every * formulas <= MOST_WEIGHED
 
 
-def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, consistent: bool) -> CellSum:
+def scored_box(box: Box, scores: Sequence[CodeScore], sizes: Sequence[int]) -> list[Scored]:
+    """A box as a selection of each dimension, or the scores of what it selects."""
+    selections: list[Scored] = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
+    for score in scores:
+        numbers = np.zeros(sizes[score.column])
+        for low, high in box[score.column]:
+            numbers[low : high + 1] = score.values[low : high + 1]
+        selections[score.column] = numbers
+    return selections
+
+
+def _terms(mechanism: IntervalMechanism, boxes: SignedBoxes, scores: Sequence[CodeScore], consistent: bool) -> CellSum:
     sizes = [dimension.size for dimension in mechanism.dimensions]
-    return add_cell_sums(_box_terms(mechanism, boxes, sizes, consistent))
+    return add_cell_sums(_box_terms(mechanism, boxes, scores, sizes, consistent))
 
 
 def _box_terms(
-    mechanism: IntervalMechanism, boxes: SignedBoxes, sizes: Sequence[int], consistent: bool
+    mechanism: IntervalMechanism,
+    boxes: SignedBoxes,
+    scores: Sequence[CodeScore],
+    sizes: Sequence[int],
+    consistent: bool,
 ) -> Iterator[tuple[int, CellSum]]:
     for factor, box in boxes:
         check_time()
-        selections = [as_selection(runs, size) for runs, size in zip(box, sizes, strict=True)]
+        selections = scored_box(box, scores, sizes)
         whole = all(selection is None for selection in selections)
         try:
             terms = CellSum([], 1.0) if whole else mechanism.terms(selections, consistent=consistent)
@@ -234,9 +253,7 @@ def _box_terms(
 
 
 def add_cell_sums(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
-    """Merge weighted sums of cells into one, without holding all of them in memory. Weights that cancel are left
-    out.
-    """
+    """Merge weighted sums of cells into one, with few in memory at a time. Weights that cancel are left out."""
     levels: dict[Level, list[LevelCells]] = {}
     known = 0.0
     for factor, part in sums:
@@ -245,17 +262,17 @@ def add_cell_sums(sums: Iterable[tuple[int, CellSum]]) -> CellSum:
             parts = levels.setdefault(term.level, [])
             parts.append(LevelCells(term.level, term.cells, factor * term.weights))
             if sum(pending.cells.size for pending in parts[1:]) > max(MOST_PENDING, parts[0].cells.size):
-                levels[term.level] = [_together(parts)]
+                levels[term.level] = [_merged(parts)]
     terms = []
     for level, parts in levels.items():
-        whole = _together(parts)
+        whole = _merged(parts)
         nonzero = np.abs(whole.weights) > 1e-12
         if nonzero.any():
             terms.append(LevelCells(level, whole.cells[nonzero], whole.weights[nonzero]))
     return CellSum(terms, known)
 
 
-def _together(parts: Sequence[LevelCells]) -> LevelCells:
+def _merged(parts: Sequence[LevelCells]) -> LevelCells:
     """Merge lists of weighted cells of one level, so that each cell stands once."""
     cells, places = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
     weights = np.zeros(cells.size)

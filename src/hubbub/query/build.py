@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
-from hubbub.query.memory_table import levels_of
+from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.sandbox import open_database, quote_name
 from hubbub.query.schema import BLOCK, ROW, Level, PublicColumn, TableSchema
 from hubbub.query.store_format import DuckWriter, ParquetWriter, StoreWriter, description_of, pack_reports
 from hubbub.random.source import Random
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hubbub.data.records import Table
 
 Progress = Callable[[int], None]
@@ -24,12 +26,7 @@ Progress = Callable[[int], None]
 
 
 def build_table(
-    path: str | Path,
-    schema: TableSchema,
-    chunks: Iterable[Any],
-    *,
-    rng: Random,
-    progress: Progress | None = None,
+    path: str | Path, schema: TableSchema, chunks: Iterable[object], *, rng: Random, progress: Progress | None = None
 ) -> int:
     """Store the reports of records, with their public columns; returns how many there are.
 
@@ -70,7 +67,7 @@ def build_table(
 
 
 def _write(
-    writer: StoreWriter, schema: TableSchema, chunks: Iterable[Any], rng: Random, progress: Progress | None
+    writer: StoreWriter, schema: TableSchema, chunks: Iterable[object], rng: Random, progress: Progress | None
 ) -> int:
     import pyarrow as pa
 
@@ -79,9 +76,9 @@ def _write(
     for number, columns in enumerate(_blocks(schema, chunks)):
         size = len(next(iter(columns.values())))
         codes = [column.encode(columns[column.name].to_pylist()) for column in schema.private]
-        reports = schema.mechanism.randomize(np.stack(codes, axis=1), rng)
-        own = {level: _moved(group, n) for level, group in levels_of(reports).items()}
-        public = {ROW: pa.array(np.arange(n, n + size))}
+        reports = schema.randomize(np.stack(codes, axis=1), rng)
+        own = {level: _moved(group, n) for level, group in reports.levels.items()}
+        public: dict[str, pa.Array[Any]] = {ROW: pa.array(np.arange(n, n + size))}
         public |= {column.name: columns[column.name] for column in schema.public}
         writer.people(pa.table(public))
         writer.reports(number, pack_reports(n, own))
@@ -96,15 +93,15 @@ def _write(
     return n
 
 
-def _moved(group: Any, start: int) -> Any:
+def _moved(group: LevelReports, start: int) -> LevelReports:
     """Reports in rising order of their rows, which are made rows of the table."""
     order = np.argsort(group.rows, kind="stable")
-    return type(group)(group.rows[order] + start, group.reports[order])
+    return LevelReports(group.rows[order] + start, group.reports[order])
 
 
-def _blocks(schema: TableSchema, chunks: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+def _blocks(schema: TableSchema, chunks: Iterable[object]) -> Iterator[Mapping[str, pa.Array[Any]]]:
     """The records in blocks of `BLOCK` rows."""
-    waiting: list[Any] = []
+    waiting: list[pa.Table] = []
     rows = 0
     for chunk in chunks:
         table = _arrow(chunk, schema)
@@ -120,7 +117,7 @@ def _blocks(schema: TableSchema, chunks: Iterable[Any]) -> Iterator[Mapping[str,
         yield _columns(waiting)
 
 
-def _columns(parts: list[Any]) -> Mapping[str, Any]:
+def _columns(parts: list[pa.Table]) -> Mapping[str, pa.Array[Any]]:
     import pyarrow as pa
 
     try:
@@ -132,7 +129,7 @@ def _columns(parts: list[Any]) -> Mapping[str, Any]:
     return {name: table.column(name).combine_chunks() for name in table.column_names}
 
 
-def _arrow(chunk: Any, schema: TableSchema) -> Any:
+def _arrow(chunk: object, schema: TableSchema) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(chunk, pa.RecordBatch):
@@ -149,7 +146,7 @@ def _arrow(chunk: Any, schema: TableSchema) -> Any:
     return pa.table(arrays)
 
 
-def _typed(column: Any, name: str, kind: str) -> Any:
+def _typed(column: pa.ChunkedArray[Any], name: str, kind: str) -> pa.ChunkedArray[Any]:
     """A public column as the type that is declared."""
     import pyarrow as pa
 
@@ -186,6 +183,8 @@ KINDS = (
     ("TIMESTAMP", "TIMESTAMP"),
     ("DATE", "DATE"),
 )
+MOST_ROWS = 100_000
+"""A public table that is joined has no more rows."""
 MOST_NAMES = 4096
 """A column of more different texts is no list of names."""
 
@@ -253,7 +252,7 @@ class RecordSource:
             raise InvalidValue(column, len(texts), f"2 to {MOST_NAMES} different names, or a range: {column}=0..99")
         return [row[0] for row in texts]
 
-    def chunks(self, texts: Sequence[str] = ()) -> Iterator[Any]:
+    def chunks(self, texts: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
         """The records in Arrow batches, some columns as texts."""
         selected = [
             f"CAST({quote_name(name)} AS VARCHAR) AS {quote_name(name)}" if name in texts else quote_name(name)
@@ -265,6 +264,27 @@ class RecordSource:
             if hasattr(relation, "to_arrow_reader")
             else (relation.fetch_arrow_reader(BLOCK))
         )
+
+
+def read_rows(path: Path) -> dict[str, list[Any]]:
+    """The rows of a file as a public table: columns of numbers, texts, truths and dates, as lists."""
+    import duckdb
+
+    reader = READERS.get(path.suffix.lower())
+    if reader is None or not path.is_file():
+        raise InvalidValue("file", str(path), f"a file whose name ends in {', '.join(READERS)}")
+    where = str(path).replace("'", "''")
+    try:
+        connection = open_database()
+        described = connection.execute(f"DESCRIBE SELECT * FROM {reader}('{where}')").fetchall()  # noqa: S608
+        kinds = {row[0]: next((kind for part, kind in KINDS if part in row[1]), "VARCHAR") for row in described}
+        cast = ", ".join(f"CAST({quote_name(name)} AS {kind}) AS {quote_name(name)}" for name, kind in kinds.items())
+        rows = connection.execute(f"SELECT {cast} FROM {reader}('{where}') LIMIT {MOST_ROWS + 1}").fetchall()  # noqa: S608
+    except duckdb.Error as error:
+        raise InvalidValue("file", str(path), f"a file that can be read: {str(error).splitlines()[0]}") from None
+    if len(rows) > MOST_ROWS:
+        raise InvalidValue("file", f"{path} of more rows", f"at most {MOST_ROWS:,} rows")
+    return {name: [row[place] for row in rows] for place, name in enumerate(kinds)}
 
 
 def _data_sets() -> dict[str, Callable[[Sequence[str]], Table]]:

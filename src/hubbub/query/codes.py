@@ -1,19 +1,27 @@
-"""Sets of codes of a private column as runs of neighbours, and the codes for which a condition holds."""
+"""Sets of codes of a private column as runs of neighbours: those for which a condition holds, and those of a key."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.core.domain import Categorical, Numeric, Ordinal
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array
 from hubbub.protocols.ranges.dimension import Selection
-from hubbub.query.errors import Tree, did_you_mean, refused
+from hubbub.query.errors import did_you_mean
 from hubbub.query.rules.conditions import number
+from hubbub.query.sandbox import interrupting, lock, open_database, quote_name
 from hubbub.query.schema import PrivateColumn
+from hubbub.query.trees import Tree, exp, refused
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 Runs = tuple[tuple[int, int], ...]
 """The first and the last code of each run, in rising order, with a gap between any two."""
@@ -78,8 +86,6 @@ def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> R
     notes
         Remarks for the user on how the condition was read are added here.
     """
-    from sqlglot import exp
-
     if isinstance(condition, exp.Paren):
         return matching_codes(condition.this, column, notes)
     if isinstance(condition, exp.Not):
@@ -110,16 +116,12 @@ def matching_codes(condition: Tree, column: PrivateColumn, notes: set[str]) -> R
 
 
 def _missing(condition: Tree, column: PrivateColumn) -> Runs:
-    from sqlglot import exp
-
     if not isinstance(condition.expression, exp.Null):
         raise refused(condition, f"{column.name} IS ... is answered for NULL alone")
     return ((column.values, column.values),) if column.missing else ()
 
 
 def _equal(condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> Runs:
-    from sqlglot import exp
-
     domain = column.domain
     if isinstance(value, exp.Null):
         return ()
@@ -141,8 +143,6 @@ def _equal(condition: Tree, value: Tree, column: PrivateColumn, notes: set[str])
 
 def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColumn, notes: set[str]) -> tuple[int, int]:
     """The first and the last code of those below or above a literal."""
-    from sqlglot import exp
-
     domain = column.domain
     if isinstance(value, exp.Null):
         return 1, 0
@@ -158,7 +158,7 @@ def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColu
         first = math.floor(point) + 1 if kind is exp.GT else math.ceil(point)
         return max(first, 0), column.values - 1
     assert isinstance(domain, Numeric)
-    edge = _edge(value, point, column)
+    edge = cell_border(value, point, column)
     if kind in (exp.LTE, exp.GT) and 0 < edge < domain.cells:
         notes.add(
             f"{column.name} is known in cells: those of exactly {point:g} count as "
@@ -167,7 +167,7 @@ def _ordered(kind: type[Tree], condition: Tree, value: Tree, column: PrivateColu
     return (0, edge - 1) if upper else (edge, column.values - 1)
 
 
-def _edge(value: Tree, point: float, column: PrivateColumn) -> int:
+def cell_border(value: Tree, point: float, column: PrivateColumn) -> int:
     """Which border between cells a number is; beyond the ends, the end."""
     assert isinstance(column.domain, Numeric)
     edges = column.domain.edges
@@ -190,9 +190,76 @@ def _number(condition: Tree, value: Tree, column: PrivateColumn) -> float:
 
 
 def _no_value(condition: Tree, value: Tree, column: PrivateColumn, instead: str) -> Exception:
-    from sqlglot import exp
-
     if value.find(exp.Column):
         problem = f"{column.name} is private: it cannot be compared with a column"
         return refused(condition, problem, "compare it with a literal")
     return refused(value, f"{value.sql('duckdb')} is no value of {column.name}, {column.domain.describe()}", instead)
+
+
+MOST_CODES = 1 << 20
+"""An expression of a private column is worked out for at most this number of values."""
+
+
+@cache
+def _codes_database() -> DuckDBPyConnection:
+    return lock(open_database())
+
+
+def code_values(tree: Tree, column: PrivateColumn) -> Array:
+    """The values of an expression of one private column for each of its codes, None where it is NULL."""
+    import duckdb
+    import pyarrow as pa
+
+    if column.size > MOST_CODES:
+        allowed = f"at most {MOST_CODES:,} are worked out; ask WHERE {column.name} ..."
+        raise refused(tree, f"{column.name} has {column.size:,} values", allowed)
+    ordinal = isinstance(column.domain, Ordinal)
+    labels = [column.label(code) for code in range(column.size)]
+    codes = pa.table({column.name: pa.array(labels, type=pa.int64() if ordinal else pa.string())})
+    text = f"SELECT {tree.sql('duckdb')} AS x FROM {quote_name('#codes')}"  # noqa: S608 # a whitelisted tree
+    connection = _codes_database().cursor()
+    try:
+        with interrupting(connection):
+            connection.register("#codes", codes)
+            return np.array(connection.execute(text).fetchall(), dtype=object)[:, 0]
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].partition(": ")[2] or str(error).splitlines()[0]
+        raise refused(tree, f"it cannot be worked out for every {column.name}: {reason}") from None
+    finally:
+        connection.close()
+
+
+KeyValues = tuple[tuple[object, Runs], ...]
+"""The values of a private key, and the codes of its column that have each."""
+
+
+def key_values(tree: Tree, column: PrivateColumn) -> KeyValues:
+    """The values of a private key: those of the column itself, or of an expression of it."""
+    if isinstance(tree, exp.Column):
+        return tuple((column.label(code), ((code, code),)) for code in range(column.size))
+    if isinstance(column.domain, Numeric):
+        return _buckets(tree, column)
+    codes_of: dict[object, list[int]] = {}
+    for code, value in enumerate(code_values(tree, column)):
+        codes_of.setdefault(value, []).append(code)
+    return tuple((value, runs_of((code, code) for code in codes)) for value, codes in codes_of.items())
+
+
+def _buckets(tree: Tree, column: PrivateColumn) -> KeyValues:
+    """The buckets of WIDTH_BUCKET of a column that is known in cells; each border must be one of cells."""
+    assert isinstance(column.domain, Numeric)
+    bucket_ends = ("min_value", "max_value", "num_buckets") if isinstance(tree, exp.WidthBucket) else ()
+    ends = [number(tree.args[name]) for name in bucket_ends]
+    if None in ends or not ends or not isinstance(tree.this, exp.Column):
+        problem = f"{column.name} is known in cells: it is grouped as it is, or in buckets"
+        raise refused(tree, problem, f"ask WIDTH_BUCKET({column.name}, 0, 100, 5) with borders of cells")
+    low, high, count = (float(end or 0) for end in ends)
+    first, cells = 0, column.domain.cells
+    values: list[tuple[object, Runs]] = []
+    for bucket in range(int(count) + 2):
+        edge = low + (high - low) * bucket / count
+        last = cells if bucket > count else cell_border(tree, edge, column)
+        values.append((bucket, ((first, last - 1),) if last > first else ()))
+        first = max(first, last)
+    missing: KeyValues = ((None, ((column.values, column.values),)),) if column.missing else ()
+    return (*((bucket, runs) for bucket, runs in values if runs), *missing)

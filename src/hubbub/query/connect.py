@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
@@ -23,6 +23,8 @@ from hubbub.query.store_format import DESCRIPTION, PEOPLE, read_description, rea
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from hubbub.query.public_tables import PublicTables
 
 LARGEST = 64 << 20
 """An answer of more bytes is not read."""
@@ -43,6 +45,9 @@ class RemoteTable:
         What results are read with.
     collection, question
         Which table, where the address does not say.
+    first, last
+        The first and the last step that queries are of: numbers, dates such as 2026-01-31, or times. If neither is
+        given, those that WHERE names, or else the latest with reports.
     timeout
         Seconds for a whole query, to the last byte of its answer.
 
@@ -62,6 +67,8 @@ class RemoteTable:
         token: str | None,
         collection: str | None = None,
         question: str | None = None,
+        first: int | str | None = None,
+        last: int | str | None = None,
         timeout: float = 120.0,
     ) -> None:
         parts = urlsplit(url)
@@ -82,11 +89,20 @@ class RemoteTable:
         base = (root if marker else parts.path).rstrip("/")
         collection_name, question_name = (quote(name, safe="") for name in (collection, question))
         self.path = f"{base}/v1/collections/{collection_name}/questions/{question_name}/sql"
+        self._first, self._last = first, last
         self._peer, self._token = HttpPeer(parts, seconds=timeout, most_bytes=LARGEST), token
 
-    def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
+    def sql(
+        self, text: str, *, level: float = 0.95, explain: bool = False, tables: PublicTables | None = None
+    ) -> QueryAnswer:
         """The answer of a query; what the collector refuses is the same error as of a table here."""
-        body = json.dumps({"sql": text, "level": level, "explain": explain}).encode()
+        asked: dict[str, object] = {"sql": text, "level": level, "explain": explain}
+        asked |= {name: step for name, step in (("from", self._first), ("to", self._last)) if step is not None}
+        if tables:
+            asked["tables"] = {
+                name: {column: list(values) for column, values in columns.items()} for name, columns in tables.items()
+            }
+        body = json.dumps(asked, default=str).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -95,7 +111,7 @@ class RemoteTable:
             return answer_from_json(answer)
         raise _refusal(status, answer)
 
-    def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+    def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, object]:
         try:
             response = self._peer.request("POST", self.path, headers, body)
         except AnswerTooLong:
@@ -108,7 +124,7 @@ class RemoteTable:
             return response.status, None
 
 
-def _refusal(status: int, answer: Any) -> Exception:
+def _refusal(status: int, answer: object) -> Exception:
     """What the collector says of a query that it does not answer."""
     if status in (401, 403):
         return InvalidValue("token", "one that is not taken", "the collector's")
@@ -200,12 +216,20 @@ def _folder(path: Path) -> tuple[DuckDBPyConnection, str]:
 class AskableTable(Protocol):
     """What can be asked, wherever it is."""
 
-    def sql(self, text: str, *, level: float = 0.95, explain: bool = False) -> QueryAnswer:
-        """The answer of a query."""
+    def sql(
+        self, text: str, *, level: float = 0.95, explain: bool = False, tables: PublicTables | None = None
+    ) -> QueryAnswer:
+        """The answer of a query, which may join public tables."""
 
 
 def connect(
-    where: str | Path, *, token: str | None = None, collection: str | None = None, question: str | None = None
+    where: str | Path,
+    *,
+    token: str | None = None,
+    collection: str | None = None,
+    question: str | None = None,
+    first: int | str | None = None,
+    last: int | str | None = None,
 ) -> AskableTable:
     """Open a table.
 
@@ -218,6 +242,9 @@ def connect(
         What a collector's results are read with.
     collection, question
         Which of a collector's tables, where the address does not say.
+    first, last
+        Of a collector: the first and the last step that queries are of: numbers, dates such as 2026-01-31, or times.
+        If neither is given, those that WHERE names, or else the latest with reports.
 
     Example:
         >>> connect("nowhere.duckdb")
@@ -228,9 +255,9 @@ def connect(
         '/v1/collections/shop/questions/visits/sql'
     """
     if str(where).lower().startswith(("http://", "https://")):
-        return RemoteTable(str(where), token=token, collection=collection, question=question)
-    if token is not None or collection is not None or question is not None:
-        raise InvalidValue("where", str(where), "a collector's address, as a token or a question is given")
+        return RemoteTable(str(where), token=token, collection=collection, question=question, first=first, last=last)
+    if any(given is not None for given in (token, collection, question, first, last)):
+        raise InvalidValue("where", str(where), "a collector's address, as a token, a question or a step is given")
     from hubbub.query.engine import QueryEngine
 
     return QueryEngine(StoredTable(where))

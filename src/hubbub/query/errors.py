@@ -1,15 +1,11 @@
-"""The error of a query that cannot be answered: where, why, and what could be asked instead. The types of trees."""
+"""The error of a query that cannot be answered: where, why, and what could be asked instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any, TypeAlias
 
 from hubbub.core.errors import HubbubError
-
-Tree: TypeAlias = Any
-"""An expression of sqlglot, whose classes change from version to version; what a tree may be is checked as it runs."""
 
 
 class QueryError(HubbubError, ValueError):
@@ -51,16 +47,6 @@ class QueryError(HubbubError, ValueError):
 
 def _again(problem: str, instead: str, line: int | None, column: int | None) -> QueryError:
     return QueryError(problem, instead, line=line, column=column)
-
-
-def refused(node: Tree, problem: str, instead: str = "") -> QueryError:
-    """An error at a part of a query."""
-    around: Tree | None = node
-    starts: list[int] = []
-    while around is not None and not starts:  # not every part knows its place
-        starts = [part.meta["start"] for part in around.walk() if "start" in part.meta]
-        around = around.parent
-    return QueryError(problem, instead, start=min(starts, default=-1))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

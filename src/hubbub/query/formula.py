@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hubbub.query.codes import Runs, matching_codes
-from hubbub.query.errors import Tree, refused
+import numpy as np
+
+from hubbub.core.reports import Bools, Floats, Ints
+from hubbub.query.codes import Runs, matching_codes, runs_of, without
 from hubbub.query.rules.conditions import conjuncts
-from hubbub.query.schema import private_names
+from hubbub.query.trees import Tree, exp, private_names, refused
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
@@ -27,9 +31,10 @@ class PrivateAtom:
 
 @dataclass(frozen=True)
 class PublicAtom:
-    """A condition on public columns, by its index in `Condition.atoms`."""
+    """Whether a condition on public columns, given by its index in `Condition.atoms`, is true, or is not."""
 
     place: int
+    holds: bool = True
 
 
 @dataclass(frozen=True)
@@ -73,46 +78,57 @@ class Condition:
     notes: tuple[str, ...]
 
 
-def condition_of(where: Tree | None, schema: TableSchema) -> Condition:
-    """Divide a normalised WHERE into public conditions and a formula over private columns."""
-    if where is None:
-        return Condition((), (), ALWAYS, ())
-    parts = conjuncts(where)
-    public = tuple(part for part in parts if not private_names(part, schema))
-    atoms: dict[str, Tree] = {}
-    notes: set[str] = set()
-    rest = tuple(_formula(part, schema, atoms, notes) for part in parts if private_names(part, schema))
-    if len(atoms) > MOST_ATOMS:
-        extra = list(atoms.values())[MOST_ATOMS]
-        raise refused(extra, "too many public conditions in OR with private ones", f"at most {MOST_ATOMS} are answered")
-    return Condition(public, tuple(atoms.values()), rest[0] if len(rest) == 1 else AllOf(rest), tuple(sorted(notes)))
+class ConditionReader:
+    """Reads the conditions of a query as formulas that share their public conditions.
 
+    Parameters
+    ----------
+    schema
+        The columns.
+    """
 
-def _formula(node: Tree, schema: TableSchema, atoms: dict[str, Tree], notes: set[str]) -> Formula:
-    from sqlglot import exp
+    def __init__(self, schema: TableSchema) -> None:
+        self.schema = schema
+        self._atoms: dict[str, Tree] = {}
+        self._notes: set[str] = set()
 
-    if isinstance(node, exp.Paren):
-        return _formula(node.this, schema, atoms, notes)
-    private = private_names(node, schema)
-    if not private:
-        text = node.sql("duckdb")
-        atoms.setdefault(text, node)
-        return PublicAtom(list(atoms).index(text))
-    if isinstance(node, exp.And):
-        return AllOf(tuple(_formula(part, schema, atoms, notes) for part in (node.left, node.right)))
-    if isinstance(node, exp.Or):
-        return AnyOf(tuple(_formula(part, schema, atoms, notes) for part in _grouped(node, schema)))
-    if len(private) > 1:
-        problem = f"{private[0]} and {private[1]} are private: they cannot be compared with each other"
-        raise refused(node, problem, "compare each with a literal")
-    place = next(k for k, column in enumerate(schema.private) if column.name == private[0])
-    return PrivateAtom(place, matching_codes(node, schema.private[place], notes))
+    def where(self, where: Tree | None) -> Condition:
+        """WHERE, with the public conditions that were read so far."""
+        parts = [] if where is None else conjuncts(where)
+        public = tuple(part for part in parts if not private_names(part, self.schema))
+        rest = tuple(self.formula(part) for part in parts if private_names(part, self.schema))
+        formula = rest[0] if len(rest) == 1 else AllOf(rest)
+        return self.finished(Condition(public, (), formula, ()))
+
+    def finished(self, condition: Condition) -> Condition:
+        """A condition with the public conditions and the remarks of all that was read."""
+        return replace(condition, atoms=tuple(self._atoms.values()), notes=tuple(sorted(self._notes)))
+
+    def formula(self, node: Tree) -> Formula:
+        """A normalised condition."""
+        if isinstance(node, exp.Paren):
+            return self.formula(node.this)
+        private = private_names(node, self.schema)
+        if not private:
+            text = node.sql("duckdb")
+            self._atoms.setdefault(text, node)
+            if len(self._atoms) > MOST_ATOMS:
+                problem = "too many public conditions in OR, or in CASE, with private ones"
+                raise refused(node, problem, f"at most {MOST_ATOMS} are answered")
+            return PublicAtom(list(self._atoms).index(text))
+        if isinstance(node, exp.And):
+            return AllOf(tuple(map(self.formula, (node.left, node.right))))
+        if isinstance(node, exp.Or):
+            return AnyOf(tuple(map(self.formula, _grouped(node, self.schema))))
+        if len(private) > 1:
+            problem = f"{private[0]} and {private[1]} are private: they cannot be compared with each other"
+            raise refused(node, problem, "compare each with a literal")
+        place = next(k for k, column in enumerate(self.schema.private) if column.name == private[0])
+        return PrivateAtom(place, matching_codes(node, self.schema.private[place], self._notes))
 
 
 def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
     """The alternatives of an OR, those on public columns alone taken together."""
-    from sqlglot import exp
-
     parts: list[Tree] = []
     todo: list[Tree] = [node]
     while todo:
@@ -122,14 +138,14 @@ def _grouped(node: Tree, schema: TableSchema) -> list[Tree]:
         else:
             parts.append(part)
     public = [part for part in parts if not private_names(part, schema)]
-    together = [exp.or_(*public, copy=False)] if public else []
-    return [*together, *(part for part in parts if private_names(part, schema))]
+    either_public = [exp.or_(*public, copy=False)] if public else []
+    return [*either_public, *(part for part in parts if private_names(part, schema))]
 
 
 def resolve_public(formula: Formula, truths: tuple[bool, ...]) -> Formula:
     """The formula over private columns that remains when the truth of each public condition is known."""
     if isinstance(formula, PublicAtom):
-        return ALWAYS if truths[formula.place] else NEVER
+        return ALWAYS if truths[formula.place] == formula.holds else NEVER
     if isinstance(formula, PrivateAtom):
         return formula if formula.runs else NEVER
     parts = [resolve_public(part, truths) for part in formula.parts]
@@ -138,3 +154,130 @@ def resolve_public(formula: Formula, truths: tuple[bool, ...]) -> Formula:
         return absorbing
     left = tuple(part for part in parts if part != neutral)
     return left[0] if len(left) == 1 else type(formula)(left)
+
+
+def opposite(formula: Formula, sizes: Sequence[int]) -> Formula:
+    """The formula that holds for everybody else, including those for whom the condition is unknown."""
+    if isinstance(formula, PublicAtom):
+        return PublicAtom(formula.place, not formula.holds)
+    if isinstance(formula, PrivateAtom):
+        return PrivateAtom(formula.column, without(((0, sizes[formula.column] - 1),), formula.runs))
+    other = AnyOf if isinstance(formula, AllOf) else AllOf
+    return other(tuple(opposite(part, sizes) for part in formula.parts))
+
+
+def columns_of(formula: Formula) -> set[int]:
+    """The private columns that a formula names."""
+    if isinstance(formula, PrivateAtom):
+        return {formula.column}
+    if isinstance(formula, PublicAtom):
+        return set()
+    return set().union(*map(columns_of, formula.parts))
+
+
+def holds(formula: Formula, codes: Mapping[int, Ints], size: int) -> Bools:
+    """For which of some records, given by their codes in each column, a formula over private columns holds."""
+    held = np.full(size, isinstance(formula, AllOf))
+    if isinstance(formula, PrivateAtom):
+        for low, high in formula.runs:
+            held |= (low <= codes[formula.column]) & (codes[formula.column] <= high)
+        return held
+    assert isinstance(formula, AllOf | AnyOf)  # public conditions are resolved
+    for part in formula.parts:
+        other = holds(part, codes, size)
+        held = held & other if isinstance(formula, AllOf) else held | other
+    return held
+
+
+def factor_values(factor: PrivateFactor, codes: Mapping[int, Ints], size: int) -> Floats:
+    """The factor of each of some records, given by their codes in each column; public conditions are resolved."""
+    values = holds(factor.formula, codes, size).astype(np.float64)
+    for score in factor.scores:
+        values = values * score.values[codes[score.column]]
+    return values
+
+
+def holds_for(formula: Formula, score: CodeScore) -> Bools:
+    """For which codes of a column a formula over it alone holds."""
+    size = score.values.size
+    every = resolve_public(formula, (True,) * MOST_ATOMS)
+    if columns_of(every) - {score.column}:
+        return np.ones(size, dtype=bool)
+    return holds(every, {score.column: np.arange(size)}, size)
+
+
+@dataclass(frozen=True)
+class CodeScore:
+    """A number for each code of a private column, 0 where it has none.
+
+    Parameters
+    ----------
+    column
+        The index of the column.
+    name
+        The expression that computes the numbers. Scores with the same column and name are the same.
+    values
+        The numbers.
+    """
+
+    column: int
+    name: str
+    values: Floats = field(compare=False, repr=False)
+    edges: Floats | None = field(default=None, compare=False, repr=False)
+    """Of a column that is known in cells, the borders of the cells, which are then what the numbers count."""
+
+
+@dataclass(frozen=True)
+class PrivateFactor:
+    """A number that private columns decide: the product of scores if a formula holds, else 0."""
+
+    formula: Formula = ALWAYS
+    scores: tuple[CodeScore, ...] = ()
+    """At most one for each column, in the order of columns."""
+
+    @cached_property
+    def name(self) -> str:
+        """What it is sorted by."""
+        return repr(self)
+
+    def __lt__(self, other: PrivateFactor) -> bool:
+        return self.name < other.name
+
+    def __mul__(self, other: PrivateFactor) -> PrivateFactor:
+        if other == NO_FACTOR or self == NO_FACTOR:
+            return self if other == NO_FACTOR else other
+        scores = {score.column: score for score in self.scores}
+        for score in other.scores:
+            own = scores.get(score.column)
+            scores[score.column] = score if own is None else _product(own, score)
+        formula = self.formula if self.formula == other.formula else both(self.formula, other.formula)
+        return PrivateFactor(formula, tuple(scores[column] for column in sorted(scores)))
+
+    def known(self, truths: tuple[bool, ...]) -> PrivateFactor:
+        """The factor of people for whom the truth of each public condition is known."""
+        formula = resolve_public(self.formula, truths)
+        return self if formula is self.formula else PrivateFactor(formula, self.scores)
+
+
+NO_FACTOR = PrivateFactor()
+"""1 for everybody."""
+
+
+def both(left: Formula, right: Formula) -> Formula:
+    """The formula that holds if two do."""
+    if ALWAYS in (left, right) or left == right:
+        return right if left == ALWAYS else left
+    return AllOf((left, right))
+
+
+def _product(left: CodeScore, right: CodeScore) -> CodeScore:
+    first, second = sorted((left, right), key=lambda score: score.name)
+    return CodeScore(left.column, f"({first.name}) * ({second.name})", left.values * right.values)
+
+
+def score_formula(column: int, present: Bools) -> Formula:
+    """That a code is one of those that are marked."""
+    if present.all():
+        return ALWAYS
+    places = np.flatnonzero(present).tolist()
+    return PrivateAtom(column, runs_of((place, place) for place in places))

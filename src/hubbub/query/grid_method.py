@@ -1,30 +1,30 @@
 """Sums for HDG tables, where people report their cell of a grid: from models that are fitted to the reports."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from hubbub.core.reports import Floats
 from hubbub.planning.ranges import grid_error
 from hubbub.protocols.ranges.cell_sums import CellSum, LevelCells
-from hubbub.protocols.ranges.dimension import RangeQuery
+from hubbub.protocols.ranges.dimension import RangeQuery, Selection
 from hubbub.protocols.ranges.grid_table import PARTS
 from hubbub.protocols.ranges.grids import HDG, Grid, GridModel
-from hubbub.protocols.ranges.table import Measure
+from hubbub.protocols.ranges.table import ScaledNumbers
 from hubbub.query.boxes import Box, FormulaTerms, boxes_of, disjoint
 from hubbub.query.codes import as_selection, size_of
-from hubbub.query.formula import ALWAYS, Formula
-from hubbub.query.interval_method import IntervalMethod
+from hubbub.query.errors import QueryError
+from hubbub.query.formula import ALWAYS, NO_FACTOR, Formula, PrivateFactor
+from hubbub.query.interval_method import ChosenCells, IntervalMethod
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import PrivateTable
 from hubbub.query.strata import BlockRows, GroupPart, Strata, SumsMethod
-from hubbub.query.sums import Floats, JointEstimate, Monomial, SumsWithError, independent
+from hubbub.query.sums import JointEstimate, Monomial, SumsWithError, independent
 from hubbub.query.support_counts import StratumSums, joint_intervals
 
 
@@ -49,23 +49,40 @@ class GridBound(IntervalMethod):
         self._grids = mechanism
         self._upper = upper
 
-    def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
-        key = formula, False
+    def bound(self, strata: Strata, part: GroupPart) -> tuple[str, float] | None:
+        return None
+
+    def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
+        return {factor: self._cells(strata, factor) for factor in strata.factors(part, strata.weights)}
+
+    def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
+        key = factor, False
         if key not in self._terms:
             if len(self._terms) > 4096:
                 self._terms.clear()
-            self._terms[key] = FormulaTerms("a grid", (), self._bound(formula), False)
+            self._terms[key] = FormulaTerms("a grid", (), self._bound(factor.formula), False)
         return self._terms[key]
 
-    def _scale(self, level: Grid) -> float:
-        size = self._sizes.get(level, 0)
-        return self._n / size if size else math.inf
+    def _known_inside(self, strata: Strata, part: GroupPart, pairs: Sequence[Monomial], chosen: ChosenCells) -> Floats:
+        known = [chosen[factor].terms.known for factor in strata.factors(part, strata.weights)]
+        return np.outer(known, known).reshape(-1)
+
+    def _inside(
+        self,
+        strata: Strata,
+        part: GroupPart,
+        pairs: Sequence[Monomial],
+        numbers: Mapping[PrivateFactor, Floats],
+        amount: Floats,
+        second: Floats,
+    ) -> Floats:
+        return second  # a bound has cells of one grid: the products of two bounds of a grid are those of its cells
 
     def _bound(self, formula: Formula) -> CellSum:
         if formula == ALWAYS:
             return CellSum([], 1.0)
         boxes = disjoint(boxes_of(formula, [dimension.size for dimension in self._grids.dimensions]))
-        chosen = [(grid, self._chosen(grid, boxes)) for grid in self._grids.grids]
+        chosen = [(grid, self._cells_inside(grid, boxes)) for grid in self._grids.grids]
         grid, cells = min(chosen, key=lambda choice: self._expected(*choice))
         places = np.flatnonzero(cells)
         return CellSum([LevelCells(grid, places, np.ones(places.size))] if places.size else [], 0.0)
@@ -75,7 +92,7 @@ class GridBound(IntervalMethod):
         share = float(cells.mean())
         return (share if self._upper else -share) + 2 * math.sqrt(4 * self._grids.unit * float(cells.sum()))
 
-    def _chosen(self, grid: Grid, boxes: Sequence[Box]) -> Floats:
+    def _cells_inside(self, grid: Grid, boxes: Sequence[Box]) -> Floats:
         """Which cells of a grid count: 1 or 0."""
         hdg = self._grids
         widths = [hdg.line_width(c) if len(grid) == 1 else hdg.plane_width(c) for c in grid]
@@ -89,20 +106,19 @@ class GridBound(IntervalMethod):
                 if column not in grid
             )
             if whole or self._upper:
-                held = [
-                    np.add.reduceat(_selected(box[c], hdg.dimensions[c].size), s)
-                    for c, s in zip(grid, starts, strict=True)
+                masks = [
+                    np.add.reduceat(_mask(box[c], hdg.dimensions[c].size), s) for c, s in zip(grid, starts, strict=True)
                 ]
-                covered += reduce(np.multiply.outer, held).reshape(-1)
+                covered += reduce(np.multiply.outer, masks).reshape(-1)
         entire = reduce(np.multiply.outer, sizes).reshape(-1)
         return np.asarray(covered > 0 if self._upper else covered >= entire, dtype=np.float64)
 
 
-def _selected(runs: Sequence[tuple[int, int]], size: int) -> Floats:
-    selected = np.zeros(size)
+def _mask(runs: Sequence[tuple[int, int]], size: int) -> Floats:
+    mask = np.zeros(size)
     for low, high in runs:
-        selected[low : high + 1] = 1.0
-    return selected
+        mask[low : high + 1] = 1.0
+    return mask
 
 
 MOST_CACHED = 256
@@ -128,8 +144,13 @@ class GridSums:
     bounds: tuple[StratumSums, StratumSums]
     """A lower and an upper bound."""
 
+    @property
+    def step(self) -> Floats:
+        """The products of what one report of a person of weight 1 typically adds to two bounds."""
+        return np.maximum(*(bound.step for bound in self.bounds))
 
-class GridMethod(SumsMethod):
+
+class GridMethod(SumsMethod[GridSums | SumsWithError]):
     """Estimates a sum as the known total times the share that the model puts in the boxes.
 
     Answers are not unbiased. Their intervals are those of bounds that hold however people are spread (`GridBound`).
@@ -153,9 +174,10 @@ class GridMethod(SumsMethod):
         return self._passes + sum(bound.passes for bound in self._bounds)
 
     def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[GridSums]:
-        places = {place for place, formula in parts if formula != ALWAYS}
+        self._check(strata, parts)
+        places = {part[0] for part in parts if set(strata.factors(part, strata.weights)) != {NO_FACTOR}}
         keys = {
-            (strata.strata[place].name, weight, sign): place
+            (strata.strata[place].name, weight.public, sign): place
             for place in places
             for weight in strata.weights
             for sign in (1, -1)
@@ -166,30 +188,35 @@ class GridMethod(SumsMethod):
             self._cache.update(self._fitted(strata, missing))
         lower, upper = (bound.measure(strata, parts) for bound in self._bounds)
         sums = [
-            self._sums(strata, place, formula, bounds)
-            for (place, formula), bounds in zip(parts, zip(lower, upper, strict=True), strict=True)
+            self._sums(strata, part, bounds) for part, bounds in zip(parts, zip(lower, upper, strict=True), strict=True)
         ]
         while len(self._cache) > max(MOST_CACHED, len(keys)):
             self._cache.popitem(last=False)
         return sums
 
-    def _sums(self, strata: Strata, place: int, formula: Formula, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
+    def _check(self, strata: Strata, parts: Sequence[GroupPart]) -> None:
+        factors = [factor for _, factor in parts] + [weight.private for weight in strata.weights]
+        if any(factor.scores for factor in factors):
+            raise QueryError("grids do not tell single values of a private column", "ask a table of HIO, or COUNT(*)")
+
+    def _sums(self, strata: Strata, part: GroupPart, bounds: tuple[StratumSums, StratumSums]) -> GridSums:
         check_time()
-        stratum = strata.strata[place]
-        if formula == ALWAYS:
-            known = np.array([stratum.totals[weight] for weight in strata.weights])
-            return GridSums(known, np.repeat(known[None], PARTS, axis=0), bounds)
-        boxes = [self._selections(box) for box in disjoint(boxes_of(formula, self._sizes))]
+        stratum = strata.strata[part[0]]
         values = np.zeros((PARTS + 1, len(strata.weights)))
-        for column, weight in enumerate(strata.weights):
+        factors = strata.factors(part, strata.weights)
+        for column, (weight, factor) in enumerate(zip(strata.weights, factors, strict=True)):
+            if factor == NO_FACTOR:
+                values[:, column] = stratum.totals[weight.public]
+                continue
+            boxes = [self._selections(box) for box in disjoint(boxes_of(factor.formula, self._sizes))]
             for sign in (1, -1):
-                fitted = self._cache[stratum.name, weight, sign]
+                fitted = self._cache[stratum.name, weight.public, sign]
                 if fitted.total:
                     shares = [sum(model.share(box) for box in boxes) for model in fitted.models]
                     values[:, column] += sign * fitted.total * np.array(shares)
         return GridSums(values[0], values[1:], bounds)
 
-    def _selections(self, box: Any) -> Any:
+    def _selections(self, box: Box) -> tuple[Selection, ...]:
         return tuple(as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True))
 
     def _fitted(self, strata: Strata, missing: dict[Key, int]) -> dict[Key, FittedModels]:
@@ -227,7 +254,7 @@ class GridMethod(SumsMethod):
         for part in range(PARTS):
             chosen = np.flatnonzero(own & (group.rows % PARTS == part))
             if chosen.size:
-                measure = Measure.of("measure", weights[spots[chosen]])
+                measure = ScaledNumbers.of("measure", weights[spots[chosen]])
                 sketch = oracle.support(group.reports[chosen], np.arange(oracle.size), measure.weights)
                 counts[part] += sketch.counts[0] / measure.scale
 
@@ -245,13 +272,17 @@ class GridMethod(SumsMethod):
         return shares
 
     def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
+        self._check(strata, parts)
         predicted = []
-        for place, formula in parts:
-            stratum = strata.strata[place]
-            totals = np.array([stratum.totals[weight] for weight in strata.weights])
-            products = np.array([[stratum.totals[a * b] for b in strata.weights] for a in strata.weights])
-            share, square = (1.0, 0.0) if formula == ALWAYS else self._expected(formula)
-            predicted.append(SumsWithError(share * totals, square * stratum.n * products))
+        for part in parts:
+            stratum = strata.strata[part[0]]
+            factors = strata.factors(part, strata.weights)
+            expected = [(1.0, 0.0) if f == NO_FACTOR else self._expected(f.formula) for f in factors]
+            shares, errors = np.array([share for share, _ in expected]), np.sqrt([square for _, square in expected])
+            totals = np.array([stratum.totals[weight.public] for weight in strata.weights])
+            products = strata.products_of(strata.weights, 2)[part[0]]
+            covariance = np.outer(errors, errors) * stratum.n * products
+            predicted.append(SumsWithError(shares * totals, covariance, np.zeros_like(products)))
         return predicted
 
     def _expected(self, formula: Formula) -> tuple[float, float]:
@@ -262,16 +293,18 @@ class GridMethod(SumsMethod):
             share += float(np.prod([size_of(runs) / size for runs, size in zip(box, self._sizes, strict=True)]))
         return share, square
 
-    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
-        if isinstance(parts[0][0], SumsWithError):
-            return independent(parts, "heuristic")
-        value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
-        by_part = np.sum([part.parts @ matrix.T for part, matrix in parts], axis=0)
+    def joint(self, parts: Sequence[tuple[GridSums | SumsWithError, Floats]]) -> JointEstimate:
+        if predicted := [(part, matrix) for part, matrix in parts if isinstance(part, SumsWithError)]:
+            return independent(predicted, "heuristic")
+        measured = [(part, matrix) for part, matrix in parts if isinstance(part, GridSums)]
+        value = np.sum([matrix @ part.value for part, matrix in measured], axis=0)
+        by_part = np.sum([part.parts @ matrix.T for part, matrix in measured], axis=0)
         off = by_part - by_part.mean(axis=0)
         covariance = off.T @ off / (PARTS - 1) / PARTS
-        if not any(bound.levels for part, _ in parts for bound in part.bounds):  # known exactly
+        if not any(bound.levels for part, _ in measured for bound in part.bounds):  # known exactly
             return JointEstimate(value, (covariance,), "heuristic")
-        return JointEstimate(value, (covariance,), "heuristic", bounds=(self._bound(parts, 0), self._bound(parts, 1)))
+        bounds = self._bound(measured, 0), self._bound(measured, 1)
+        return JointEstimate(value, (covariance,), "heuristic", bounds=bounds)
 
     def _bound(self, parts: Sequence[tuple[GridSums, Floats]], side: int) -> JointEstimate:
         """The lower (0) or upper (1) bounds of sums; what is subtracted is at its other bound."""
@@ -279,11 +312,8 @@ class GridMethod(SumsMethod):
         subtracted = [(part.bounds[1 - side], np.minimum(matrix, 0.0)) for part, matrix in parts]
         return joint_intervals(self._table.n, True, [*added, *subtracted])
 
-    def step(self, part: Any) -> float:
-        return max(bound.step for bound in part.bounds) if isinstance(part, GridSums) else 0.0
-
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
-        if part[1] == ALWAYS:
+        if part[1] == NO_FACTOR:
             return ["known exactly: no private column decides"]
         grids = ", ".join("x".join(map(str, self._mechanism.shape(grid))) for grid in self._mechanism.grids)
         return [

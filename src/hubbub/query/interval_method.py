@@ -1,28 +1,36 @@
 """Sums for HIO, HI and MG tables, where people report the interval that holds their value."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.cell_sums import LevelCells, cells_of, report_variance
-from hubbub.protocols.ranges.dimension import Codes
+from hubbub.planning.range_bounds import bound_name, boxes_bound
+from hubbub.protocols.ranges.cell_sums import cells_of
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism
-from hubbub.query.boxes import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent
-from hubbub.query.formula import Formula
+from hubbub.query.boxes import MOST_WEIGHED, FormulaTerms, formula_terms, may_be_consistent, selected
+from hubbub.query.formula import PrivateFactor
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import Level, PrivateTable
 from hubbub.query.strata import GroupPart, Strata, Stratum, SumsMethod
-from hubbub.query.sums import Floats, JointEstimate, Monomial, monomials_to_count, with_products
-from hubbub.query.support_counts import LevelSums, StratumSums, SupportCounts, joint_intervals, typical_step
+from hubbub.query.sums import JointEstimate, Monomial, monomials_to_count, with_products
+from hubbub.query.support_counts import (
+    LevelSums,
+    StratumSums,
+    SupportCounts,
+    joint_intervals,
+    report_covariances,
+    typical_step,
+)
 
-CellAmounts = Callable[[Sequence[Monomial], LevelCells], Floats]
-"""Estimates the sum of each weight (row) over the people in each cell of a level (column)."""
+CellAmounts = Callable[[Sequence[Monomial], Level, Ints], Floats]
+"""Estimates the sum of each public weight (row) over the people in each cell of a level (column)."""
+
+ChosenCells = Mapping[PrivateFactor, FormulaTerms]
+"""The cells that add up to each factor of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +42,7 @@ class OracleReport:
     gap: float
 
 
-class IntervalMethod(SumsMethod):
+class IntervalMethod(SumsMethod[StratumSums]):
     """Estimates a sum from the cells that make up its boxes, or from all cells of all levels by least squares.
 
     Parameters
@@ -53,7 +61,7 @@ class IntervalMethod(SumsMethod):
         self._consistent = consistent
         self._sizes = table.level_sizes()
         self.counts = SupportCounts(table, mechanism)
-        self._terms: dict[tuple[Formula, bool], FormulaTerms] = {}
+        self._terms: dict[tuple[PrivateFactor, bool], FormulaTerms] = {}
         self._cached_cells = 0  # of all terms
         self._reports: dict[Level, OracleReport] = {}
 
@@ -62,41 +70,41 @@ class IntervalMethod(SumsMethod):
         return self.counts.passes
 
     def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[StratumSums]:
-        terms = [self._cells(strata, formula) for _, formula in parts]
-        needs: dict[int, dict[Level, list[Codes]]] = {}
-        for (place, _), chosen in zip(parts, terms, strict=True):
-            for term in chosen.terms.terms:
-                if self._sizes.get(term.level):
-                    needs.setdefault(place, {}).setdefault(term.level, []).append(term.cells)
+        every = with_products(strata.weights)
+        needs: dict[int, dict[Level, list[Ints]]] = {}
+        for part in parts:
+            for chosen in self._chosen(strata, part).values():
+                for term in chosen.terms.terms:
+                    if self._sizes.get(term.level):
+                        needs.setdefault(part[0], {}).setdefault(term.level, []).append(term.cells)
         unions = {p: {lv: np.unique(np.concatenate(cs)) for lv, cs in levels.items()} for p, levels in needs.items()}
-        monomials = monomials_to_count(with_products(strata.weights))
+        monomials = monomials_to_count({monomial.public for monomial in every})
         self.counts.count(strata, unions, monomials)
-        sums = []
-        for (place, _), chosen in zip(parts, terms, strict=True):
-            amounts = self._counted(strata, place, monomials)
-            sums.append(self._sums(strata, strata.strata[place], chosen, amounts))
+        sums = [self._sums(strata, part, self._counted(strata, part[0], monomials)) for part in parts]
         self.counts.supports.forget()
         return sums
 
     def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[StratumSums]:
         def even(stratum: Stratum) -> CellAmounts:
-            def amounts(monomials: Sequence[Monomial], term: LevelCells) -> Floats:
-                cells = cells_of(self._mechanism.dimensions, term.level)
+            def amounts(monomials: Sequence[Monomial], level: Level, cells: Ints) -> Floats:
+                every = cells_of(self._mechanism.dimensions, level)
                 totals = np.array([stratum.totals[monomial] for monomial in monomials])
-                return np.repeat(totals[:, None] / cells, term.cells.size, axis=1)
+                return np.repeat(totals[:, None] / every, cells.size, axis=1)
 
             return amounts
 
-        return [
-            self._sums(strata, strata.strata[place], self._cells(strata, formula), even(strata.strata[place]))
-            for place, formula in parts
-        ]
+        return [self._sums(strata, part, even(strata.strata[part[0]])) for part in parts]
 
-    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
+    def joint(self, parts: Sequence[tuple[StratumSums, Floats]]) -> JointEstimate:
         return joint_intervals(self._n, self._mechanism.divided, parts)
 
-    def step(self, part: StratumSums) -> float:
-        return part.step
+    def bound(self, strata: Strata, part: GroupPart) -> tuple[str, float] | None:
+        if part[1].scores:
+            return None
+        people = sum(self._sizes.values()) if self._mechanism.divided else max(self._sizes.values(), default=0)
+        boxes = selected(self._cells(strata, part[1]).boxes, [d.size for d in self._mechanism.dimensions])
+        bound = boxes_bound(self._mechanism, boxes, asked=people / self._n) if people else np.inf
+        return bound_name(self._mechanism), bound
 
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
         chosen = self._cells(strata, part[1])
@@ -119,14 +127,21 @@ class IntervalMethod(SumsMethod):
             lines.append(f"  and {len(chosen.terms.terms) - 12} more levels")
         return lines
 
-    def _cells(self, strata: Strata, formula: Formula) -> FormulaTerms:
+    def _chosen(self, strata: Strata, part: GroupPart) -> ChosenCells:
+        """The cells of each different factor that private columns multiply a weight, or two weights, with."""
+        factors = dict.fromkeys(strata.pair_factors(part, with_products(strata.weights)))
+        factors |= dict.fromkeys(strata.factors(part, strata.weights))
+        return {factor: self._cells(strata, factor, len(factors)) for factor in factors}
+
+    def _cells(self, strata: Strata, factor: PrivateFactor, others: int = 1) -> FormulaTerms:
         check_time()
         consistent = self._consistent
         if consistent is None:
-            consistent = may_be_consistent(self._mechanism, len(strata.strata), self._sizes, strata.formulas)
-        key = formula, consistent
+            formulas = strata.formulas * others
+            consistent = may_be_consistent(self._mechanism, len(strata.strata), self._sizes, formulas)
+        key = factor, consistent
         if key not in self._terms:
-            chosen = formula_terms(self._mechanism, formula, self._n, consistent=consistent)
+            chosen = formula_terms(self._mechanism, factor, self._n, consistent=consistent)
             self._cached_cells += chosen.terms.cells
             if len(self._terms) > 4096 or self._cached_cells > MOST_WEIGHED:
                 self._terms.clear()
@@ -136,22 +151,20 @@ class IntervalMethod(SumsMethod):
 
     def _scale(self, level: Level) -> float:
         size = self._sizes.get(level, 0)
-        if not size:
-            return np.inf
-        return self._n / size if self._mechanism.divided else 1.0
+        return self._n / size if size else np.inf
 
     def _counted(self, strata: Strata, place: int, monomials: Sequence[Monomial]) -> CellAmounts:
         """Estimates, from the counted supports, what is in each cell."""
         sources = {Monomial(m.base, 2 * m.power): (m, 1) for m in monomials if m.power}
         sources |= {monomial: (monomial, 0) for monomial in monomials}
 
-        def amounts(monomials: Sequence[Monomial], term: LevelCells) -> Floats:
-            report = self._report(term.level)
+        def amounts(monomials: Sequence[Monomial], level: Level, cells: Ints) -> Floats:
+            report = self._report(level)
             rows = []
             for source, row in (sources[monomial] for monomial in monomials):
-                counts, totals = self.counts.of(strata, place, source, term.level, term.cells)
+                counts, totals = self.counts.of(strata, place, source, level, cells)
                 rows.append(counts[row] - report.false_mean * totals[row])
-            return np.array(rows) * (self._scale(term.level) / report.gap)
+            return np.array(rows) * (self._scale(level) / report.gap)
 
         return amounts
 
@@ -162,26 +175,72 @@ class IntervalMethod(SumsMethod):
             self._reports[level] = OracleReport(oracle, moments.false_mean, moments.true_mean - moments.false_mean)
         return self._reports[level]
 
-    def _sums(self, strata: Strata, stratum: Stratum, chosen: FormulaTerms, amounts: CellAmounts) -> StratumSums:
+    def _sums(self, strata: Strata, part: GroupPart, amounts: CellAmounts) -> StratumSums:
         check_time()
-        weights = strata.weights
+        weights, totals = strata.weights, strata.strata[part[0]].totals
         size = len(weights)
-        every = with_products(weights)
-        own = [every.index(weight) for weight in weights]
-        pairs = np.array([[every.index(a * b) for b in weights] for a in weights]).reshape(size, size)
-        totals = np.array([stratum.totals[monomial] for monomial in every])
-        levels = {}
-        added = []
-        for term in chosen.terms.terms:
-            scale = self._scale(term.level)
-            if not np.isfinite(scale):  # nobody reported on the level: the sum is unknown
+        pairs = [a * b for a in weights for b in weights]
+        chosen = self._chosen(strata, part)
+        own = list(dict.fromkeys(strata.factors(part, weights)))
+        places = [own.index(factor) for factor in strata.factors(part, weights)]
+        publics = sorted({monomial.public for monomial in (*weights, *pairs)})
+        rows_of, rows_of_pairs = ([publics.index(weight.public) for weight in group] for group in (weights, pairs))
+        left, right = np.repeat(places, size), np.tile(places, size)  # of each pair
+        known = np.array([chosen[own[place]].terms.known for place in places])
+        products = np.array([totals[pair.public] for pair in pairs]).reshape(size, size)
+        inside = self._known_inside(strata, part, pairs, chosen).reshape(size, size) * products
+        levels, added = {}, []
+        for level in dict.fromkeys(term.level for terms in chosen.values() for term in terms.terms.terms):
+            scale = self._scale(level)
+            if not np.isfinite(scale):  # nobody reported on the level: the sums are unknown
                 nothing = np.full((size, size), np.nan)
-                levels[term.level] = LevelSums(1.0, (np.nan, 0.0, 0.0), np.zeros(size), nothing, nothing)
+                levels[level] = LevelSums(1.0, np.zeros(size), nothing, nothing, nothing)
                 continue
-            rows = amounts(every, term)
-            first, second = rows @ term.weights, rows @ term.weights**2
-            report = self._report(term.level)
-            noise = report_variance(report.oracle, term.weights)
-            levels[term.level] = LevelSums(scale, noise, first[own], first[pairs], second[pairs])
-            added.append((scale, report.oracle.size, term.weights / report.gap))
-        return StratumSums(typical_step(added), chosen.terms.known, totals[own], totals[pairs], levels)
+            cells, numbers = _aligned(chosen, level)
+            amount, report = amounts(publics, level, cells), self._report(level)
+            mine = np.array([numbers[factor] for factor in own])
+            constant, slope, curve = report_covariances(report.oracle, mine)
+            weighed = amount @ mine.T
+            first = weighed[rows_of_pairs, left].reshape(size, size)
+            crossed = np.array([(amount * row) @ mine.T for row in mine])  # by one factor, the weight, the other
+            second = crossed[left, rows_of_pairs, right].reshape(size, size)
+            turned = first * mine.sum(axis=1)[places]
+            noise = constant[np.ix_(places, places)] * products + slope * (turned + turned.T) + curve * second
+            levels[level] = LevelSums(scale, weighed[rows_of, places], noise, first, second)
+            inside = inside + self._inside(strata, part, pairs, numbers, amount[rows_of_pairs], second)
+            added.append((scale, report.oracle.size, mine / report.gap))
+        step = typical_step(added, len(own))[np.ix_(places, places)]
+        own_totals = np.array([totals[weight.public] for weight in weights])
+        return StratumSums(step, known, own_totals, products, inside, levels)
+
+    def _known_inside(self, strata: Strata, part: GroupPart, pairs: Sequence[Monomial], chosen: ChosenCells) -> Floats:
+        """What times the total of each pair of weights is added to its sum over the people inside."""
+        return np.array([chosen[factor].terms.known for factor in strata.pair_factors(part, pairs)])
+
+    def _inside(
+        self,
+        strata: Strata,
+        part: GroupPart,
+        pairs: Sequence[Monomial],
+        numbers: Mapping[PrivateFactor, Floats],
+        amount: Floats,
+        second: Floats,
+    ) -> Floats:
+        """A level's part of the sums of all products of two weights and their factors (`StratumSums.inside`)."""
+        sums = [float(row @ numbers[f]) for row, f in zip(amount, strata.pair_factors(part, pairs), strict=True)]
+        return np.reshape(sums, second.shape)
+
+
+def _aligned(chosen: ChosenCells, level: Level) -> tuple[Ints, Mapping[PrivateFactor, Floats]]:
+    """The cells of a level that any of some factors has, and their weights for each factor."""
+    found = {factor: next((t for t in c.terms.terms if t.level == level), None) for factor, c in chosen.items()}
+    terms = [term for term in found.values() if term is not None]
+    cells = terms[0].cells
+    if any(not np.array_equal(term.cells, cells) for term in terms[1:]):
+        cells = np.unique(np.concatenate([term.cells for term in terms]))
+    numbers = {}
+    for factor, term in found.items():
+        numbers[factor] = np.zeros(cells.size)
+        if term is not None:
+            numbers[factor][np.searchsorted(cells, term.cells)] = term.weights
+    return cells, numbers

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from hubbub.query.errors import Tree, refused
 from hubbub.query.sandbox import check_time
+from hubbub.query.sums import EVERYBODY, Form, Monomial
+from hubbub.query.trees import Tree, refused
 
 if TYPE_CHECKING:
     from hubbub.query.schema import PrivateTable
@@ -16,6 +17,25 @@ if TYPE_CHECKING:
 LARGEST = 1e140
 """Of a measure: squares of sums over all people must be finite."""
 NUMBERS = ("INT", "DOUBLE", "FLOAT", "DECIMAL", "BOOLEAN")
+
+
+class Measure(Protocol):
+    """What is summed, averaged or counted, as sums of weights."""
+
+    @property
+    def total(self) -> Form: ...
+    @property
+    def count(self) -> Form: ...
+    @property
+    def centred(self) -> tuple[Form, Form]: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+    @property
+    def lowest(self) -> float: ...
+    @property
+    def kind(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +50,27 @@ class MeasureProfile:
     """A number near the mean with few digits. Sums of squares are taken around it."""
     kind: str = ""
     """The type of an expression that is not a number and can only be counted; `sql` is then 1, or NULL if missing."""
+
+    @property
+    def lowest(self) -> float:
+        """The least number that is summed."""
+        return self.least
+
+    @property
+    def total(self) -> Form:
+        """The sum of the expression."""
+        return ((1.0, Monomial(self.sql)),)
+
+    @property
+    def count(self) -> Form:
+        """How many people have it."""
+        return ((1.0, Monomial(self.sql, 0) if self.missing else EVERYBODY),)
+
+    @property
+    def centred(self) -> tuple[Form, Form]:
+        """The sums of the differences from the centre, and of their squares."""
+        base = f"CAST(({self.sql}) AS DOUBLE) - ({self.centre!r})"
+        return ((1.0, Monomial(base)),), ((1.0, Monomial(base, 2)),)
 
 
 def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasureProfile:
@@ -54,7 +95,7 @@ def profile(table: PrivateTable, tree: Tree, public: Sequence[str]) -> MeasurePr
     return MeasureProfile(text, int(missing), _number(least), _number(most), centre)
 
 
-def check_number(tree: Tree, measure: MeasureProfile) -> None:
+def check_number(tree: Tree, measure: Measure) -> None:
     """Refuse to sum or to order an expression that is not a number."""
     if measure.kind:
         raise refused(tree, f"{tree.sql('duckdb')} is {measure.kind}, no number", "sum, average and order numbers")

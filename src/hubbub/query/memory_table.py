@@ -7,21 +7,26 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain import Categorical, Ordinal
+from hubbub.core.domain import Categorical, Ordinal, Values
 from hubbub.core.errors import InvalidValue
-from hubbub.protocols.ranges.grids import GridReports
-from hubbub.protocols.ranges.hierarchy import LevelReports, RangeReports
-from hubbub.protocols.ranges.split import SplitReports
+from hubbub.core.reports import Ints
+from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.query.sandbox import lock, open_database, quote_name
-from hubbub.query.schema import ROW, Level, PrivateColumn, PrivateTable, PublicColumn, TableSchema, rows_within
+from hubbub.query.schema import (
+    ROW,
+    Level,
+    PrivateColumn,
+    PrivateTable,
+    PublicColumn,
+    TableReports,
+    TableSchema,
+    rows_within,
+)
 from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-TableReports = RangeReports | SplitReports | GridReports
 
 
 class MemoryTable(PrivateTable):
@@ -32,15 +37,15 @@ class MemoryTable(PrivateTable):
     schema
         The columns, and how people reported.
     reports
-        The reports, as `schema.mechanism.randomize` returns them.
+        The reports, as `schema.randomize` returns them.
     public
         The values of each public column, one for each person; None is NULL.
     """
 
-    def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Any]) -> None:
+    def __init__(self, schema: TableSchema, reports: TableReports, public: Mapping[str, Values]) -> None:
         self.schema = schema
         self._n = reports.n
-        self._groups = {level: _in_order(group, reports.n) for level, group in levels_of(reports).items()}
+        self._groups = {level: _in_order(group, reports.n) for level, group in reports.levels.items()}
         if set(public) != {column.name for column in schema.public}:
             raise InvalidValue("public", sorted(public), f"the columns {[column.name for column in schema.public]}")
         for name, values in public.items():
@@ -53,7 +58,7 @@ class MemoryTable(PrivateTable):
         if reports.n != self._n:
             raise InvalidValue("reports", reports.n, f"reports of the {self._n} people")
         other = copy(self)
-        other._groups = {level: _in_order(group, reports.n) for level, group in levels_of(reports).items()}
+        other._groups = {level: _in_order(group, reports.n) for level, group in reports.levels.items()}
         return other
 
     @property
@@ -71,18 +76,8 @@ class MemoryTable(PrivateTable):
         return None if group is None else rows_within(group, rows)
 
 
-def levels_of(reports: TableReports) -> Mapping[Level, LevelReports]:
-    """Reports by level, whichever mechanism they are of."""
-    if isinstance(reports, GridReports):
-        return reports.grids
-    if isinstance(reports, SplitReports):
-        everyone = np.arange(reports.n)
-        return {level: LevelReports(everyone, group) for level, group in reports.levels.items()}
-    return reports.levels
-
-
 def _in_order(group: LevelReports, n: int) -> LevelReports:
-    rows: NDArray[np.int64] = np.asarray(group.rows)
+    rows: Ints = np.asarray(group.rows)
     if rows.size and (rows.min() < 0 or rows.max() >= n):
         raise InvalidValue("rows", int(rows.max()), f"rows from 0 to {n - 1}")
     if (np.diff(rows) > 0).all():
@@ -91,7 +86,7 @@ def _in_order(group: LevelReports, n: int) -> LevelReports:
     return LevelReports(rows[order], group.reports[order])
 
 
-def _filled(schema: TableSchema, public: Mapping[str, Any], n: int) -> DuckDBPyConnection:
+def _filled(schema: TableSchema, public: Mapping[str, Values], n: int) -> DuckDBPyConnection:
     """A locked database that holds the public columns."""
     connection = open_database()
     import pyarrow as pa
@@ -113,7 +108,9 @@ def _arrow(values: Any) -> Any:
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
 
 
-def example_table(n: int = 2000, *, method: str = "HIO", epsilon: float = 4.0, seed: int = 1) -> MemoryTable:
+def example_table(
+    n: int = 2000, *, methods: tuple[str, ...] = ("HIO",), epsilon: float = 4.0, seed: int = 1
+) -> MemoryTable:
     """People of ages 0 to 19 and three towns, whose system and price are public.
 
     Person k is k mod 20 years old, lives in town k mod 3, and has the system k mod 2 and the price k mod 7.
@@ -122,11 +119,11 @@ def example_table(n: int = 2000, *, method: str = "HIO", epsilon: float = 4.0, s
         "people",
         (PrivateColumn("age", Ordinal(20)), PrivateColumn("town", Categorical(["Bath", "Ely", "Rye"]))),
         (PublicColumn("os", "VARCHAR"), PublicColumn("price", "DOUBLE")),
-        method=method,
+        methods=methods,
         epsilon=epsilon,
-        expected=n if method == "HDG" else None,
+        expected=n if "HDG" in methods else None,
     )
     people = np.arange(n)
-    reports = schema.mechanism.randomize(np.stack([people % 20, people % 3], axis=1), Random(seed=seed))
+    reports = schema.randomize(np.stack([people % 20, people % 3], axis=1), Random(seed=seed))
     public = {"os": np.array(["ios", "web"])[people % 2].tolist(), "price": (people % 7).astype(float)}
     return MemoryTable(schema, reports, public)

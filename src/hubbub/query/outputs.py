@@ -4,132 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hubbub.core.noise import MARGIN, normal_reach
-from hubbub.query.errors import Tree, refused
-from hubbub.query.measures import MeasureProfile, check_number
+from hubbub.core.reports import Floats
+from hubbub.query.intervals import AnswerInterval, Ends, fieller, inverse, times, variance_interval
+from hubbub.query.measures import Measure, check_number
 from hubbub.query.rules.conditions import number
-from hubbub.query.sums import EVERYBODY, Dual, Floats, JointEstimate, Monomial
+from hubbub.query.sums import EVERYBODY, Dual, Form, JointEstimate, Monomial
+from hubbub.query.trees import Tree, exp, refused
 
-ANGLES = 1025
-"""At how many points an ellipse is looked at: the ends of an interval are exact to 0.001% of its width."""
-
-
-@dataclass(frozen=True)
-class AnswerInterval:
-    """An estimate, its interval and standard error, and the possible range. What is unknown is NaN or infinite."""
-
-    value: float
-    low: float
-    high: float
-    stderr: float
-    least: float = -math.inf
-    most: float = math.inf
-
-    def root(self) -> AnswerInterval:
-        """The interval of the square root; what is below 0 counts as 0."""
-        value, low, high, most = (math.sqrt(max(end, 0.0)) for end in (self.value, self.low, self.high, self.most))
-        value = math.nan if math.isnan(self.value) else value
-        stderr = (
-            self.stderr * (high - low) / (self.high - self.low) if math.isfinite(high) and high > low else self.stderr
-        )
-        return AnswerInterval(value, low, high, stderr, 0.0, most)
+Profiles = Callable[[Tree], Measure]
 
 
-Ends = tuple[float, float]
-
-
-def times(left: Ends, right: Ends) -> Ends:
-    """The least and the largest product of two numbers that are within given ends."""
-    products = [0.0 if 0.0 in (a, b) else a * b for a in left for b in right]
-    return min(products), max(products)
-
-
-def inverse(ends: Ends) -> Ends:
-    """The ends of 1 / x; without a bound if x can be 0."""
-    return (1 / ends[1], 1 / ends[0]) if ends[0] > 0 or ends[1] < 0 else (-math.inf, math.inf)
-
-
-def fieller(top: Dual, bottom: Dual, joint: JointEstimate, reach: float) -> AnswerInterval:
-    """Fieller's interval of a ratio of two sums: all r for which top - r bottom does not differ significantly from 0.
-
-    Parameters
-    ----------
-    top, bottom
-        The two sums, with their gradients with respect to the estimates.
-    joint
-        The estimates with their covariances.
-    reach
-        The half width of an interval in standard errors.
-
-    Example:
-        >>> joint = JointEstimate(np.array([8.0, 2.0]), (np.diag([1.0, 0.25]),))
-        >>> top, bottom = Dual(8.0, np.array([1.0, 0.0])), Dual(2.0, np.array([0.0, 1.0]))
-        >>> interval = fieller(top, bottom, joint, 1.0)
-        >>> round(interval.low, 2), interval.value, round(interval.high, 2)
-        (3.08, 4.0, 5.45)
-        >>> fieller(top, bottom, joint, 4.0).high  # the denominator may be 0
-        inf
-    """
-    ratio = top / bottom
-    if math.isnan(ratio.value):
-        return AnswerInterval(math.nan, -math.inf, math.inf, math.inf)
-    stderr = math.sqrt(joint.variance(ratio.gradient))
-    joint = joint.widened(reach)
-    own = joint.variance(bottom.gradient)
-    a = bottom.value**2 - reach**2 * own
-    if not a > 0 or not math.isfinite(own):  # the denominator may be 0: any ratio is possible
-        return AnswerInterval(ratio.value, -math.inf, math.inf, stderr)
-    b = top.value * bottom.value - reach**2 * joint.covariance(top.gradient, bottom.gradient)
-    c = top.value**2 - reach**2 * joint.variance(top.gradient)
-    spread = math.sqrt(max(b * b - a * c, 0.0))
-    return AnswerInterval(ratio.value, (b - spread) / a, (b + spread) / a, stderr)
-
-
-def variance_interval(sums: Floats, covariance: Floats, level: float, *, width: float, sample: bool) -> AnswerInterval:
-    """The interval of a variance: all v for which some mean is compatible with the sums.
-
-    With N the count, S1 the sum and S2 the sum of squares, v is kept if there is a mean m for which S1 - m N and
-    S2 - (v + m^2) N together do not differ significantly from 0. The pairs (m, v + m^2) that are kept are an ellipse,
-    whose extent in any direction is Fieller's interval; it has no bound where N does not differ significantly from 0.
-
-    Parameters
-    ----------
-    sums, covariance
-        N, S1 and S2 with their covariance.
-    level
-        How surely the interval holds the truth.
-    width
-        The range of the measure.
-    sample
-        Whether sums of squares are divided by N - 1 rather than by N.
-    """
-    count = float(sums[0])
-    fewer = count - sample
-    value = math.nan if abs(count) < 1e-9 or abs(fewer) < 1e-9 else float(sums[2] - sums[1] ** 2 / count) / fewer
-    # Popoviciu's inequality; a sample variance is of at least two people
-    most = width**2 / 4 * (2 if sample else 1) if math.isfinite(width) else math.inf
-    statistic = -2 * math.log1p(-level)  # of chi squared with two degrees of freedom
-    if not np.isfinite(covariance).all() or count**2 <= statistic * covariance[0, 0] or count <= 0:
-        return AnswerInterval(value, 0.0, math.inf, math.inf, 0.0, most)
-    products = (np.outer(sums, sums) - statistic * covariance) / (count**2 - statistic * covariance[0, 0])
-    middle = products[0, 1:]
-    values, vectors = np.linalg.eigh(np.outer(middle, middle) - products[1:, 1:])
-    angles = np.linspace(0, 2 * math.pi, ANGLES)
-    edge = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * [np.cos(angles), np.sin(angles)])
-    variances = middle[1] + edge[1] - (middle[0] + edge[0]) ** 2
-    low, high = max(float(variances.min()), 0.0), max(float(variances.max()), 0.0)
-    if sample:
-        reach = math.sqrt(statistic * covariance[0, 0])
-        fewest, largest = (max(count + end, 2.0) for end in (-reach, reach))
-        low, high = low * largest / (largest - 1), high * fewest / (fewest - 1)
-    return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), 0.0, most)
-
-
-Profiles = Callable[[Tree], MeasureProfile]
+MOST_SUMS = 32
+"""The greatest number of sums that an aggregate is made of: each two have a covariance."""
 
 
 class Output:
@@ -144,21 +35,21 @@ class Output:
     """
 
     def __init__(self, tree: Tree, profiles: Profiles) -> None:
-        from sqlglot import exp
-
         while isinstance(tree, exp.Paren):
             tree = tree.this
         self.tree = tree
-        self._profiles: dict[str, MeasureProfile] = {}
+        self._profiles: dict[str, Measure] = {}
         self._texts: dict[int, str] = {}  # of parts of the tree, which lives as long
         self._find(tree, profiles)
-        self.weights = tuple(dict.fromkeys(self._weights(tree)))
+        self.weights = tuple(dict.fromkeys(weight for form in self._forms(tree) for _, weight in form)) or (EVERYBODY,)
+
+        if len(self.weights) > MOST_SUMS:
+            problem = f"{len(self.weights)} different sums would be estimated together"
+            raise refused(tree, problem, f"at most {MOST_SUMS}: ask with fewer branches of CASE and shorter products")
 
     @property
     def how(self) -> str:
         """How its interval is made."""
-        from sqlglot import exp
-
         if self._linear(self.tree):
             return "a sum"
         if self._ratio(self.tree):
@@ -166,6 +57,38 @@ class Output:
         if isinstance(self.tree, exp.Sqrt | exp.Variance | exp.VariancePop):
             return "a spread: its interval has all variances that some mean makes compatible with the sums"
         return "a function of sums, ratios and spreads: its interval has all values that theirs allow together"
+
+    @property
+    def scored(self) -> bool:
+        """Whether numbers of private columns are summed."""
+        return any(weight.private.scores for weight in self.weights)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its interval can be made from bounds of sums: of no spreads, and of nothing that can be negative."""
+        return not any(map(self._without_bounds, self._parts(self.tree, single=True)))
+
+    def _without_bounds(self, part: Tree) -> bool:
+        spread = isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop)
+        return spread or (isinstance(part, exp.Sum) and not self._profiles[self._text(part)].lowest >= 0)
+
+    @property
+    def forms(self) -> list[Form]:
+        """The sums, each by itself, that the number is made of: of a difference of sums, the difference."""
+        whole = []
+        for part in self._parts(self.tree, single=False):
+            sides = (part.left, part.right) if self._ratio(part) else (part,)
+            whole += [form for side in sides for form in self._whole(side)]
+        return whole
+
+    def _whole(self, node: Tree) -> list[Form]:
+        """The forms of a spread, or the one that arithmetic of sums and counts is."""
+        if not self._linear(node):
+            return self._forms(node)
+        size = len(self.weights)
+        unit = {weight: Dual(0.0, np.eye(size)[k]) for k, weight in enumerate(self.weights)}
+        gradient = self._dual(node, unit).gradient
+        return [tuple((float(factor), weight) for factor, weight in zip(gradient, self.weights, strict=True) if factor)]
 
     def interval(
         self, joint: JointEstimate, weights: Sequence[Monomial], totals: Mapping[Monomial, float], level: float
@@ -190,49 +113,54 @@ class Output:
             ends = {text: self._bounded(part, joint, weights, each) for text, part in parts.items()}
             return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
         known = {text: self._part_interval(part, joint, weights, sums, each) for text, part in parts.items()}
-        least, most = self._bounds(totals)
+        least, most = self.bounds(totals)
         if self._text(self.tree) in known:
             own = known[self._text(self.tree)]
             return replace(own, least=max(own.least, least), most=min(own.most, most))
         ends = {text: (interval.low, interval.high) for text, interval in known.items()}
         return self._around(self._dual(self.tree, sums).value, self._combined(self.tree, ends), totals, level)
 
+    def value(self, values: Floats, weights: Sequence[Monomial]) -> float:
+        """The aggregate of given sums of some weights."""
+        return self._dual(
+            self.tree, {w: Dual(float(v), np.zeros(1)) for w, v in zip(weights, values, strict=True)}
+        ).value
+
     def _around(self, value: float, ends: Ends, totals: Mapping[Monomial, float], level: float) -> AnswerInterval:
         low, high = (ends[0], ends[1]) if math.isnan(value) else (min(ends[0], value), max(ends[1], value))
-        return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self._bounds(totals))
+        return AnswerInterval(value, low, high, (high - low) / (2 * normal_reach(level)), *self.bounds(totals))
 
     def _bounded(self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], level: float) -> Ends:
         """The ends of a count or a sum from its bounds; spreads, and sums of what can be negative, are unknown."""
-        from sqlglot import exp
-
-        if isinstance(part, exp.Sqrt | exp.Variance | exp.VariancePop):
-            return 0.0, math.inf
-        if isinstance(part, exp.Sum) and not self._profiles[self._text(part.this)].least >= 0:
-            return -math.inf, math.inf
-        weight = self._summed(part) if isinstance(part, exp.Sum) else self._present(part)
-        direction = np.eye(len(weights))[weights.index(weight)]
+        if self._without_bounds(part):
+            return (-math.inf if isinstance(part, exp.Sum) else 0.0), math.inf
+        form = self._summed(part) if isinstance(part, exp.Sum) else self._present(part)
         reach = normal_reach(level)
         lower, upper = (replace(bound, one_report=joint.one_report).widened(reach) for bound in joint.bounds or ())
-        ends = [lower.value @ direction, upper.value @ direction]
-        wide = [reach * math.sqrt(bound.variance(direction)) for bound in (lower, upper)]
-        return float(ends[0] - wide[0]), float(ends[1] + wide[1])
+        low = high = 0.0
+        for factor, weight in form:
+            direction = factor * np.eye(len(weights))[weights.index(weight)]
+            below, above = (lower, upper) if factor > 0 else (upper, lower)
+            low += float(below.value @ direction) - reach * math.sqrt(below.variance(direction))
+            high += float(above.value @ direction) + reach * math.sqrt(above.variance(direction))
+        return low, high
 
     def _part_interval(
         self, part: Tree, joint: JointEstimate, weights: Sequence[Monomial], sums: dict[Monomial, Dual], level: float
     ) -> AnswerInterval:
         """The interval of a sum, of a ratio of sums, or of a spread."""
-        from sqlglot import exp
-
         reach = normal_reach(level)
         if isinstance(part, exp.Sqrt):
             return self._part_interval(part.this, joint, weights, sums, level).root()
         if isinstance(part, exp.Variance | exp.VariancePop):
-            places = [weights.index(weight) for weight in self._centred(part)]
-            covariance = joint.widened(reach).matrix()[np.ix_(places, places)]
-            measure = self._profiles[self._text(part.this)]
+            rows = np.array([_direction(form, weights) for form in self._forms(part)])
+            matrix = joint.widened(reach).matrix()
+            known = np.isfinite(matrix).all()
+            covariance = rows @ matrix @ rows.T if known else np.full((len(rows),) * 2, np.inf)
+            measure = self._profiles[self._text(part)]
             sample = isinstance(part, exp.Variance)
             return variance_interval(
-                joint.value[places], covariance, level, width=measure.most - measure.least, sample=sample
+                rows @ joint.value, covariance, level, width=measure.most - measure.least, sample=sample
             )
         if self._ratio(part):
             return fieller(self._dual(part.left, sums), self._dual(part.right, sums), joint, reach)
@@ -243,8 +171,6 @@ class Output:
 
     def _parts(self, node: Tree, single: bool) -> list[Tree]:
         """The sums, ratios of sums, and spreads that an aggregate is made of; or its `single` sums and spreads."""
-        from sqlglot import exp
-
         whole = isinstance(node, exp.Sqrt | exp.Variance | exp.VariancePop | exp.Sum | exp.Count)
         if whole or (not single and (self._linear(node) or self._ratio(node))):
             return [node]
@@ -252,8 +178,6 @@ class Output:
 
     def _combined(self, node: Tree, known: Mapping[str, Ends]) -> Ends:
         """The values that an expression can have if each of its parts is in its interval."""
-        from sqlglot import exp
-
         constant = number(node)
         if constant is not None:
             return float(constant), float(constant)
@@ -269,14 +193,12 @@ class Output:
         return left[0] + low, left[1] + high
 
     def _find(self, node: Tree, profiles: Profiles) -> None:
-        from sqlglot import exp
-
         if isinstance(node, exp.Sum | exp.Variance | exp.VariancePop) or (
             isinstance(node, exp.Count) and not isinstance(node.this, exp.Star)
         ):
             if isinstance(node, exp.Count) and number(node.this) is not None:
                 return
-            measure = self._profiles[self._text(node.this)] = profiles(node.this)
+            measure = self._profiles[self._text(node)] = profiles(node)
             if not isinstance(node, exp.Count):
                 check_number(node.this, measure)
         elif isinstance(node, exp.Sqrt):
@@ -295,40 +217,30 @@ class Output:
         elif not math.isfinite(number(node) or 0):
             raise refused(node, "the number is too large", "ask for the aggregate alone")
 
-    def _weights(self, node: Tree) -> list[Monomial]:
-        from sqlglot import exp
-
+    def _forms(self, node: Tree) -> list[Form]:
         if isinstance(node, exp.Count):
             return [self._present(node)]
         if isinstance(node, exp.Sum):
             return [self._summed(node)]
         if isinstance(node, exp.Variance | exp.VariancePop):
-            count, first, second = self._centred(node)
-            return [count, first, second]
-        return [weight for part in node.iter_expressions() for weight in self._weights(part)]
+            measure = self._profiles[self._text(node)]
+            return [measure.count, *measure.centred]
+        return [form for part in node.iter_expressions() for form in self._forms(part)]
 
     def _text(self, node: Tree) -> str:
         if id(node) not in self._texts:
             self._texts[id(node)] = str(node.sql("duckdb"))
         return self._texts[id(node)]
 
-    def _present(self, node: Tree) -> Monomial:
-        """The weight that counts the people for whom an expression is not NULL."""
-        measure = self._profiles.get(self._text(node.this))
-        return EVERYBODY if measure is None or not measure.missing else Monomial(measure.sql, 0)
+    def _present(self, node: Tree) -> Form:
+        """The people for whom an expression is not NULL."""
+        measure = self._profiles.get(self._text(node))
+        return ((1.0, EVERYBODY),) if measure is None else measure.count
 
-    def _summed(self, node: Tree) -> Monomial:
-        constant = number(node.this)
-        return EVERYBODY if constant == 1 else Monomial(self._text(node.this))
-
-    def _centred(self, node: Tree) -> tuple[Monomial, Monomial, Monomial]:
-        measure = self._profiles[self._text(node.this)]
-        base = f"CAST(({measure.sql}) AS DOUBLE) - ({measure.centre!r})"
-        return (Monomial(base, 0) if measure.missing else EVERYBODY), Monomial(base), Monomial(base, 2)
+    def _summed(self, node: Tree) -> Form:
+        return ((1.0, EVERYBODY),) if number(node.this) == 1 else self._profiles[self._text(node)].total
 
     def _linear(self, node: Tree) -> bool:
-        from sqlglot import exp
-
         if isinstance(node, exp.Sum | exp.Count):
             return True
         if isinstance(node, exp.Paren | exp.Neg):
@@ -343,23 +255,17 @@ class Output:
         return False
 
     def _ratio(self, node: Tree) -> bool:
-        from sqlglot import exp
-
         return isinstance(node, exp.Div) and self._linear(node.left) and self._linear(node.right)
 
     def _dual(self, node: Tree, sums: dict[Monomial, Dual]) -> Dual:
-        from sqlglot import exp
-
         constant = number(node)
         size = next(iter(sums.values())).gradient.size
         if constant is not None:
             return Dual(float(constant), np.zeros(size))
-        if isinstance(node, exp.Count):
-            return sums[self._present(node)]
-        if isinstance(node, exp.Sum):
-            return sums[self._summed(node)]
+        if isinstance(node, exp.Count | exp.Sum):
+            return _dual_of(self._forms(node)[0], sums, size)
         if isinstance(node, exp.Variance | exp.VariancePop):
-            count, first, second = (sums[weight] for weight in self._centred(node))
+            count, first, second = (_dual_of(form, sums, size) for form in self._forms(node))
             fewer = count - Dual(float(isinstance(node, exp.Variance)), np.zeros(size))
             if abs(fewer.value) < 1e-9:  # one person has no variance
                 return Dual(math.nan, np.full(size, np.nan))
@@ -377,17 +283,39 @@ class Output:
             return left - right
         return left * right if isinstance(node, exp.Mul) else left / right
 
-    def _bounds(self, totals: Mapping[Monomial, float]) -> tuple[float, float]:
+    def bounds(self, totals: Mapping[Monomial, float]) -> tuple[float, float]:
         """The range of possible values of a count, a sum that is never negative, or an average."""
-        from sqlglot import exp
-
         tree = self.tree
         if isinstance(tree, exp.Count):
-            return 0.0, totals.get(self._present(tree), 0.0)
-        if isinstance(tree, exp.Sum) and self._profiles[self._text(tree.this)].least >= 0:
-            return 0.0, totals.get(self._summed(tree), 0.0)
+            return 0.0, _most(self._present(tree), totals)
+        if isinstance(tree, exp.Sum) and self._profiles[self._text(tree)].least >= 0:
+            return 0.0, _most(self._summed(tree), totals)
         if isinstance(tree, exp.Div) and isinstance(tree.left, exp.Sum) and isinstance(tree.right, exp.Count):
-            measure = self._profiles.get(self._text(tree.right.this))
-            if measure is not None and measure.sql == self._text(tree.left.this):
+            measure = self._profiles.get(self._text(tree.left))
+            if measure is not None and self._text(tree.right.this) == self._text(tree.left.this):
                 return measure.least, measure.most
         return -math.inf, math.inf
+
+
+def _direction(form: Form, weights: Sequence[Monomial]) -> Floats:
+    """A form as factors of the sums of some weights."""
+    direction = np.zeros(len(weights))
+    for factor, weight in form:
+        direction[weights.index(weight)] += factor
+    return direction
+
+
+def _dual_of(form: Form, sums: Mapping[Monomial, Dual], size: int) -> Dual:
+    total = Dual(0.0, np.zeros(size))
+    for factor, weight in form:
+        total = total + Dual(factor, np.zeros(size)) * sums[weight]
+    return total
+
+
+def _most(form: Form, totals: Mapping[Monomial, float]) -> float:
+    """The largest value of a sum, if everybody had the largest scores."""
+    most = 0.0
+    for factor, weight in form:
+        scores = [float(np.abs(score.values).max()) for score in weight.private.scores]
+        most += abs(factor) * math.prod(scores) * abs(totals.get(weight, 0.0))
+    return most

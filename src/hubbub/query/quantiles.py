@@ -1,29 +1,33 @@
 """Quantiles of a public measure over people who are selected by private columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from hubbub.core.noise import normal_reach
-from hubbub.query.errors import Tree, refused
-from hubbub.query.formula import Formula
+from hubbub.core.reports import Floats
+from hubbub.query.formula import CodeScore, PrivateFactor, holds_for
 from hubbub.query.groups import MOST_PARTS, PeopleGroup
-from hubbub.query.measures import MeasureProfile, check_number, evaluate
-from hubbub.query.outputs import AnswerInterval
+from hubbub.query.intervals import AnswerInterval
+from hubbub.query.measures import Measure, MeasureProfile, check_number, evaluate
+from hubbub.query.pieces import PieceProfile
 from hubbub.query.plan import QueryPlan
 from hubbub.query.rules.conditions import number
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import PrivateTable
-from hubbub.query.strata import Strata, SumsMethod
-from hubbub.query.sums import EVERYBODY, Monomial
+from hubbub.query.strata import GroupPart, Strata, Sums, SumsMethod
+from hubbub.query.sums import EVERYBODY, Form
+from hubbub.query.trees import Tree, refused
 
 EDGES, FINER = 48, 12
 """The number of values that are tried first, and inside each gap that is searched next."""
 ROUNDS = 8
+MOST_SCORED, OF_A_SUM = 8_000_000, 200
+"""Sums over a private column, of all groups together, may have this number of values, and each sum counts as having
+some more. That is about a minute."""
 Tried = dict[float, tuple[float, float, float]]
 """For each value t that was tried, D(t) (see `QuantileOutput`) and the ends of its interval."""
 
@@ -32,8 +36,8 @@ class QuantileOutput:
     """The smallest value that at least a share of the people are at or below, as QUANTILE_DISC has it.
 
     For a value t, D(t) is the sum of 1 - p over the people at or below t and of -p over those above, and is estimated
-    like any other sum. The quantile is the first t with D(t) >= 0. Its interval goes from the last t at which D is
-    significantly negative to the first at which D is significantly positive.
+    like any other sum. The quantile is the first t with D(t) >= 0. Its interval has all values t for which D is not
+    significantly negative at t and not significantly positive at the value before t, and those between them.
 
     Parameters
     ----------
@@ -45,20 +49,53 @@ class QuantileOutput:
 
     how = "a quantile: its interval is that of the values whose share below is not told from the one asked for"
 
-    def __init__(self, tree: Tree, profiles: Callable[[Tree], MeasureProfile]) -> None:
+    def __init__(self, tree: Tree, profiles: Callable[[Tree], Measure]) -> None:
         self.tree = tree
-        self._profile = profiles(tree.this)
-        check_number(tree.this, self._profile)
+        measure = profiles(tree)
+        check_number(tree.this, measure)
+        self._least, self._most = measure.least, measure.most
         share = number(tree.expression)
         assert share is not None
         self._share = float(share)
-        self.weights = (Monomial(self._profile.sql, 0),)
-        """1 for the people who have the measure."""
+        self.form = measure.count
+        """The people who have the measure."""
+        self._own = PrivateFactor()
+        self._score: CodeScore | None = None
+        if isinstance(measure, PieceProfile):
+            self._own, self._score, self._sql = measure.single(tree)
+        else:
+            assert isinstance(measure, MeasureProfile)
+            self._sql = measure.sql
+
+    @property
+    def forms(self) -> list[Form]:
+        """The people whom the quantile is of."""
+        return [self.form]
+
+    @property
+    def scored(self) -> bool:
+        """Whether it is of a private column."""
+        return self._score is not None
+
+    @property
+    def typical(self) -> PrivateFactor:
+        """What D(t) adds up over a group, t being the quantile if people are spread evenly; of public values, 1."""
+        if self._score is None:
+            return self._own
+        values = np.sort(self._score.values[holds_for(self._own.formula, self._score)])
+        place = max(math.ceil(self._share * values.size) - 1, 0)
+        return self._sign(self._score, float(values[place])) if values.size else self._own
+
+    def _sign(self, score: CodeScore, edge: float) -> PrivateFactor:
+        """1 - p for the people at or below a value of a private column, -p for those above."""
+        values = np.where(score.values <= edge, 1 - self._share, -self._share)
+        name = f"{self._share!r} at {score.name} <= {edge!r}"
+        return self._own * PrivateFactor(scores=(CodeScore(score.column, name, values),))
 
     def intervals(
         self,
         table: PrivateTable,
-        method: SumsMethod,
+        method: SumsMethod[Sums],
         plan: QueryPlan,
         public: Sequence[str],
         groups: Sequence[PeopleGroup],
@@ -66,24 +103,61 @@ class QuantileOutput:
     ) -> list[AnswerInterval]:
         """The quantile of each group."""
         reach = normal_reach(level)
-        known = [*public, f"({self._profile.sql}) IS NOT NULL"]
+        known = [*public] if self._score is not None else [*public, f"({self._sql}) IS NOT NULL"]
         tried: list[Tried] = [{} for _ in groups]
-        edges = self._values(table, known, -math.inf, math.inf, EDGES)
+        edges = [self._values(table, known, -math.inf, math.inf, self._first_edges(groups))] * len(groups)
         for _ in range(ROUNDS):
-            if not edges:
+            if not any(edges):
                 break
-            self._try(table, method, plan, known, groups, edges, tried, reach)
-            gaps = {gap for values in tried if (gap := _gap(values)) is not None}
-            finer: set[float] = set()
-            for low, high in sorted(gaps)[:EDGES]:
-                finer.update(self._values(table, known, low, high, FINER))
-            edges = sorted(finer - {edge for values in tried for edge in values})
-        least, most = self._profile.least, self._profile.most
-        return [_interval(values, reach, least, most) for values in tried]
+            if self._score is None:
+                self._try(table, method, plan, known, groups, sorted({*chain(*edges)}), tried, reach)
+            else:
+                self._try_scores(self._score, strata_of(table, plan, public), method, groups, edges, tried, reach)
+            gaps = [_gap(values) for values in tried]
+            apart = sorted({gap for gap in gaps if gap is not None})
+            closer = apart[:EDGES] if self._score is None else apart
+            finer = {gap: self._values(table, known, *gap, FINER) for gap in closer}
+            edges = [
+                [edge for edge in finer.get(gap, ()) if edge not in values] if gap is not None else []
+                for gap, values in zip(gaps, tried, strict=True)
+            ]
+        intervals = [_interval(values, reach, self._least, self._most) for values in tried]
+        return (
+            intervals
+            if self._score is None or self._score.edges is None
+            else [_of_cells(interval, self._score.edges, reach) for interval in intervals]
+        )
+
+    def _first_edges(self, groups: Sequence[PeopleGroup]) -> int:
+        """How many values are tried first, of every group; an error if a private column would be too much work."""
+        if self._score is None:
+            return EDGES
+        parts = max(sum(len(group.parts) for group in groups), 1)
+        values = max(np.unique(self._score.values[holds_for(self._own.formula, self._score)]).size, 1)
+        sums, fewest = MOST_SCORED // (OF_A_SUM + self._score.values.size), min(FINER, values)
+        first = min(max(sums // 3 // parts, fewest), EDGES, values)
+        if parts * self._work(values, first) > sums:
+            most = sums // self._work(values, fewest)
+            groups_of = "one group" if parts == 1 else f"{parts:,} groups"
+            problem = f"a quantile of a column of {self._score.values.size:,} values, of {groups_of}, is too much work"
+            allowed = f"at most {most:,} can be answered" if most else "ask COUNT(*) of those below a value"
+            raise refused(self.tree, problem, allowed)
+        return first
+
+    @staticmethod
+    def _work(values: int, first: int) -> int:
+        """How many values are tried at most of each group, if some are tried first."""
+        return first + FINER * math.ceil(math.log(values / first, FINER))
 
     def _values(self, table: PrivateTable, known: Sequence[str], low: float, high: float, count: int) -> list[float]:
         """Some values of the measure above one number and at or below another, spread over the people who have them."""
-        number = f"CAST(({self._profile.sql}) AS DOUBLE)"
+        if self._score is not None:
+            present = holds_for(self._own.formula, self._score)
+            values = np.unique(self._score.values[present])
+            between = values[(values > low) & (values <= high)]
+            places = np.ceil(np.arange(1, count + 1) * between.size / count).astype(int) - 1
+            return sorted(set(between[places].tolist())) if between.size else []
+        number = f"CAST(({self._sql}) AS DOUBLE)"
         ends = [f"x > {low!r}"] if math.isfinite(low) else []
         ends += [f"x <= {high!r}"] if math.isfinite(high) else []
         where = " AND ".join(f"({part})" for part in known)
@@ -93,10 +167,41 @@ class QuantileOutput:
         values = evaluate(table, text, self.tree)[0][0]
         return sorted(set(values)) if isinstance(values, list) else []
 
+    def _try_scores(
+        self,
+        score: CodeScore,
+        strata: Strata,
+        method: SumsMethod[Sums],
+        groups: Sequence[PeopleGroup],
+        edges: Sequence[Sequence[float]],
+        tried: Sequence[Tried],
+        reach: float,
+    ) -> None:
+        """Add D at some values of a private column, those of each group: a sum of scores."""
+        signs = {edge: self._sign(score, edge) for edge in {*chain(*edges)}}
+        parts = [
+            (place, factor * signs[edge])
+            for group, mine in zip(groups, edges, strict=True)
+            for edge in mine
+            for place, factor in group.parts
+        ]
+        measured = iter(method.measure(strata, parts))
+        for values, group, mine in zip(tried, groups, edges, strict=True):
+            for edge in mine:
+                check_time()
+                own = [(next(measured), np.eye(1)) for _ in group.parts]
+                if own:
+                    people = np.array([strata.strata[place].n for place, _ in group.parts])
+                    steps = np.array([part.step[0, 0] for part, _ in own])
+                    joint = replace(method.joint(own), one_report=np.full((1, 1), steps @ people / people.sum()))
+                    spread = reach * math.sqrt(joint.widened(reach).variance(np.ones(1)))
+                    d = float(joint.value[0])
+                    values[edge] = d, d - spread, d + spread
+
     def _try(
         self,
         table: PrivateTable,
-        method: SumsMethod,
+        method: SumsMethod[Sums],
         plan: QueryPlan,
         known: Sequence[str],
         groups: Sequence[PeopleGroup],
@@ -105,28 +210,30 @@ class QuantileOutput:
         reach: float,
     ) -> None:
         """Add D at each of some values, of each group."""
-        number = f"CAST(({self._profile.sql}) AS DOUBLE)"
+        number = f"CAST(({self._sql}) AS DOUBLE)"
         bins = " ".join(f"WHEN {number} <= {edge!r} THEN {place}" for place, edge in enumerate(edges))
         keys = [key.sql for key in plan.public_keys]
         atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
         binned = f"CASE {bins} ELSE {len(edges)} END"
-        private = math.prod(table.schema.private[place].size for place in plan.private_keys)
+        private = math.prod(len(key.values) for key in plan.private_keys)
         division = {"public": known, "keys": [*keys, binned], "atoms": atoms}
         strata = Strata(table, **division, weights=[EVERYBODY], private_groups=private)
         places: dict[object, list[tuple[int, int]]] = {}
         for place, stratum in enumerate(strata.strata):
-            places.setdefault((stratum.keys[:-1], stratum.truths), []).append((place, int(stratum.keys[-1])))
+            *keys_of, spot = stratum.keys
+            assert isinstance(spot, int)
+            places.setdefault((tuple(keys_of), stratum.truths), []).append((place, spot))
         own = _own_strata(table, plan, known[:-1])
-        fine_parts: list[tuple[int, Formula]] = []
+        fine_parts: list[GroupPart] = []
         spots: list[list[int]] = []  # the bin of each part, group by group
         sources: list[list[int]] = []  # the stratum of each part
         for group in groups:
             check_time()
             spots.append([])
             sources.append([])
-            for coarse, formula in group.parts:
+            for coarse, factor in group.parts:
                 for place, spot in places.get(own[coarse], []):
-                    fine_parts.append((place, formula))
+                    fine_parts.append((place, factor * self._own))
                     spots[-1].append(spot)
                     sources[-1].append(place)
             if len(fine_parts) > MOST_PARTS:
@@ -141,7 +248,7 @@ class QuantileOutput:
             ]
             if not parts:
                 continue
-            steps = np.array([method.step(part) * matrix[:, 0] for part, matrix in parts])
+            steps = np.array([math.sqrt(part.step[0, 0]) * matrix[:, 0] for part, matrix in parts])
             people = np.array([strata.strata[place].n for place in places_of])
             joint = method.joint(parts)
             one_report = (steps.T * people) @ steps / people.sum()
@@ -154,12 +261,28 @@ class QuantileOutput:
                 values[edge] = d, min(float(lower.value[place]) - low, d), max(float(upper.value[place]) + high, d)
 
 
-def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> list[object]:
-    """The keys and truths of the strata that groups are made of."""
+def strata_of(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> Strata:
+    """The strata that groups are made of, counting people."""
     keys = [key.sql for key in plan.public_keys]
     atoms = [atom.sql("duckdb") for atom in plan.condition.atoms]
-    strata = Strata(table, public=public, keys=keys, atoms=atoms, weights=[EVERYBODY])
-    return [(stratum.keys, stratum.truths) for stratum in strata.strata]
+    return Strata(table, public=public, keys=keys, atoms=atoms, weights=[EVERYBODY])
+
+
+def _own_strata(table: PrivateTable, plan: QueryPlan, public: Sequence[str]) -> list[object]:
+    """The keys and truths of the strata that groups are made of."""
+    return [(stratum.keys, stratum.truths) for stratum in strata_of(table, plan, public).strata]
+
+
+def _of_cells(interval: AnswerInterval, edges: Floats, reach: float) -> AnswerInterval:
+    """From the number of a cell to the numbers in it: the middle of the cell, and the ends of the outermost cells."""
+    if math.isnan(interval.value):
+        return replace(interval, least=float(edges[0]), most=float(edges[-1]))
+    cells = edges.size - 1
+    value = float(edges[int(interval.value)] + edges[int(interval.value) + 1]) / 2
+    low, high = (min(max(end, 0), cells - 1) for end in (interval.low, interval.high))
+    ends = float(edges[int(low)]), float(edges[int(high) + 1])
+    spread = (ends[1] - ends[0]) / (2 * reach)
+    return AnswerInterval(value, *ends, spread, float(edges[0]), float(edges[-1]))
 
 
 def _gap(tried: Tried) -> tuple[float, float] | None:
@@ -188,10 +311,16 @@ def _interval(tried: Tried, reach: float, least: float, most: float) -> AnswerIn
         return AnswerInterval(math.nan, -math.inf, math.inf, math.inf, least, most)
     slack = _slack(tried)
     value = next((t for t in values if tried[t][0] >= slack), values[-1])
-    below = [t for t in values if tried[t][2] < slack]
-    above = [t for t in values if tried[t][1] > 0]
-    low = max((t for t in below if t <= value), default=least)
-    high = min((t for t in above if t >= value), default=most)
+    # The quantile may be above one value that was tried and at or below the next, if D is not significantly negative at
+    # the second and not significantly positive at the first: at the true one, each is so with its own probability.
+    ends = list(zip([None, *values], [*values, None], strict=True))
+    open_ends = [
+        (least if first is None else first, most if last is None else last)
+        for first, last in ends
+        if (last is None or not tried[last][2] < slack) and (first is None or not tried[first][1] > 0)
+    ]
+    low, high = (min(low for low, _ in open_ends), max(high for _, high in open_ends)) if open_ends else (value, value)
+    low, high = min(low, value), max(high, value)
     if any(math.isinf(high) for _, _, high in tried.values()):
         return AnswerInterval(value, -math.inf, math.inf, math.inf, least, most)
     return AnswerInterval(value, low, high, (high - low) / (2 * reach), least, most)

@@ -1,4 +1,4 @@
-"""The schema of a table: its private and public columns, its method, and the interface of every table."""
+"""The schema of a table: its private and public columns, its methods, and the interface of every table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from math import isclose
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal
+from hubbub.core.domain import Categorical, Domain, Numeric, Ordinal, Values
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Ints
 from hubbub.core.spec import Json
+from hubbub.mechanisms.frequency.oracle import FrequencyOracle
+from hubbub.protocols.ask import CIRCLE
 from hubbub.protocols.ranges.dimension import Dimension
-from hubbub.protocols.ranges.grids import HDG
-from hubbub.protocols.ranges.hierarchy import HI, HIO, MG, IntervalMechanism, LevelReports
-from hubbub.protocols.ranges.split import SC
-from hubbub.query.errors import Tree
+from hubbub.protocols.ranges.grids import HDG, GridReports
+from hubbub.protocols.ranges.hierarchy import HI, HIO, MG, IntervalMechanism, LevelReports, RangeReports, check_records
+from hubbub.protocols.ranges.split import SC, SplitReports
+from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -71,7 +75,7 @@ class PrivateColumn:
             return Dimension.ordinal(self.size, fanout=fanout)
         return Dimension.categorical(self.size)
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         """The codes of some values, None and NaN being missing."""
         batch = np.asarray(values, dtype=object)
         absent = np.array([value is None or value != value for value in batch], dtype=bool)
@@ -113,9 +117,40 @@ def check_name(name: object) -> None:
 
 
 TableMechanism = IntervalMechanism | SC | HDG
-METHODS: dict[str, type[IntervalMechanism] | type[SC]] = {"HIO": HIO, "HI": HI, "MG": MG, "SC": SC}
+_OTHERS: dict[str, type[IntervalMechanism] | type[SC]] = {"HIO": HIO, "HI": HI, "MG": MG, "SC": SC}
+METHODS = (*_OTHERS, "HDG")
 ROW = "#row"
 """The column that numbers the people of a table from 0 on; it cannot be asked for."""
+Level = tuple[int, ...]
+"""The subject of a report: the place of its method, and a level of each dimension (HIO, HI, MG), a column and its level
+(SC), or a grid (HDG)."""
+
+
+def check_methods(methods: tuple[str, ...], shares: tuple[float, ...]) -> tuple[float, ...]:
+    """The part of the people of each method: equal parts, if none are given."""
+    if not methods or len(set(methods)) < len(methods) or not set(methods) <= set(METHODS):
+        raise InvalidValue("method", methods, f"one or several of {', '.join(METHODS)}, each once")
+    parts = shares or (1 / len(methods),) * len(methods)
+    if len(parts) != len(methods):
+        raise InvalidValue("shares", shares, f"{len(methods)} numbers, one for each method")
+    if not all(part > 0 for part in parts) or not isclose(sum(parts), 1.0, abs_tol=1e-6):
+        raise InvalidValue("shares", shares, "numbers above 0 that add up to 1")
+    return parts
+
+
+def mechanism_of(method: str, epsilon: float, dimensions: Sequence[Dimension], people: int) -> TableMechanism:
+    """The mechanism of a method; only HDG looks at how many people are expected."""
+    if method == "HDG":
+        return HDG(epsilon, tuple(dimensions), max(people, 1))
+    return _OTHERS[method](epsilon, tuple(dimensions))
+
+
+@dataclass(frozen=True, eq=False)
+class TableReports:
+    """The reports of n people by level, whichever methods they are of."""
+
+    n: int
+    levels: Mapping[Level, LevelReports]
 
 
 @dataclass(frozen=True)
@@ -128,39 +163,41 @@ class TableSchema:
         What stands behind FROM.
     private, public
         The columns; names differ in more than upper and lower case.
-    method
-        HIO, HI, MG, SC or HDG.
+    methods
+        How people report: one or several of HIO, HI, MG, SC and HDG. Each person reports by one of them.
+    shares
+        The part of the people that reports by each method; empty for equal parts.
     epsilon
         What all reports of a person spend together.
     fanout
         How many intervals of an ordered column make one of the next level.
     expected
-        For HDG alone: how many people its grids were made for.
+        For HDG alone: how many people the table is expected to have, by which its grids are made.
     """
 
     name: str
     private: tuple[PrivateColumn, ...]
     public: tuple[PublicColumn, ...] = ()
-    method: str = "HIO"
+    methods: tuple[str, ...] = ("HIO",)
+    shares: tuple[float, ...] = ()
     epsilon: float = 1.0
     fanout: int = 5
     expected: int | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "private", tuple(self.private))
-        object.__setattr__(self, "public", tuple(self.public))
+        for field in ("private", "public", "methods", "shares"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
         names: set[str] = set()
         for name in self.names:
             if name.casefold() in names:
                 raise InvalidValue("columns", name, "names that differ in more than upper and lower case")
             names.add(name.casefold())
-        if self.method not in (*METHODS, "HDG"):
-            raise InvalidValue("method", self.method, f"one of {', '.join((*METHODS, 'HDG'))}")
+        object.__setattr__(self, "shares", check_methods(self.methods, self.shares))
         check_integer("fanout", self.fanout, 2)
-        if (self.expected is None) != (self.method != "HDG"):
+        if (self.expected is None) != ("HDG" not in self.methods):
             raise InvalidValue("expected", self.expected, "a number of people for HDG, None for all others")
-        self.mechanism  # noqa: B018 # refuses what no mechanism can be made of
+        self.mechanisms  # noqa: B018 # refuses what no mechanism can be made of
 
     @property
     def names(self) -> list[str]:
@@ -168,13 +205,44 @@ class TableSchema:
         return [*(column.name for column in self.private), *(column.name for column in self.public)]
 
     @cached_property
-    def mechanism(self) -> TableMechanism:
-        """How people reported."""
+    def mechanisms(self) -> tuple[TableMechanism, ...]:
+        """How people reported, for each method."""
         dimensions = tuple(column.dimension(self.fanout) for column in self.private)
-        if self.method == "HDG":
-            assert self.expected is not None
-            return HDG(self.epsilon, dimensions, self.expected)
-        return METHODS[self.method](self.epsilon, dimensions)
+        return tuple(
+            mechanism_of(method, self.epsilon, dimensions, round((self.expected or 0) * share))
+            for method, share in zip(self.methods, self.shares, strict=True)
+        )
+
+    @property
+    def parts(self) -> tuple[tuple[Level, ...], ...]:
+        """What each part of the people reports on: with HI and SC several levels at once, with all others one."""
+        parts: list[tuple[Level, ...]] = []
+        for place, mechanism in enumerate(self.mechanisms):
+            subjects = mechanism.grids if isinstance(mechanism, HDG) else mechanism.levels
+            levels = [(place, *subject) for subject in subjects]
+            parts += [tuple(levels)] if isinstance(mechanism, HI | SC) else [(level,) for level in levels]
+        return tuple(parts)
+
+    def oracle(self, level: Level) -> FrequencyOracle:
+        """How the cells of a level are reported."""
+        mechanism = self.mechanisms[level[0]]
+        if isinstance(mechanism, SC):
+            return mechanism.oracle((level[1], level[2]))
+        return mechanism.oracle(level[1:])
+
+    def randomize(self, records: ArrayLike, rng: Random) -> TableReports:
+        """The reports of people whose records (rows) hold a code for each private column, each by a random method."""
+        codes = check_records(self.mechanisms[0].dimensions, records)
+        groups = [np.arange(len(codes))]
+        if len(self.methods) > 1:
+            borders = np.rint(np.cumsum(self.shares[:-1]) * CIRCLE).astype(np.int64)
+            chosen = np.searchsorted(borders, rng.uint32(len(codes)), side="right")
+            groups = [np.flatnonzero(chosen == place) for place in range(len(self.methods))]
+        levels: dict[Level, LevelReports] = {}
+        for place, (mechanism, rows) in enumerate(zip(self.mechanisms, groups, strict=True)):
+            for level, group in _levels_of(mechanism.randomize(codes[rows], rng)).items():
+                levels[place, *level] = LevelReports(rows[group.rows], group.reports)
+        return TableReports(len(codes), levels)
 
     def spec(self) -> dict[str, Json]:
         """The schema as JSON."""
@@ -186,7 +254,8 @@ class TableSchema:
             "name": self.name,
             "private": private,
             "public": public,
-            "method": self.method,
+            "methods": [*self.methods],
+            "shares": [*self.shares],
             "epsilon": self.epsilon,
             "fanout": self.fanout,
             "expected": self.expected,
@@ -209,8 +278,16 @@ class TableSchema:
             raise InvalidValue("schema", spec, f"the schema of a table: {error}") from None
 
 
-Level = tuple[int, ...]
-"""The subject of a report: a level of each dimension (HIO, HI, MG), a column and its level (SC), or a grid (HDG)."""
+def _levels_of(reports: RangeReports | SplitReports | GridReports) -> Mapping[Level, LevelReports]:
+    """Reports by level, whichever mechanism they are of."""
+    if isinstance(reports, GridReports):
+        return reports.grids
+    if isinstance(reports, SplitReports):
+        everyone = np.arange(reports.n)
+        return {level: LevelReports(everyone, group) for level, group in reports.levels.items()}
+    return reports.levels
+
+
 BLOCK = 1 << 18
 """The number of people in a block. One block is in memory at a time."""
 
@@ -261,9 +338,34 @@ def rows_within(group: LevelReports, rows: range) -> LevelReports | None:
     return LevelReports(group.rows[first:last], group.reports[slice(first, last)])
 
 
-def private_names(node: Tree, schema: TableSchema) -> list[str]:
-    """The private columns in an expression, in the order of the table."""
-    from sqlglot import exp
+class MethodPart(PrivateTable):
+    """A table as one of its methods sees it: the public columns of everybody, the reports of those who report by it.
 
-    present = {column.name for column in node.find_all(exp.Column)}
-    return [column.name for column in schema.private if column.name in present]
+    Parameters
+    ----------
+    table
+        The whole table.
+    place
+        The place of the method in the schema.
+    """
+
+    def __init__(self, table: PrivateTable, place: int) -> None:
+        self._table, self._place = table, place
+        self.schema = table.schema
+
+    @property
+    def n(self) -> int:
+        return self._table.n
+
+    def connection(self) -> DuckDBPyConnection:
+        return self._table.connection()
+
+    @property
+    def relation(self) -> str:
+        return self._table.relation
+
+    def level_sizes(self) -> Mapping[Level, int]:
+        return {level[1:]: n for level, n in self._table.level_sizes().items() if level[0] == self._place}
+
+    def reports(self, level: Level, rows: range) -> LevelReports | None:
+        return self._table.reports((self._place, *level), rows)

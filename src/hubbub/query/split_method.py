@@ -1,32 +1,51 @@
 """Sums for SC tables, where people report on each column separately: scores are multiplied per person, then summed."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.protocols.ranges.dimension import RangeQuery
+from hubbub.core.reports import Bools, Floats, Ints
+from hubbub.planning.range_bounds import bound_name, boxes_bound
+from hubbub.protocols.ranges.dimension import Scored
 from hubbub.protocols.ranges.split import SC, SplitReports, SplitTable
-from hubbub.query.boxes import Box, SignedBoxes, ways_to_add
-from hubbub.query.codes import as_selection, size_of
-from hubbub.query.formula import ALWAYS, Formula
+from hubbub.query.boxes import Box, SignedBoxes, scored_box, selected, ways_to_add
+from hubbub.query.formula import NO_FACTOR, Formula, PrivateFactor
 from hubbub.query.sandbox import check_time
 from hubbub.query.schema import PrivateTable
 from hubbub.query.strata import GroupPart, Strata, SumsMethod
-from hubbub.query.sums import Floats, JointEstimate, SumsWithError, independent
+from hubbub.query.sums import JointEstimate, Monomial
+from hubbub.query.support_counts import report_covariances
 
 MOST_CACHED = 4096
 """How many sums are cached for later queries."""
+SumsKey = tuple[str, tuple[Monomial, ...], PrivateFactor]
+"""The name of a stratum, the weights, and the factor of the part."""
 
 
-class SplitMethod(SumsMethod):
+@dataclass(frozen=True, eq=False)
+class ScoredSums:
+    """Sums of a stratum by scores, the covariance of their noise, and the sums of w w' f f' over its people.
+
+    f is what private columns multiply a weight w with. `scored` is False where a sum is known. `step` is that of
+    `PartSums`.
+    """
+
+    value: Floats
+    noise: Floats
+    products: Floats
+    scored: Bools
+    step: Floats
+
+
+class SplitMethod(SumsMethod[ScoredSums]):
     """Estimates a sum as the weighted sum of scores.
 
-    A person's score s is an unbiased estimate of 1 if the formula holds for them, else 0. Its variance is estimated
-    without bias by s^2 - s (`SplitTable`).
+    A person's score s is an unbiased estimate of what private columns multiply their weight with: of 1 if a formula
+    holds for them, else 0, perhaps times numbers. The covariance of two scores is estimated without bias by s s' less
+    the score of the product (`SplitTable`). If only some people report by SC, a random group stands for all: its sums
+    are scaled up, and what the choice of the group adds is that of a sample without replacement.
 
     Parameters
     ----------
@@ -38,15 +57,18 @@ class SplitMethod(SumsMethod):
         self._table = table
         self._mechanism = mechanism
         self._sizes = [dimension.size for dimension in mechanism.dimensions]
-        self._cache: OrderedDict[object, SumsWithError] = OrderedDict()
+        self._cache: OrderedDict[SumsKey, ScoredSums] = OrderedDict()
         self._passes = 0
+        people = max(table.level_sizes().values(), default=0)
+        # how many people one person stands for; 0: nobody reports by SC
+        self._scale = table.n / people if people else float(table.n == 0)
 
     @property
     def passes(self) -> int:
         return self._passes
 
-    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
-        keys = [(strata.strata[place].name, strata.weights, formula) for place, formula in parts]
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[ScoredSums]:
+        keys = [(strata.strata[place].name, strata.weights, factor) for place, factor in parts]
         missing = {key: part for key, part in zip(keys, parts, strict=True) if key not in self._cache}
         if missing:
             self._cache.update(self._pass(strata, missing))
@@ -55,34 +77,64 @@ class SplitMethod(SumsMethod):
             self._cache.popitem(last=False)
         return sums
 
-    def _pass(self, strata: Strata, missing: dict[Any, GroupPart]) -> dict[object, SumsWithError]:
-        size = len(strata.weights)
-        sums = {key: (np.zeros(size), np.zeros((size, size))) for key in missing}
-        for key, (place, formula) in missing.items():
-            if formula == ALWAYS:
-                sums[key][0][:] = [strata.strata[place].totals[weight] for weight in strata.weights]
-        scored = {key: part for key, part in missing.items() if part[1] != ALWAYS}
+    def _pass(self, strata: Strata, missing: Mapping[SumsKey, GroupPart]) -> dict[SumsKey, ScoredSums]:
+        weights = strata.weights
+        size = len(weights)
+        pairs = [a * b for a in weights for b in weights]
+        sums = {key: self._empty(strata, part) for key, part in missing.items()}
+        scored: dict[int, dict[SumsKey, tuple[list[PrivateFactor], list[PrivateFactor]]]] = {}
+        for key, part in missing.items():
+            if self._scale and sums[key].scored.any():
+                scored.setdefault(part[0], {})[key] = strata.factors(part, weights), strata.pair_factors(part, pairs)
         self._passes += bool(scored)
-        for rows, block in strata.blocks(strata.weights) if scored else ():
-            weights = np.array([block.weights[weight] for weight in strata.weights]).reshape(size, -1)
-            for place in sorted({place for place, _ in scored.values()}):
-                spots = np.flatnonzero(block.strata == place)
+        for rows, block in strata.blocks(weights) if scored else ():
+            numbers = np.array([block.weights[weight.public] for weight in weights]).reshape(size, -1)
+            reporting = self._reporting(rows, block.rows)
+            for place, keys in scored.items():
+                spots = np.flatnonzero(reporting & (block.strata == place))
                 if not spots.size:
                     continue
-                table = self._people(rows, block.rows[spots])
-                for key, (own, formula) in scored.items():
-                    if own == place:
-                        score = self._scores(table, formula)
-                        sums[key][0][:] += weights[:, spots] @ score
-                        sums[key][1][:] += (weights[:, spots] * (score**2 - score)) @ weights[:, spots].T
-        return {
-            key: SumsWithError(value, covariance, float(key in scored)) for key, (value, covariance) in sums.items()
-        }
+                table, own = self._people(rows, block.rows[spots]), numbers[:, spots]
+                for key, (factors, of_pairs) in keys.items():
+                    scores = {factor: self._scores(table, factor) for factor in {*factors, *of_pairs} - {NO_FACTOR}}
+                    self._add(sums[key], own, factors, of_pairs, scores)
+        return sums
 
-    def step(self, part: SumsWithError) -> float:
-        return part.step  # 1 where scores are added: a report that is not of the own value moves a sum by a person
+    def _empty(self, strata: Strata, part: GroupPart) -> ScoredSums:
+        """The sums of a part before any report is read: what no private column decides is known."""
+        size, factors = len(strata.weights), strata.factors(part, strata.weights)
+        scored = np.array([factor != NO_FACTOR for factor in factors])
+        totals = np.array([strata.strata[part[0]].totals[weight.public] for weight in strata.weights])
+        nothing = np.zeros((size, size))
+        noise = nothing if self._scale else np.where(np.outer(scored, scored), np.nan, 0.0)  # nobody reports by SC
+        # a report that is not of the own value moves a sum by the people that it stands for, or their largest scores
+        step = self._scale**2 * _largest_step(factors)
+        return ScoredSums(np.where(scored, 0.0, totals), noise.copy(), nothing, scored, step)
 
-    def _people(self, rows: range, chosen: Any) -> SplitTable:
+    def _add(
+        self,
+        sums: ScoredSums,
+        own: Floats,
+        factors: Sequence[PrivateFactor],
+        of_pairs: Sequence[PrivateFactor],
+        scores: Mapping[PrivateFactor, Floats],
+    ) -> None:
+        """Add some people, given the public part of their weights (a row each) and the scores of each factor."""
+        chosen: list[int] = np.flatnonzero(sums.scored).tolist()
+        weighed = {place: own[place] * scores[factors[place]] for place in chosen}
+        for left in chosen:
+            sums.value[left] += self._scale * weighed[left].sum()
+            for right in chosen:
+                inside = float((own[left] * own[right]) @ scores[of_pairs[left * len(factors) + right]])
+                sums.noise[left, right] += self._scale**2 * (float(weighed[left] @ weighed[right]) - inside)
+                sums.products[left, right] += self._scale * inside
+
+    def _reporting(self, rows: range, chosen: Ints) -> Bools:
+        """Whether each of some people of a block reports by SC."""
+        group = self._table.reports(self._mechanism.levels[0], rows)
+        return np.isin(chosen, [] if group is None else group.rows)
+
+    def _people(self, rows: range, chosen: Ints) -> SplitTable:
         """The reports of some people of a block."""
         levels = {}
         for level in self._mechanism.levels:
@@ -91,10 +143,10 @@ class SplitMethod(SumsMethod):
             levels[level] = group.reports[np.searchsorted(group.rows, chosen)]
         return SplitTable(self._mechanism, SplitReports(len(chosen), levels))
 
-    def _scores(self, table: SplitTable, formula: Formula) -> Floats:
+    def _scores(self, table: SplitTable, factor: PrivateFactor) -> Floats:
         score = np.zeros(table.reports.n)
-        for sign, box in self._boxes(formula):
-            for rows, part in table.scores(self._query(box)):
+        for sign, box in self._boxes(factor.formula):
+            for rows, part in table.scores(scored_box(box, factor.scores, self._sizes)):
                 check_time()
                 score[rows] += sign * part
         return score
@@ -102,31 +154,89 @@ class SplitMethod(SumsMethod):
     def _boxes(self, formula: Formula) -> SignedBoxes:
         return min((boxes for _, boxes in ways_to_add(formula, self._sizes)), key=len)
 
-    def _query(self, box: Box) -> RangeQuery:
-        return RangeQuery([as_selection(runs, size) for runs, size in zip(box, self._sizes, strict=True)])
-
-    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[SumsWithError]:
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[ScoredSums]:
         predicted = []
-        for place, formula in parts:
-            totals = strata.strata[place].totals
-            factor = sum(self._mechanism.expected_stderr(self._query(box), 1) ** 2 for _, box in self._boxes(formula))
-            value = np.array([totals[weight] for weight in strata.weights]) * self._share(formula)
-            products = np.array([[totals[a * b] for b in strata.weights] for a in strata.weights])
-            predicted.append(SumsWithError(value, products * (0.0 if formula == ALWAYS else factor)))
+        for part in parts:
+            factors = strata.factors(part, strata.weights)
+            totals = np.array([strata.strata[part[0]].totals[weight.public] for weight in strata.weights])
+            means = np.array([self._mean(factor) for factor in factors])
+            moments = np.array([[self._moments(left, right) for right in factors] for left in factors])
+            products = strata.products_of(strata.weights, 2)[part[0]]
+            known = self._empty(strata, part)
+            noise = known.noise + self._scale * products * moments[..., 0]
+            inside, nothing = products * moments[..., 1], np.zeros_like(products)
+            predicted.append(ScoredSums(means * totals, noise, inside, known.scored, nothing))
         return predicted
 
-    def _share(self, formula: Formula) -> float:
-        shares = (
-            sign * np.prod([size_of(runs) / size for runs, size in zip(box, self._sizes, strict=True)])
-            for sign, box in self._boxes(formula)
-        )
-        return float(sum(shares))
+    def _mean(self, factor: PrivateFactor) -> float:
+        """The mean of a factor over people who are spread evenly."""
+        boxes = ((sign, self._numbers(box, factor)) for sign, box in self._boxes(factor.formula))
+        return float(sum(sign * np.prod([numbers.mean() for numbers in box]) for sign, box in boxes))
 
-    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
-        return independent(parts)
+    def _numbers(self, box: Box, factor: PrivateFactor) -> list[Floats]:
+        scored = scored_box(box, factor.scores, self._sizes)
+        return [d.numbers(part) for d, part in zip(self._mechanism.dimensions, scored, strict=True)]
+
+    def _moments(self, left: PrivateFactor, right: PrivateFactor) -> tuple[float, float]:
+        """The covariance of the noise of two scores, and the mean product of the factors, of people spread evenly."""
+        if NO_FACTOR in (left, right):
+            return 0.0, 0.0
+        total = inside = 0.0
+        for sign, one in self._boxes(left.formula):
+            for other_sign, other in self._boxes(right.formula):
+                check_time()
+                parts = [scored_box(box, f.scores, self._sizes) for box, f in ((one, left), (other, right))]
+                noisy = exact = 1.0
+                for column, (a, b) in enumerate(zip(*parts, strict=True)):
+                    mean, noise = self._column_moment(column, a, b)
+                    noisy, exact = noisy * (mean + noise), exact * mean
+                total += sign * other_sign * (noisy - exact)
+                inside += sign * other_sign * exact
+        return total, inside
+
+    def _column_moment(self, column: int, left: Scored, right: Scored) -> tuple[float, float]:
+        """The mean product of the numbers of a column, and the covariance of its scores."""
+        dimension = self._mechanism.dimensions[column]
+        mean = float(np.mean(dimension.numbers(left) * dimension.numbers(right)))
+        noise = 0.0
+        for depth, covers in enumerate(zip(dimension.decompose(left), dimension.decompose(right), strict=True)):
+            if depth:
+                weights = np.zeros((2, dimension.nodes(depth)))
+                for row, (nodes, own) in zip(weights, covers, strict=True):
+                    row[nodes] = own
+                constant, slope, curve = report_covariances(self._mechanism.oracle((column, depth)), weights)
+                products = float(weights[0] @ weights[1])
+                totals = float(np.prod(weights.sum(axis=1)))
+                noise += float(constant[0, 1]) + (2 * slope * totals + curve * products) / weights.shape[1]
+        return mean, noise
+
+    def joint(self, parts: Sequence[tuple[ScoredSums, Floats]]) -> JointEstimate:
+        value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
+        noise = np.sum([matrix @ part.noise @ matrix.T for part, matrix in parts], axis=0)
+        n = self._table.n
+        if self._scale <= 1 or n < 2 or not any(part.scored.any() for part, _ in parts):
+            return JointEstimate(value, (noise,))
+        own = np.sum([matrix @ np.where(part.scored, part.value, 0.0) for part, matrix in parts], axis=0)
+        spread = np.sum([matrix @ part.products @ matrix.T for part, matrix in parts], axis=0)
+        return JointEstimate(value, (noise, (self._scale - 1) * (spread - np.outer(own, own) / n) * n / (n - 1)))
+
+    def bound(self, strata: Strata, part: GroupPart) -> tuple[str, float] | None:
+        if part[1].scores:
+            return None
+        boxes = selected(self._boxes(part[1].formula), self._sizes)
+        bound = boxes_bound(self._mechanism, boxes, asked=1 / self._scale) if self._scale else np.inf
+        return bound_name(self._mechanism), bound
 
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:
-        if part[1] == ALWAYS:
+        if part[1] == NO_FACTOR:
             return ["known exactly: no private column decides"]
-        boxes = self._boxes(part[1])
+        boxes = self._boxes(part[1].formula)
         return [f"scores of every person, multiplied over columns, {len(boxes)} box{'es' if len(boxes) > 1 else ''}"]
+
+
+def _largest_step(factors: Sequence[PrivateFactor]) -> Floats:
+    moved = np.zeros(len(factors))
+    for place, factor in enumerate(factors):
+        if factor != NO_FACTOR:
+            moved[place] = np.prod([np.abs(score.values).max() for score in factor.scores])
+    return np.outer(moved, moved)

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hubbub.query.schema import BLOCK, ROW, Level, TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter as ParquetFile
 
 FORMAT = 1
 DESCRIPTION = "hubbub.json"
@@ -38,8 +39,17 @@ def read_level(name: str) -> Level:
     return tuple(int(part) for part in name.split("."))
 
 
-def pack_reports(start: int, groups: Mapping[Level, LevelReports]) -> list[dict[str, Any]]:
-    """The reports of a block as rows, one a level: where they stand in the block, and the reports as bytes."""
+class StoredLevel(TypedDict):
+    """The reports of a block on one level: how many, where they stand in the block, and the reports as bytes."""
+
+    level: str
+    n: int
+    places: bytes
+    reports: bytes
+
+
+def pack_reports(start: int, groups: Mapping[Level, LevelReports]) -> list[StoredLevel]:
+    """The reports of a block as rows, one per level."""
     return [
         {
             "level": level_name(level),
@@ -60,7 +70,7 @@ class StoreWriter(ABC):
         """Add the public columns of a block."""
 
     @abstractmethod
-    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[StoredLevel]) -> None:
         """Add the reports of a block."""
 
     @abstractmethod
@@ -84,7 +94,7 @@ class DuckWriter(StoreWriter):
     def people(self, rows: pa.Table) -> None:
         self._insert("people", rows)
 
-    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[StoredLevel]) -> None:
         import pyarrow as pa
 
         name = reports_name(block)
@@ -110,7 +120,7 @@ class ParquetWriter(StoreWriter):
     def __init__(self, path: Path, schema: TableSchema) -> None:
         path.mkdir()
         self._folder = path
-        self._people: Any = None
+        self._people: ParquetFile | None = None
 
     def people(self, rows: pa.Table) -> None:
         import pyarrow.parquet as pq
@@ -119,7 +129,7 @@ class ParquetWriter(StoreWriter):
             self._people = pq.ParquetWriter(self._folder / PEOPLE, rows.schema)
         self._people.write_table(rows)
 
-    def reports(self, block: int, rows: list[dict[str, Any]]) -> None:
+    def reports(self, block: int, rows: list[StoredLevel]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -134,7 +144,7 @@ class ParquetWriter(StoreWriter):
             self._people.close()
 
 
-def reports_schema() -> Any:
+def reports_schema() -> pa.Schema:
     """The columns of stored reports, as Arrow has them."""
     with needs("sql"):
         import pyarrow as pa

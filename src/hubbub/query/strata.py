@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.query.errors import QueryError
-from hubbub.query.formula import Formula
+from hubbub.query.formula import PrivateFactor
 from hubbub.query.sandbox import check_time, quote_name
 from hubbub.query.schema import ROW, PrivateTable
-from hubbub.query.sums import Floats, JointEstimate, Monomial, with_products
+from hubbub.query.sums import JointEstimate, Monomial, with_products
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -25,7 +25,6 @@ MOST_STRATA = 10_000
 """The greatest number of strata, and of groups, of a query."""
 MOST_WEIGHTS = 5
 """The most weights for which fourth moments are summed: the number of sums grows with its fourth power."""
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Stratum:
 
     name: str
     """A digest of the query's conditions and of the stratum's keys, under which its counts are cached."""
-    keys: tuple[Any, ...]
+    keys: tuple[object, ...]
     truths: tuple[bool, ...]
     n: int
     totals: dict[Monomial, float]
@@ -45,12 +44,29 @@ class Stratum:
 class BlockRows:
     """The people of a block: their rows, the index of the stratum of each, and their weights."""
 
-    rows: Codes
-    strata: Codes
+    rows: Ints
+    strata: Ints
     weights: dict[Monomial, Floats]
 
 
-class Strata:
+class PeopleStrata:
+    """People divided into strata."""
+
+    strata: list[Stratum]
+
+    def factors(self, part: GroupPart, weights: Iterable[Monomial]) -> list[PrivateFactor]:
+        """What private columns multiply each weight with, of the people of a part; 0 for all others."""
+        place, factor = part
+        truths = self.strata[place].truths
+        return [(factor * weight.private).known(truths) for weight in weights]
+
+    def pair_factors(self, part: GroupPart, pairs: Iterable[Monomial]) -> list[PrivateFactor]:
+        """What private columns multiply each product of two weights with: of each the own factor, and the part's."""
+        place, factor = part
+        return self.factors((place, factor * factor if factor.scores else factor), pairs)
+
+
+class Strata(PeopleStrata):
     """The strata of a query. `blocks` goes through the people with the stratum and the weights of each.
 
     Parameters
@@ -62,7 +78,7 @@ class Strata:
     keys, atoms
         Expressions and conditions, as SQL, whose values define the strata.
     weights
-        The weights whose sums are needed.
+        The weights whose sums are needed. Of what private columns multiply them with, strata know nothing.
     private_groups
         The number of groups into which private keys divide each stratum.
     """
@@ -79,19 +95,19 @@ class Strata:
     ) -> None:
         self.table = table
         self.weights = tuple(weights)
-        self._summed = with_products(weights)
-        if len(weights) <= MOST_WEIGHTS:
-            self._summed = with_products(self._summed)
+        known = sorted({weight.public for weight in weights})
+        self._exact = with_products(known)
+        self._summed = with_products(self._exact) if len(known) <= MOST_WEIGHTS else self._exact
         self._connection: DuckDBPyConnection = table.connection()
         self._where = " AND ".join(f"({part})" for part in public) or "TRUE"
         self._parts = [*keys, *(f"COALESCE(({atom}), FALSE)" for atom in atoms)]
         self._keys = len(keys)
         self._products: dict[object, Floats] = {}
-        self.strata = self._query_strata()
+        self.strata = self._query_strata(table)
         self.formulas = private_groups * len({stratum.truths for stratum in self.strata})
         """An upper bound of the number of different formulas over private columns."""
 
-    def _query_strata(self) -> list[Stratum]:
+    def _query_strata(self, table: PrivateTable) -> list[Stratum]:
         parts = [f"{part} AS {_part(place)}" for place, part in enumerate(self._parts)]
         sums = [f"SUM({weight.sql()})" for weight in self._summed]
         columns = [*map(_part, range(len(parts))), "COUNT(*)", *sums]
@@ -104,19 +120,22 @@ class Strata:
         for row in rows:
             values, n, totals = row[: len(parts)], int(row[len(parts)]), row[len(parts) + 1 :]
             sums_of = {w: float(t or 0.0) for w, t in zip(self._summed, totals, strict=True)}
-            if not all(math.isfinite(sums_of[weight]) for weight in with_products(self.weights)):
+            if not all(math.isfinite(sums_of[weight]) for weight in self._exact):
                 raise QueryError("a measure is not a finite number everywhere", "leave NaN and infinite values out")
             # A digest: the conditions may be 10,000 characters long, there may be 10,000 strata, and names are kept.
-            name = blake2b(repr((self._where, tuple(self._parts), values)).encode(), digest_size=16).hexdigest()
+            name = blake2b(
+                repr((table.relation, self._where, tuple(self._parts), values)).encode(), digest_size=16
+            ).hexdigest()
             truths = tuple(bool(value) for value in values[self._keys :])
             strata.append(Stratum(name, tuple(values[: self._keys]), truths, n, sums_of))
         return strata
 
     def products_of(self, weights: Sequence[Monomial], order: int) -> Floats:
         """The sums over the people of each stratum (first axis) of all products of 2 or 4 weights (an axis each)."""
-        key = tuple(weights), order
+        known = [weight.public for weight in weights]
+        key = tuple(known), order
         if key not in self._products:
-            pairs = [a * b for a in weights for b in weights]
+            pairs = [a * b for a in known for b in known]
             every = pairs if order == 2 else [a * b for a in pairs for b in pairs]
             distinct = sorted(set(every))
             place = {monomial: spot for spot, monomial in enumerate(distinct)}
@@ -125,8 +144,8 @@ class Strata:
             self._products[key] = sums.reshape(-1, len(distinct))[:, [place[m] for m in every]].reshape(shape)
         return self._products[key]
 
-    def blocks(self, weights: Sequence[Monomial]) -> Any:
-        """The people of each block with the values of some weights."""
+    def blocks(self, weights: Sequence[Monomial]) -> Iterator[tuple[range, BlockRows]]:
+        """The people of each block with the values of the public part of some weights."""
         self._join()
         bases = sorted({monomial.base for monomial in weights if monomial.base})
         selected = [f"CAST(({base}) AS DOUBLE) AS w{place}" for place, base in enumerate(bases)]
@@ -143,11 +162,8 @@ class Strata:
             arrays = self._connection.execute(f"SELECT {columns} FROM ({source}) b{joined} ORDER BY r").fetchnumpy()  # noqa: S608
             values = {base: _floats(arrays[f"w{k}"]) for k, base in enumerate(bases)}
             ones = np.ones(len(arrays["r"]))
-            by_weight = {m: m.of(values[m.base]) if m.base else ones for m in weights}
-            yield (
-                rows,
-                BlockRows(np.asarray(arrays["r"]), np.asarray(arrays["id"], dtype=np.int64), by_weight),
-            )
+            by_weight = {m.public: m.of(values[m.base]) if m.base else ones for m in weights}
+            yield (rows, BlockRows(np.asarray(arrays["r"]), np.asarray(arrays["id"], dtype=np.int64), by_weight))
 
     def _join(self) -> None:
         """Make a table of the strata and their numbers, with which blocks are joined."""
@@ -159,7 +175,7 @@ class Strata:
         numbered = f"SELECT row_number() OVER (ORDER BY {names}) - 1 AS id, {names} FROM ({inner})"  # noqa: S608
         self._run(f"CREATE OR REPLACE TEMP TABLE strata AS {numbered}")
 
-    def _run(self, text: str) -> list[Any]:
+    def _run(self, text: str) -> list[tuple[Any, ...]]:
         import duckdb
 
         check_time()
@@ -174,38 +190,49 @@ def _part(place: int) -> str:
     return quote_name(f"#part{place}")
 
 
-def _floats(column: Any) -> Floats:
+def _floats(column: Array) -> Floats:
     """A column as floats, NULL as NaN."""
     if isinstance(column, np.ma.MaskedArray):
         return np.asarray(column.filled(np.nan), dtype=np.float64)
     return np.asarray(column, dtype=np.float64)
 
 
-GroupPart = tuple[int, Formula]
-"""The index of a stratum, and the formula over private columns that selects its people."""
+GroupPart = tuple[int, PrivateFactor]
+"""The index of a stratum, and the formula over private columns that selects its people, perhaps with scores."""
 
 
-class SumsMethod(ABC):
+class PartSums(Protocol):
+    """The sums of one part, as a method keeps them."""
+
+    @property
+    def step(self) -> Floats:
+        """The products of what one report of a person of weight 1 typically adds to each two sums; 0 if nothing."""
+
+
+Sums = TypeVar("Sums", bound=PartSums)
+
+
+class SumsMethod(ABC, Generic[Sums]):
     """Estimates sums of public weights over the people for whom a formula holds, for one reporting method.
 
-    `measure` and `predict` return one object for each part. Its type belongs to the method; only `joint` reads it.
+    `measure` and `predict` return one object for each part. Its type belongs to the method.
     """
 
     @abstractmethod
-    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> list[Any]:
-        """Estimate, from the reports, the sums of `strata.weights` over the people of each stratum and formula."""
+    def measure(self, strata: Strata, parts: Sequence[GroupPart]) -> Sequence[Sums]:
+        """Estimate, from the reports, the sums of `strata.weights` over the people of each stratum and factor."""
 
     @abstractmethod
-    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> list[Any]:
+    def predict(self, strata: Strata, parts: Sequence[GroupPart]) -> Sequence[Sums]:
         """Predict the same without reading a report, as if people were spread evenly over all values."""
 
     @abstractmethod
-    def joint(self, parts: Sequence[tuple[Any, Floats]]) -> JointEstimate:
+    def joint(self, parts: Sequence[tuple[Sums, Floats]]) -> JointEstimate:
         """Add up measured parts. Each comes with the matrix that maps its weights (columns) to the sums (rows)."""
 
-    def step(self, part: Any) -> float:
-        """What one report of a person of weight 1 typically adds to the sums of a part; 0 where no report is used."""
-        return 0.0
+    def bound(self, strata: Strata, part: GroupPart) -> tuple[str, float] | None:
+        """The number of a bound in T. Wang, 2021, and the greatest variance if the squared weights add up to 1."""
+        return None
 
     @abstractmethod
     def describe(self, strata: Strata, part: GroupPart) -> list[str]:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.estimate import Bias
-
-Floats = NDArray[np.float64]
+from hubbub.core.reports import Floats
+from hubbub.query.formula import NO_FACTOR, PrivateFactor
 
 
 @dataclass(frozen=True, order=True)
@@ -24,18 +23,28 @@ class Monomial:
         The expression as SQL; the empty text is 1 for everybody.
     power
         From 0 on.
+    private
+        What private columns multiply it with.
     """
 
     base: str
     power: int = 1
+    private: PrivateFactor = NO_FACTOR
+
+    @property
+    def public(self) -> Monomial:
+        """The part that the server knows of everybody."""
+        return self if self.private is NO_FACTOR else Monomial(self.base, self.power)
 
     def __mul__(self, other: Monomial) -> Monomial:
+        private = self.private * other.private
         if not self.base or not other.base:
-            return other if not self.base else self
+            known = other if not self.base else self
+            return Monomial(known.base, known.power, private)
         if self.base == other.base:
-            return Monomial(self.base, self.power + other.power)
-        left, right = sorted((self, other))
-        return Monomial(f"{left._factor()} * {right._factor()}")
+            return Monomial(self.base, self.power + other.power, private)
+        left, right = sorted((self.public, other.public))
+        return Monomial(f"{left._factor()} * {right._factor()}", private=private)
 
     def _factor(self) -> str:
         if self.power == 0:
@@ -43,7 +52,7 @@ class Monomial:
         return " * ".join([f"CAST(({self.base}) AS DOUBLE)"] * self.power)
 
     def sql(self) -> str:
-        """The monomial of a row as a DOUBLE, 0 for NULL."""
+        """The public part of a row as a DOUBLE, 0 for NULL."""
         if not self.base:
             return "1.0"
         if self.power == 0:
@@ -51,12 +60,23 @@ class Monomial:
         return f"COALESCE({' * '.join([f'CAST(({self.base}) AS DOUBLE)'] * self.power)}, 0.0)"
 
     def of(self, values: Floats) -> Floats:
-        """The monomial of the values of its base, NaN being NULL."""
+        """The public part of the values of its base, NaN being NULL."""
         present = ~np.isnan(values)
         return np.where(present, np.where(present, values, 1.0) ** self.power, 0.0)
 
 
 EVERYBODY = Monomial("", 0)
+Form = tuple[tuple[float, Monomial], ...]
+"""A sum of monomials, each times a number."""
+
+
+def form_product(left: Form, right: Form) -> Form:
+    """The product of two forms."""
+    terms: dict[Monomial, float] = {}
+    for a, one in left:
+        for b, other in right:
+            terms[one * other] = terms.get(one * other, 0.0) + a * b
+    return tuple((factor, monomial) for monomial, factor in terms.items() if factor)
 
 
 def with_products(weights: Iterable[Monomial]) -> list[Monomial]:
@@ -80,11 +100,11 @@ def monomials_to_count(monomials: Iterable[Monomial]) -> list[Monomial]:
 
 @dataclass(frozen=True, eq=False)
 class SumsWithError:
-    """Sums of a stratum, their covariance, and their step (`SumsMethod`). Different strata are independent."""
+    """Sums of a stratum, their covariance, and their step (`PartSums`). Different strata are independent."""
 
     value: Floats
     covariance: Floats
-    step: float = 0.0
+    step: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +153,10 @@ class JointEstimate:
         """The covariance as a matrix without negative eigenvalues, of at least a quarter of that of the noise."""
         if not all(np.isfinite(part).all() for part in self.covariances):
             return np.full_like(self.covariances[0], np.inf)
-        scale = np.sqrt(np.maximum(np.sum([np.abs(np.diag(part)) for part in self.covariances], axis=0), 1e-300))
-        noise, *others = (part / np.outer(scale, scale) for part in self.covariances)
+        sizes = np.sum([np.abs(np.diag(part)) for part in self.covariances], axis=0)
+        scale = np.sqrt(np.where(sizes > 0, sizes, 1.0))
+        varies = np.outer(sizes > 0, sizes > 0)  # what is known exactly goes with nothing, but for what floats round
+        noise, *others = (np.where(varies, part, 0.0) / np.outer(scale, scale) for part in self.covariances)
         least = _without_negative(noise / 4)
         return np.outer(scale, scale) * (least + _without_negative(np.sum([noise, *others], axis=0) - least))
 
@@ -150,9 +172,7 @@ def _without_negative(matrix: Floats) -> Floats:
 
 
 def independent(parts: Sequence[tuple[SumsWithError, Floats]], bias: Bias = "none") -> JointEstimate:
-    """Add up the sums of several strata. Each comes with the matrix that maps its weights (columns) to the sums
-    (rows).
-    """
+    """Add up the sums of several strata, each with the matrix that maps its weights (columns) to sums (rows)."""
     value = np.sum([matrix @ part.value for part, matrix in parts], axis=0)
     covariance = np.sum([matrix @ part.covariance @ matrix.T for part, matrix in parts], axis=0)
     return JointEstimate(value, (covariance,), bias)

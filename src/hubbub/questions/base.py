@@ -8,28 +8,33 @@ the terms name views and mechanisms that devices have.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import Cost
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain
 from hubbub.core.errors import InvalidValue
+from hubbub.core.estimate import Estimate
 from hubbub.core.plugins import Registry, guard
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.questions.keys import check_epsilon, check_keys, keys_spec, read_keys
+from hubbub.questions.spending import Cost
 from hubbub.statistics.influence import Influence
 
 if TYPE_CHECKING:
+    from hubbub.protocols.changes.protocol import Horizon
+    from hubbub.protocols.marginals.field_marginals import FieldMarginals
     from hubbub.query.schema import TableSchema
 
-Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table"]
-"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table."""
+Form = Literal["shares", "distribution", "mean", "means", "groups", "ranking", "table", "vector", "marginals"]
+"""Shares of names; of values in an order; a mean; one for each name; numbers by group; the most common; a table; the
+entries of a vector, which have no names; the joint distributions of several fields."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,8 @@ class Shape:
         Whether every device answers every ask; otherwise they take turns.
     window
         Over how many steps the `spent` of releases adds up to a whole; 0 where every step spends the same.
+    horizon
+        How many steps a horizon has, whose ranges of steps can be asked; 0 where there is none.
     groups, values
         Of numbers by group: the groups of each field that makes some, the main one first, and the names of the numbers
         that are told of each group. An answer has all numbers of the first group, then all of the second.
@@ -70,6 +77,7 @@ class Shape:
     adds_up: bool = False
     everyone: bool = True
     window: int = 0
+    horizon: int = 0
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +86,33 @@ class Shape:
         """The shape as JSON."""
         groups: dict[str, Json] = {name: list(labels) for name, labels in self.groups.items()}
         return {**asdict(self), "groups": groups, "values": list(self.values), "columns": dict(self.columns)}
+
+
+class Setting(NamedTuple):
+    """What a question knows of its collection.
+
+    Parameters
+    ----------
+    name
+        The question's name in the collection.
+    domains
+        The domains of the fields that it reads, by name.
+    step_seconds, origin
+        The grid of steps.
+    groups
+        How many equal groups the devices are in, of which one is asked; 1 where everyone answers every question.
+    """
+
+    name: str
+    domains: Mapping[str, Domain]
+    step_seconds: int
+    origin: int = 0
+    groups: int = 1
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the first field, which for most questions is the only one."""
+        return next(iter(self.domains.values()))
 
 
 def shares_shape(domain: Domain, size: int, **more: Any) -> Shape:
@@ -105,8 +140,12 @@ class Question(ABC):
     kind: ClassVar[str]
     skip_checks: ClassVar[Mapping[str, str]] = {}
     """The checks of `hubbub.checks.kind_tests` that cannot apply to it, by name, and why."""
+    in_groups: ClassVar[bool] = False
+    """Whether it can be asked of one group of devices (`groups` of its setting), with errors of all people."""
     epsilon: float
     title: str = ""
+    setting: Setting = field(init=False, repr=False, compare=False)
+    """What it knows of its collection. Only a question of a collection has one; most methods need it."""
 
     def __init_subclass__(cls) -> None:
         guard(cls)
@@ -120,6 +159,12 @@ class Question(ABC):
         """Small questions of this kind, and the domains of their fields, to which the contract suite is applied."""
         yield from ()
 
+    def bound(self, setting: Setting) -> Self:
+        """The same question in a collection."""
+        bound = replace(self)
+        object.__setattr__(bound, "setting", setting)
+        return bound
+
     # -- what it asks of devices ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -127,15 +172,18 @@ class Question(ABC):
         """The fields that it reads. They are frozen together."""
 
     @abstractmethod
-    def check(self, setting: Setting) -> None:
+    def check(self) -> None:
         """Refuse fields that this kind cannot ask about, with the name of the key that is wrong."""
 
+    def check_consistency(self) -> None:  # noqa: B027 - only some kinds tell consistent shares
+        """Refuse a method of `hubbub.consistency` that its answers cannot take."""
+
     @abstractmethod
-    def terms(self, setting: Setting) -> Terms:
+    def terms(self) -> Terms:
         """What a device has to know of the question: everything that it may ever be asked."""
 
     @abstractmethod
-    def cost(self, setting: Setting) -> Cost:
+    def cost(self) -> Cost:
         """The most that it can cost a device."""
 
     def limits(self) -> Mapping[str, float]:
@@ -145,7 +193,7 @@ class Question(ABC):
     # -- the server's half ------------------------------------------------------------------------------------
 
     @abstractmethod
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         """The generator of its asks and releases; step 1 of it is the collection's step `first`."""
 
     @property
@@ -163,12 +211,20 @@ class Question(ABC):
         """Whether the server keeps single reports because the question's own protocol searches among them."""
         return False
 
-    def takes_fakes(self, setting: Setting) -> bool:
+    def takes_fakes(self) -> bool:
         """Whether its estimates subtract the fake reports that shufflers add."""
         return False
 
-    def table(self, setting: Setting) -> TableSchema | None:
-        """The table that SQL can query, if the reports make one: part k of an ask is level k of the table."""
+    def table(self) -> TableSchema | None:
+        """The table that SQL can query, if the reports make one: part k of an ask is part k of the schema."""
+        return None
+
+    def released_marginals(self, estimates: Mapping[str, Estimate]) -> FieldMarginals | None:
+        """Any marginal of its fields, from the estimates of a release by name; None where the answers are not joint."""
+        return None
+
+    def released_horizon(self) -> Horizon | None:
+        """What gathers the releases of a horizon, to answer ranges of its steps; None where no device enrols."""
         return None
 
     @property
@@ -184,53 +240,77 @@ class Question(ABC):
     # -- what it tells ----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def shape(self, setting: Setting) -> Shape:
+    def shape(self) -> Shape:
         """What its answers look like."""
 
     @abstractmethod
-    def labels(self, setting: Setting) -> tuple[str, ...] | None:
+    def labels(self) -> tuple[str, ...] | None:
         """A name for each number of an answer; None where there are too many."""
 
-    def unbiased_steps(self, setting: Setting) -> bool:
+    def consistent(self, name: str, estimate: Estimate) -> tuple[str, Estimate] | None:
+        """A released estimate made consistent, with the name of the method; None where only the raw one is told."""
+        return None
+
+    def told_by(self, consistency: str) -> Self:
+        """The same question, told by another method of `hubbub.consistency`."""
+        raise InvalidValue("consistency", consistency, f"nothing: answers of kind {self.kind} have no consistent form")
+
+    def unbiased_steps(self) -> bool:
         """Whether each step has an unbiased estimate of its own, so that alarms can be about it."""
         return False
 
-    def independent_steps(self, setting: Setting) -> bool:
+    def independent_steps(self) -> bool:
         """Whether the errors of different steps are independent: several steps then tell more than one."""
         return False
 
     @abstractmethod
-    def forecast(self, setting: Setting, n: int) -> float | None:
+    def forecast(self, n: int) -> float | None:
         """The expected standard error of an answer if n devices take part; None where there is no formula."""
 
+    def least_error(self, n: int) -> float | None:
+        """A standard error below which no mechanism of this epsilon is for every crowd, the drawing of people included;
+        None where none is proved (`planning/minimax.py`).
+        """
+        return None
+
+    def sampled_spread(self) -> float:
+        """The mean variance of what people have, divided by n the variance of a sample of n: for forecasts."""
+        return 0.0
+
+    def expected_error(self, n: int) -> float | None:
+        """The forecast if n devices take part in all, of which one group is asked: with the sample's variance."""
+        groups = self.setting.groups
+        error = None if n < groups else self.forecast(n // groups)
+        return error if error is None else math.sqrt(error**2 + self.sampled_spread() * (groups - 1) / n)
+
     @abstractmethod
-    def assumes(self, setting: Setting) -> str:
+    def assumes(self) -> str:
         """What the forecast is the error of, and what it assumes, in words."""
 
     @abstractmethod
-    def influence(self, setting: Setting) -> Influence | str:
+    def influence(self) -> Influence | str:
         """How far one forged report can move any answer; or, in words, why that is not known."""
 
-    def influence_of(self, setting: Setting) -> str:
+    def influence_of(self) -> str:
         """Where the bound on forged reports holds, in words."""
         return "in every step"
 
-    def moved_answer(self, setting: Setting) -> tuple[str, str]:
+    def moved_answer(self) -> tuple[str, str]:
         """The answer that the bound on forged reports is about, in words, and its unit: "share", or the field's own."""
-        shape = self.shape(setting)
+        shape = self.shape()
         if shape.unit == "share":
             return "any share", shape.unit
         return f"{'the' if shape.size == 1 else 'any'} mean of {shape.unit}", shape.unit
 
-    def answering(self, setting: Setting) -> float:
+    def answering(self) -> float:
         """The part of the honest devices that answers one ask. Forged devices answer every ask."""
         return 1.0
 
-    def smallest_group(self, setting: Setting) -> float:
+    def smallest_group(self) -> float:
         """The smallest part of the devices that a later round asks; the protocol shows what its first round asks."""
         return 1.0
 
-    def released_group(self, setting: Setting) -> float:
+    def released_group(self) -> float:
         """The part of the devices whose reports a released number rests on."""
         return 1.0
 
@@ -242,22 +322,22 @@ class Question(ABC):
         return self.kind
 
     @abstractmethod
-    def made_by(self, setting: Setting) -> str:
+    def made_by(self) -> str:
         """The name of the mechanism that makes its reports."""
 
     @abstractmethod
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         """The question in words, where the author gave none."""
 
     @abstractmethod
-    def sentence(self, setting: Setting) -> str:
+    def sentence(self) -> str:
         """What is sent, how often, and what it can reveal at most, in plain words."""
 
-    def linked(self, setting: Setting) -> str | None:
+    def linked(self) -> str | None:
         """How several of its reports can be linked to one device, as a sentence; None where they cannot."""
         return None
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         """What an author should know. `where` is the key that a finding is about, or empty."""
         yield from ()
 
@@ -310,6 +390,8 @@ QUESTIONS: Registry[Question] = Registry(
         "top": "hubbub.questions.top:TopQuestion",
         "itemsets": "hubbub.questions.itemsets:ItemsetsQuestion",
         "table": "hubbub.questions.table:TableQuestion",
+        "vector": "hubbub.questions.vector:VectorQuestion",
+        "marginals": "hubbub.questions.marginals:MarginalsQuestion",
     },
     named_by="kind",
 )

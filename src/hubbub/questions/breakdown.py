@@ -1,7 +1,5 @@
 """Breakdowns: the shares of a field's values, or its mean, in each group that one or several other fields make."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -9,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import Cost
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Family, Terms
 from hubbub.core.domain import NONE, Domain, Numeric
 from hubbub.core.errors import InvalidValue
@@ -21,7 +18,9 @@ from hubbub.protocols.memory import Memory
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.records import Axis, CellAxis, CodeAxis, GridAxis
 from hubbub.questions.base import Shape
-from hubbub.questions.group_numbers import GroupNumbers
+from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.group_numbers import GroupNumbers, group_shares_name
+from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.questions.words import listed
 from hubbub.statistics.influence import Influence
@@ -74,12 +73,7 @@ def best_parts(
 
 
 def parts_of(
-    groups: tuple[Axis, ...],
-    value: Axis,
-    labels: tuple[tuple[str, ...], ...],
-    oracle: str | None,
-    *,
-    together: bool,
+    groups: tuple[Axis, ...], value: Axis, labels: tuple[tuple[str, ...], ...], oracle: str | None, *, together: bool
 ) -> tuple[GroupNumbers, ...]:
     """What devices are asked if one report covers all grouping fields, or, unless `together`, one of them."""
     options: dict[str, Any] = {"main": groups[0].field, "oracle": oracle}
@@ -115,6 +109,7 @@ class BreakdownQuestion(StatisticQuestion):
         The field, or the fields, that make the groups. Each has estimates of its own.
     """
 
+    in_groups: ClassVar[bool] = True
     by: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -137,30 +132,30 @@ class BreakdownQuestion(StatisticQuestion):
     def reads(self) -> tuple[str, ...]:
         return (self.field, *self.by)
 
-    def parts(self, setting: Setting) -> tuple[GroupNumbers, ...]:
+    def parts(self) -> tuple[GroupNumbers, ...]:
         """What each part of the devices is asked: one part for all fields together, or one for each grouping field."""
-        value = setting.domains[self.field]
-        groups = tuple(group_axis(setting.domains[name], name) for name in self.by)
-        labels = tuple(group_names(setting.domains[name]) for name in self.by)
+        value = self.setting.domains[self.field]
+        groups = tuple(group_axis(self.setting.domains[name], name) for name in self.by)
+        labels = tuple(group_names(self.setting.domains[name]) for name in self.by)
         names = self.value_names(value)
         if max(axis.size for axis in groups) * len(names) > MOST_NUMBERS:
             raise InvalidValue("by", self.by, f"groups and values that make at most {MOST_NUMBERS:,} numbers")
         axes = self.value_axes(value)
         return best_parts(groups, axes, (*labels, names), self.mechanism, units_of(self.epsilon))
 
-    def statistic(self, setting: Setting) -> Statistic:
-        return self.parts(setting)[0]
+    def statistic(self) -> Statistic:
+        return self.parts()[0]
 
-    def mechanisms(self, setting: Setting) -> tuple[ReportFormat, ...]:
-        return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts(setting))
+    def mechanisms(self) -> tuple[ReportFormat, ...]:
+        return tuple(part.mechanism(units_of(self.epsilon)) for part in self.parts())
 
-    def terms(self, setting: Setting) -> Terms:
-        parts, terms = self.parts(setting), super().terms(setting)
+    def terms(self) -> Terms:
+        parts, terms = self.parts(), super().terms()
         if len(parts) == 1:
             return terms
         # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
         spends = (units_of(epsilon_of(units_of(self.epsilon))),)
-        names = sorted({type(mechanism).__name__ for mechanism in self.mechanisms(setting)})
+        names = sorted({type(mechanism).__name__ for mechanism in self.mechanisms()})
         return replace(
             terms,
             views=tuple(part.view.spec() for part in parts),
@@ -169,62 +164,63 @@ class BreakdownQuestion(StatisticQuestion):
             parts=len(parts),
         )
 
-    def cost(self, setting: Setting) -> Cost:
-        return Cost(max(mechanism.event().spent for mechanism in self.mechanisms(setting)), 1)
+    def cost(self) -> Cost:
+        return Cost(max(mechanism.event().spent for mechanism in self.mechanisms()), 1)
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        from hubbub.protocols.steady import steady_parts
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        from hubbub.protocols.statistic import steady_parts
 
-        return steady_parts(self.parts(setting), epsilon=self.epsilon, memory=memory)
+        return steady_parts(self.parts(), epsilon=self.epsilon, groups=self.setting.groups, memory=memory)
 
     # -- what it tells ----------------------------------------------------------------------------------------
 
-    def groups(self, setting: Setting) -> dict[str, tuple[str, ...]]:
+    def groups(self) -> dict[str, tuple[str, ...]]:
         """The names of the groups of each field."""
-        return {name: group_names(setting.domains[name]) for name in self.by}
+        return {name: group_names(self.setting.domains[name]) for name in self.by}
 
-    def labels(self, setting: Setting) -> tuple[str, ...]:
-        values = self.value_names(setting.domains[self.field])
-        groups = group_names(setting.domains[self.by[0]])
+    def labels(self) -> tuple[str, ...]:
+        values = self.value_names(self.setting.domains[self.field])
+        groups = group_names(self.setting.domains[self.by[0]])
         return tuple(f"{group}: {value}" if len(values) > 1 else group for group in groups for value in values)
 
-    def shape(self, setting: Setting) -> Shape:
-        statistic, values = self.parts(setting)[0], self.value_names(setting.domains[self.field])
+    def shape(self) -> Shape:
+        statistic, values = self.parts()[0], self.value_names(self.setting.domains[self.field])
         quantity = statistic.kind == "quantity"
         return Shape(
             form="groups",
-            size=len(self.labels(setting)),
+            size=len(self.labels()),
             unit=self.field if quantity else "share",
             low=statistic.bounds[0] if quantity else None,
             high=statistic.bounds[1] if quantity else None,
-            groups=self.groups(setting),
+            groups=self.groups(),
             values=values,
         )
 
-    def unbiased_steps(self, setting: Setting) -> bool:
+    def unbiased_steps(self) -> bool:
         return False  # a ratio is not unbiased
 
-    def forecast(self, setting: Setting, n: int) -> float | None:
-        parts = self.parts(setting)
-        errors = [part.error(units_of(self.epsilon), n / len(parts), self.typical(setting)) for part in parts]
+    def forecast(self, n: int) -> float | None:
+        groups = self.setting.groups
+        parts = [replace(part, asked_share=part.asked_share / groups) for part in self.parts()]
+        errors = [part.error(units_of(self.epsilon), n / len(parts), self.typical()) for part in parts]
         return math.sqrt(sum(errors) / len(errors))
 
-    def assumes(self, setting: Setting) -> str:
+    def assumes(self) -> str:
         return "every step, in a group, if all groups are of one size"
 
-    def influence(self, setting: Setting) -> Influence | str:
-        influences = [self._influence(mechanism) for mechanism in self.mechanisms(setting)]
+    def influence(self) -> Influence | str:
+        influences = [self._influence(mechanism) for mechanism in self.mechanisms()]
         bounds = [influence for influence in influences if isinstance(influence, Influence)]
         return max(bounds, key=lambda influence: influence.weight) if len(bounds) == len(influences) else influences[0]
 
-    def influence_of(self, setting: Setting) -> str:
+    def influence_of(self) -> str:
         return "in every step; a number within a group that has the share s of all devices moves 1/s times as far"
 
-    def moved_answer(self, setting: Setting) -> tuple[str, str]:
+    def moved_answer(self) -> tuple[str, str]:
         return "the share of all devices that is in any one group with any one value", "share"
 
-    def answering(self, setting: Setting) -> float:
-        return 1 / len(self.parts(setting))
+    def answering(self) -> float:
+        return 1 / len(self.parts())
 
     # -- words ------------------------------------------------------------------------------------------------
 
@@ -232,19 +228,20 @@ class BreakdownQuestion(StatisticQuestion):
     def summary(self) -> str:
         return f"{self.kind}, by {listed(list(self.by))}"
 
-    def made_by(self, setting: Setting) -> str:
-        return " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms(setting)))
+    def made_by(self) -> str:
+        return " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms()))
 
-    def covers(self, setting: Setting) -> str:
-        if len(self.parts(setting)) == 1:
+    def covers(self) -> str:
+        if len(self.parts()) == 1:
             return f"It covers {listed([*self.by, self.field])} together."
         return f"It covers {self.field} together with one of {listed(list(self.by))}; a device keeps to the same one."
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
-        parts = self.parts(setting)
+    def findings(self) -> Iterator[Finding]:
+        yield from super().findings()
+        parts = self.parts()
         if len(self.by) > 1:
             how = "all of them in one report" if len(parts) == 1 else "with one of them a device"
-            errors = [f"{error:.2g}" for error in self._expected(setting)]
+            errors = [f"{error:.2g}" for error in self.expected_errors()]
             way = f"asked {how}: a typical number then has a standard error of {errors[0]} with 10,000 devices"
             yield Finding("note", "by", f"{way}, and of {errors[1]} the other way")
         if any(isinstance(part.value, GridAxis) for part in parts):
@@ -252,9 +249,9 @@ class BreakdownQuestion(StatisticQuestion):
             text = f"numbers are rounded at random to one of {max(points)} points, which does not change their mean"
             yield Finding("note", "field", text)
 
-    def _expected(self, setting: Setting) -> tuple[float, float]:
+    def expected_errors(self) -> tuple[float, float]:
         """The standard error of a typical number with 10,000 devices, as it is asked and the other way."""
-        parts, units = self.parts(setting), units_of(self.epsilon)
+        parts, units = self.parts(), units_of(self.epsilon)
         first = parts[0]
         other = parts_of(
             tuple(axis for part in parts for axis in part.by),
@@ -267,7 +264,7 @@ class BreakdownQuestion(StatisticQuestion):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharesByGroup(BreakdownQuestion):
+class SharesByGroup(SharesQuestion, BreakdownQuestion):
     """How common each value of a field is in each group."""
 
     kind: ClassVar[str] = "histogram"
@@ -278,7 +275,14 @@ class SharesByGroup(BreakdownQuestion):
     def value_names(self, domain: Domain) -> tuple[str, ...]:
         return group_names(domain, "field")
 
-    def default_title(self, setting: Setting) -> str:
+    def knows_noise(self) -> bool:
+        return False  # the shares of a group are ratios
+
+    def together(self, name: str, size: int) -> int:
+        groups = map(group_shares_name, self.by)
+        return size if name in groups else len(self.value_names(self.setting.domains[self.field]))
+
+    def default_title(self) -> str:
         return f"Of {self.field}: how common is each value, by {listed(list(self.by))}?"
 
 
@@ -296,5 +300,5 @@ class MeansByGroup(BreakdownQuestion):
     def value_names(self, domain: Domain) -> tuple[str, ...]:
         return (self.field,)
 
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         return f"Of {self.field}: what is its mean, by {listed(list(self.by))}?"

@@ -1,122 +1,167 @@
 """Questions about values that change rarely: one epsilon pays for a whole horizon of steps."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import Cost
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Frozen, Terms
 from hubbub.collection.time import duration_text, every
 from hubbub.core.domain import Categorical, Domain, Ordinal, Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
+from hubbub.core.reports import Floats
 from hubbub.ledger.promise import Promise
-from hubbub.protocols.changes.protocol import ARITHMETIC, change_protocol
+from hubbub.mechanisms.base import ReportFormat
+from hubbub.protocols.changes.net_stream import NetStream
+from hubbub.protocols.changes.plan import planned_stream, query_error
+from hubbub.protocols.changes.protocol import ARITHMETIC, Horizon, change_protocol
 from hubbub.protocols.changes.stream import MOST_STEPS, ChangeStream
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
-from hubbub.protocols.sao2.tree import squares
+from hubbub.protocols.sao2.tree import Queries
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
+from hubbub.protocols.views.records import Entries, FieldBits
 from hubbub.protocols.views.sets import Members, On
 from hubbub.questions.base import Example, Shape, shares_shape
+from hubbub.questions.consistent_shares import SharesQuestion
+from hubbub.questions.keys import NOTHING
+from hubbub.questions.spending import Cost
 from hubbub.questions.statistic import StatisticQuestion
-from hubbub.questions.words import odds_text
+from hubbub.questions.words import listed, odds_text
 from hubbub.statistics.influence import Influence
 
+STREAMS: dict[str, type[ChangeStream]] = {kind.rule.__name__: kind for kind in (ChangeStream, NetStream)}
+"""The streams, by the mechanism of which all reports of a horizon together are one report."""
 MOST_ENTRIES = 1 << 10
 """How many shares a stream of changes may have: a report has as many bytes."""
 
+_QUERIES = {
+    "mean": "a step on average",
+    "prefix": "the mean of the steps from the first to any, longer ones counting more",
+    "range": "the mean of any range of steps, longer ones counting more",
+}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class ChangingShares(Statistic):
     """The share of people with each value, at every step, where a value changes at most a few times in a horizon.
 
     A field of two ordinal values is one bit, and the share of 1 is estimated. Of another categorical or ordinal field,
-    the last recorded value counts, and those who recorded none are not estimated. Of sets, every item is a bit.
+    the last recorded value counts, and those who recorded none are not estimated. Of sets, every item is a bit. Several
+    fields are the bits of all of them.
 
     Parameters
     ----------
-    domain
-        The field's values.
+    domains
+        The values of each field.
     steps, changes
-        The horizon, and how many changes of bits a device may report in it. A change from one category to another
-        changes two bits, the first value one.
+        The horizon, and how many changes of bits a device may report in it, of all fields together. A change from one
+        category to another changes two bits, the first value one.
+    fanout
+        How many intervals of a level make up one of the level above.
+    queries
+        What the shares of devices on each level are best for, and `error` is about: the values of steps ("mean"), sums
+        from the first step on ("prefix"), or sums over any range of steps ("range").
+    rule
+        The mechanism of which all reports of a horizon together are one report: ExSub or NetSub.
     """
 
-    domain: Domain
+    domains: Mapping[str, Domain]
     steps: int
     changes: int
+    fanout: int = 2
+    queries: Queries = "mean"
+    rule: str = "ExSub"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Categorical | Ordinal | Sets):
-            kind = type(self.domain).__name__.lower()
-            raise InvalidValue("domain", kind, "a categorical or ordinal field, or one of sets")
-        for name, low, high in (("steps", 2, MOST_STEPS), ("changes", 1, 1 << 10)):
+        for domain in self.domains.values():
+            if not isinstance(domain, Categorical | Ordinal | Sets):
+                kind = type(domain).__name__.lower()
+                raise InvalidValue("domain", kind, "a categorical or ordinal field, or one of sets")
+        for name, low, high in (("steps", 2, MOST_STEPS), ("changes", 1, 1 << 10), ("fanout", 2, MOST_STEPS)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InvalidValue(name, value, f"an integer from {low} to {high}")
+        if self.queries not in get_args(Queries):
+            raise InvalidValue("queries", self.queries, f"one of {', '.join(get_args(Queries))}")
+        if self.rule not in STREAMS:
+            raise InvalidValue("mechanism", self.rule, f"{' or '.join(STREAMS)}: they can report changes as they come")
         if self.size > MOST_ENTRIES:
             raise InvalidValue("domain", self.size, f"at most {MOST_ENTRIES} values or items")
 
     @property
-    def _bit(self) -> bool:
-        return isinstance(self.domain, Ordinal) and self.domain.size == 2
+    def _bits(self) -> tuple[FieldBits, ...]:
+        return tuple(_field_bits(name, domain) for name, domain in self.domains.items())
 
     @property
     def size(self) -> int:  # type: ignore[override]
         """How many shares are estimated."""
-        if self._bit:
-            return 1
-        size = self.domain.items.size if isinstance(self.domain, Sets) else self.domain.size
-        assert size is not None
-        return size
+        return sum(part.entries for part in self._bits)
 
     @property
     def view(self) -> View:  # type: ignore[override]
         """What `Changes.bits` reads."""
-        if self._bit:
-            return On()
-        return Members(self.size) if isinstance(self.domain, Sets) else Whole()
+        if len(self.domains) > 1:
+            return Entries(self._bits)
+        (part,) = self._bits
+        return {"bit": On(), "code": Whole(), "items": Members(part.entries)}[part.reads]
 
-    def labels(self, field: str) -> tuple[str, ...]:
-        """A name for each share."""
-        if self._bit:
-            return (field,)
-        items = self.domain.items if isinstance(self.domain, Sets) else self.domain
-        return items.labels or tuple(map(str, range(self.size)))
+    def labels(self) -> tuple[str, ...]:
+        """A name for each share; of several fields, with the name of the field."""
+        names = {name: _bit_labels(name, domain) for name, domain in self.domains.items()}
+        if len(names) == 1:
+            return next(iter(names.values()))
+        return tuple(
+            label if label == name else f"{name}: {label}" for name, labels in names.items() for label in labels
+        )
 
     def mechanism(self, units: int) -> ChangeStream:
-        one = not (self._bit or isinstance(self.domain, Sets))
-        return _symbols(units, self.size, self.steps, self.changes, one)
+        one = [part.reads for part in self._bits] == ["code"]
+        return _symbols(units, self.size, self.steps, self.changes, one, self.fanout, self.queries, self.rule)
 
-    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
-        """The mean over the steps of a horizon, if all devices enrol at its start and use all their changes."""
-        plan = self.mechanism(units).plan
-        parts = plan.portions * n
-        coefficients = squares(plan.reading(np.maximum(parts, 1e-9)), plan.tree, "mean")
-        used = coefficients > 0
-        return float((coefficients * plan.variances)[used] @ (1 / np.maximum(parts, 1e-9))[used]) / plan.steps
+    def error(self, units: int, n: float, like: Floats) -> float:
+        """The mean over a horizon's queries, if all devices enrol at its start and use all their changes."""
+        return query_error(self.mechanism(units), n, self.queries)
 
-    def spread(self, like: NDArray[np.float64]) -> float:
+    def spread(self, like: Floats) -> float:
         return 0.0  # everyone is asked
 
 
+def _field_bits(name: str, domain: Domain) -> FieldBits:
+    if isinstance(domain, Ordinal) and domain.size == 2:
+        return FieldBits(name, "bit", 1)
+    size = domain.items.size if isinstance(domain, Sets) else domain.size
+    assert size is not None
+    return FieldBits(name, "items" if isinstance(domain, Sets) else "code", size)
+
+
+def _bit_labels(name: str, domain: Domain) -> tuple[str, ...]:
+    part, items = _field_bits(name, domain), domain.items if isinstance(domain, Sets) else domain
+    if part.reads == "bit":
+        return (name,)
+    return getattr(items, "labels", None) or tuple(map(str, range(part.entries)))
+
+
 @dataclass(frozen=True, kw_only=True)
-class ChangesQuestion(StatisticQuestion):
+class ChangesQuestion(SharesQuestion, StatisticQuestion):
     """How common each value is, of values that change rarely: a whole horizon of steps costs epsilon once.
 
     Parameters
     ----------
+    field, fields
+        The field; or several fields, which share epsilon and the changes.
     steps, changes
         How many steps a horizon has, and how many changes a device may tell of in it.
+    fanout
+        How many intervals of a level make up one of the level above.
+    queries
+        What is to be estimated best: "mean" (every step), "prefix" (from the first step on) or "range" (any range of
+        steps). All of it can be asked in any case.
+    mechanism
+        ExSub, which is taken unless another is named, or NetSub, whose error is smaller where epsilon is small.
 
     Example:
         >>> question = ChangesQuestion(field="theme", epsilon=1.0, steps=24, changes=2)
@@ -126,30 +171,64 @@ class ChangesQuestion(StatisticQuestion):
 
     kind: ClassVar[str] = "changes"
     frozen: ClassVar[Frozen] = "last"
+    field: str = ""
+    fields: tuple[str, ...] = ()
     steps: int
     changes: int
+    fanout: int = 2
+    queries: str = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.fields and not self.field:
+            raise InvalidValue("field", NOTHING, "the name of a field, or `fields` with several")
+        if self.fields and self.field:
+            raise InvalidValue("field", self.field, "nothing, where there are `fields`")
+        if self.fields and (len(self.fields) < 2 or len(set(self.fields)) < len(self.fields)):
+            raise InvalidValue("fields", self.fields, "the names of at least two fields, all different")
 
     @classmethod
     def examples(cls) -> Iterator[Example]:
-        yield cls(field="theme", epsilon=2.0, steps=4, changes=8), {"theme": Categorical(["light", "dark"])}
+        theme, dark = Categorical(["light", "dark"]), Ordinal(2)
+        yield cls(field="theme", epsilon=2.0, steps=4, changes=8, consistency="auto"), {"theme": theme}
+        more = cls(field="dark", epsilon=2.0, steps=6, changes=6, fanout=3, queries="range", mechanism="NetSub")
+        yield more, {"dark": dark}
+        tags = Sets(Categorical(["a", "b"]), most=2)
+        several = cls(fields=("theme", "dark", "tags"), epsilon=2.0, steps=4, changes=20, queries="prefix")
+        yield several, {"theme": theme, "dark": dark, "tags": tags}
 
-    def statistic(self, setting: Setting) -> ChangingShares:
-        if self.mechanism not in (None, "ExSub"):
-            raise InvalidValue("mechanism", self.mechanism, "ExSub: the only one that reports changes as they come")
-        return ChangingShares(setting.domain, self.steps, self.changes)
+    def reads(self) -> tuple[str, ...]:
+        return self.fields or (self.field,)
 
-    def cost(self, setting: Setting) -> Cost:
-        return Cost(self.mechanism_for(setting).event().spent, self.steps, once=True)
+    def statistic(self) -> ChangingShares:
+        queries: Any = self.queries
+        return ChangingShares(
+            domains={name: self.setting.domains[name] for name in self.reads()},
+            steps=self.steps,
+            changes=self.changes,
+            fanout=self.fanout,
+            queries=queries,
+            rule=self.mechanism or "ExSub",
+        )
 
-    def terms(self, setting: Setting) -> Terms:
-        return replace(super().terms(setting), state=self.made_by(setting))
+    def cost(self) -> Cost:
+        return Cost(self.mechanism_for().event().spent, self.steps, once=True)
 
-    def promise(self, setting: Setting, steps: int = 1, interval: int | None = None) -> Promise:
-        return super().promise(setting, 1, self.steps * setting.step_seconds)
+    def mechanisms(self) -> tuple[ReportFormat, ...]:
+        return tuple(self.mechanism_for().parts.values())
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
-        view = self.statistic(setting).view
-        return change_protocol(self.mechanism_for(setting), first=first, view=view, memory=memory)
+    def terms(self) -> Terms:
+        return replace(super().terms(), state=self.made_by(), parts=len(self.mechanism_for().parts))
+
+    def promise(self, steps: int = 1, interval: int | None = None) -> Promise:
+        return super().promise(1, self.steps * self.setting.step_seconds)
+
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+        view = self.statistic().view
+        return change_protocol(self.mechanism_for(), first=first, view=view, memory=memory)
+
+    def released_horizon(self) -> Horizon:
+        return Horizon(self.mechanism_for())
 
     @property
     def arithmetic(self) -> int:
@@ -163,39 +242,56 @@ class ChangesQuestion(StatisticQuestion):
     def summary(self) -> str:
         return f"changes, {self.steps} steps"
 
-    def labels(self, setting: Setting) -> tuple[str, ...]:
-        return self.statistic(setting).labels(self.field)
+    def labels(self) -> tuple[str, ...]:
+        return self.statistic().labels()
 
-    def shape(self, setting: Setting) -> Shape:
-        return shares_shape(setting.domain, self.statistic(setting).size, over_time=True)
+    def shape(self) -> Shape:
+        size = self.statistic().size
+        if self.fields:
+            return Shape(form="shares", size=size, over_time=True, horizon=self.steps)
+        return shares_shape(self.setting.domain, size, over_time=True, horizon=self.steps)
 
-    def assumes(self, setting: Setting) -> str:
-        return "a step on average, if all enrol at the start of a horizon and use all their changes"
+    def sums_to_one(self) -> bool:
+        return False  # those who never recorded a value have none of them
 
-    def influence(self, setting: Setting) -> Influence | str:
+    def knows_noise(self) -> bool:
+        return False  # it differs from step to step, and with the level
+
+    def assumes(self) -> str:
+        return f"{_QUERIES[self.queries]}, if all enrol at the start of a horizon and use all their changes"
+
+    def default_title(self) -> str:
+        return f"Of {listed(list(self.reads()))}: how common is each value?" if self.fields else super().default_title()
+
+    def covers(self) -> str:
+        return f"It is about {listed(list(self.fields))} together." if self.fields else ""
+
+    def influence(self) -> Influence | str:
         return "a forger can choose the level that the fewest devices are on, and can send signs without enrolling"
 
-    def sentence(self, setting: Setting) -> str:
-        mechanism, length = self.mechanism_for(setting), duration_text(self.steps * setting.step_seconds)
-        levels, step = len(mechanism.lengths), every(setting.step_seconds)
+    def sentence(self) -> str:
+        mechanism, length = self.mechanism_for(), duration_text(self.steps * self.setting.step_seconds)
+        levels, step = len(mechanism.parts), every(self.setting.step_seconds)
+        covers = f"{self.covers()} " if self.fields else ""
         return (
-            f"Time is divided into periods of {length}. For each period the device picks one of {levels} levels at "
-            "random, without looking at its value, and reports at the end of each of that level's intervals, at most "
-            f"once {step}. It reports changes, at most {self.changes} in a period; a value that changes more often is "
-            "reported as if it had stayed where it was. If everything that happens in a period is taken as one value, "
-            f"all reports of the period together are {odds_text(mechanism.effective_epsilon)}. In the next period the "
-            "device begins again, and spends as much again."
+            f"Time is divided into periods of {length}. The device is on one of {levels} levels, by a random number "
+            "that has nothing to do with its value, and reports at the end of each of that level's intervals, at most "
+            f"once {step}. {covers}It reports changes, at most {self.changes} in a period; a value that changes more "
+            "often is reported as if it had stayed where it was. If everything that happens in a period is taken as "
+            f"one value, all reports of the period together are {odds_text(mechanism.effective_epsilon)}. In the next "
+            "period the device begins again, and spends as much again."
         )
 
-    def linked(self, setting: Setting) -> str:
-        levels, length = len(self.mechanism_for(setting).lengths), duration_text(self.steps * setting.step_seconds)
+    def linked(self) -> str:
+        levels = len(self.mechanism_for().parts)
         return (
-            f"The reports of {setting.name} carry the level that the device picked, one of {levels}, which is the same "
-            f"for a whole period of {length}. It was picked without looking at any value, and reveals none."
+            f"The reports of {self.setting.name} carry the level of the device, one of {levels}, which is always "
+            "the same. It comes from a random number, and reveals no value."
         )
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
-        lasts = duration_text(self.steps * setting.step_seconds)
+    def findings(self) -> Iterator[Finding]:
+        yield from super().findings()
+        lasts = duration_text(self.steps * self.setting.step_seconds)
         yield Finding(
             "note",
             "changes",
@@ -205,5 +301,8 @@ class ChangesQuestion(StatisticQuestion):
 
 
 @lru_cache(maxsize=64)
-def _symbols(units: int, dimension: int, steps: int, changes: int, one: bool) -> ChangeStream:
-    return ChangeStream(epsilon=epsilon_of(units), dimension=dimension, steps=steps, changes=changes, one=one)
+def _symbols(
+    units: int, dimension: int, steps: int, changes: int, one: bool, fanout: int, queries: Queries, rule: str
+) -> ChangeStream:
+    shape: dict[str, Any] = {"dimension": dimension, "steps": steps, "changes": changes, "one": one, "fanout": fanout}
+    return planned_stream(STREAMS[rule](epsilon=epsilon_of(units), **shape), queries)

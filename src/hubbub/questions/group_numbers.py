@@ -1,7 +1,5 @@
 """Numbers by group: a device reports its group and its value together; the server estimates shares or means."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,23 +7,21 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain import Ordinal
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.noise import Noise
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Floats, Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.driver import MAIN
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.records import Axis, GridAxis, Joint
-from hubbub.questions.shares import MOST_BYTES, named_mechanism
+from hubbub.questions.statistic import MOST_BYTES, named_mechanism
 from hubbub.statistics.ratios import Ratios
 
-Floats = NDArray[np.float64]
 _ORACLES = ("GRR", "OUE", "OLH")
 
 
@@ -131,20 +127,22 @@ class GroupNumbers(Statistic):
     def read(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Estimate:
         return self.answers(mechanism, sketch)[breakdown_name(self.main, main=True)]
 
-    def answers(self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None) -> Mapping[str, Estimate]:
+    def answers(
+        self, mechanism: ReportFormat, sketch: Sketch, candidates: Any = None, groups: int = 1
+    ) -> Mapping[str, Estimate]:
         shares = mechanism.estimate(sketch)
         assert shares.noise is not None
-        noise = replace(shares.noise, sampling=(1 - self.asked_share) / shares.n)
+        noise = replace(shares.noise, sampling=(1 - self.asked_share / groups) / shares.n)
         table = shares.value.reshape(*(axis.size for axis in self.by), self.value.size)
         numbers: dict[str, Estimate] = {}
-        groups: dict[str, Estimate] = {}
+        group_shares: dict[str, Estimate] = {}
         for place, (axis, labels) in enumerate(zip(self.by, self.labels, strict=False)):
             others = tuple(other for other in range(len(self.by)) if other != place)
             cells = table.sum(axis=others)
             name = breakdown_name(axis.field, axis.field == self.main)
             numbers[name] = self._ratios(cells, noise, shares.n, labels)
-            groups[group_shares_name(axis.field)] = self._shares_of_groups(cells, noise, shares.n, labels)
-        return {**numbers, **groups}
+            group_shares[group_shares_name(axis.field)] = self._shares_of_groups(cells, noise, shares.n, labels)
+        return {**numbers, **group_shares}
 
     def _ratios(self, cells: Floats, noise: Noise, n: int, labels: tuple[str, ...]) -> Ratios:
         merged, rows = self._merged(len(cells)), self.numerators

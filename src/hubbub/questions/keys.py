@@ -1,7 +1,5 @@
 """The keys of a question: the fields of its class, the same in TOML and in JSON; what is left out has its default."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
@@ -42,10 +40,14 @@ def _kind_of(hint: Any) -> tuple[type, bool]:
     return str if origin is Literal else origin or hint, NoneType in options
 
 
+def _keys(question: Any) -> list[Field[Any]]:
+    return [part for part in fields(question) if part.init]
+
+
 def check_keys(question: Any) -> None:
     """Refuse values of the wrong kind; a whole number is a number too, and a list becomes a tuple."""
     kinds = _kinds_of(type(question))
-    for part in fields(question):
+    for part in _keys(question):
         value = getattr(question, part.name)
         kind, optional = kinds[part.name]
         if value is None and optional:
@@ -73,8 +75,8 @@ def check_epsilon(name: str, value: float) -> None:
 
 def keys_spec(question: Any) -> dict[str, Json]:
     """The keys as JSON, without those whose value is the default."""
-    values = {part.name: getattr(question, part.name) for part in fields(question)}
-    defaults = {part.name: part.default for part in fields(question)}
+    values = {part.name: getattr(question, part.name) for part in _keys(question)}
+    defaults = {part.name: part.default for part in _keys(question)}
     chosen = {name: value for name, value in values.items() if value != defaults[name]}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in chosen.items()}
 
@@ -83,7 +85,7 @@ def read_keys(cls: type[Any], given: Mapping[str, Any]) -> Any:
     """Make a question from its keys. Refuses a missing key that has no default, and a key that the class does not
     have.
     """
-    known: dict[str, Field[Any]] = {part.name: part for part in fields(cls)}
+    known: dict[str, Field[Any]] = {part.name: part for part in _keys(cls)}
     unknown = [name for name in given if name not in known]
     for name, part in known.items():
         if name not in given and part.default is MISSING and part.default_factory is MISSING:

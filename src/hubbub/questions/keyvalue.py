@@ -1,7 +1,5 @@
 """Key-value questions: for every key its mean over all people, the share who hold it, or the mean among holders."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,22 +7,22 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection.setting import Finding, Setting
+from hubbub.collection.safety import Finding
 from hubbub.core.domain import KeyValue
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Floats, Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.base import ReportFormat
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Quantity, TernaryMechanism
+from hubbub.planning.minimax import entry_floor
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View
 from hubbub.protocols.views.sets import Held
 from hubbub.questions.base import Example, Shape
+from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.questions.statistic import StatisticQuestion
 from hubbub.statistics.influence import Influence
 
@@ -108,7 +106,7 @@ class KeyNumbers(Statistic):
 
     def mechanism(self, units: int) -> TernaryMechanism:
         needs_shares, (mean_weight, share_weight) = self._needs_shares, self._weights
-        return _ternary(self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight)
+        return best_ternary(self.ternary, units, self.size, self.sparsity, needs_shares, mean_weight, share_weight)
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -133,7 +131,9 @@ class KeyNumbers(Statistic):
             together = mean.value * (1 - true - reverse) / (true + reverse - 2 * false) / n  # Cov(m, f)
             value, variance = value + c * share.value, variance + c**2 * share.variance + 2 * c * h * together
         floor = h**2 * mean.variance / 4  # estimated second moments may add up to less than any can have
-        return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity")
+        low, high = min(self.domain.low, 0.0), max(self.domain.high, 0.0)
+        spread = (high - low) ** 2 / 4  # the most that it can be
+        return Estimate(value, np.maximum(variance, floor), n, bias=mean.bias, kind="quantity", spread=spread)
 
     def _conditional(self, ratio: Estimate, share: Estimate) -> Estimate:
         value = self._middle + self._half * ratio.value
@@ -142,9 +142,10 @@ class KeyNumbers(Statistic):
         known = share.value > _CLEAR * share.stderr
         known &= (value - _CLEAR * stderr > self.domain.low) | (value + _CLEAR * stderr < self.domain.high)
         value, variance = np.where(known, value, np.nan), np.where(known, stderr**2, np.inf)
-        return Estimate(value, variance, ratio.n, bias="heuristic", kind="quantity")
+        spread = self._half**2 / np.where(known, share.value, 1.0)  # the most that it can be, of those who hold the key
+        return Estimate(value, variance, ratio.n, bias="heuristic", kind="quantity", spread=spread)
 
-    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+    def error(self, units: int, n: float, like: Floats) -> float:
         """As if everyone held `sparsity` keys, and all keys were held alike."""
         mechanism = self.mechanism(units)
         mean, share = (mechanism.mse(of=of) / self.size / n for of in _BOTH)  # a share's may be infinite
@@ -154,8 +155,9 @@ class KeyNumbers(Statistic):
             return float(self._half**2 * mean + (self._middle**2 * share if self._needs_shares else 0.0))
         return float(self._half**2 * mean / (self.sparsity / self.size) ** 2)
 
-    def spread(self, like: NDArray[np.float64]) -> float:
-        return 0.0  # everyone is asked
+    def spread(self, like: Floats) -> float:
+        share = self.sparsity / self.size
+        return share * (1 - share) if self.of == "frequency" else 0.0
 
     def influence(self, mechanism: TernaryMechanism) -> Influence:
         """What one forged report can say of a key's share, or of what people have of it."""
@@ -179,7 +181,7 @@ def ternary_mechanisms() -> dict[str, type[TernaryMechanism]]:
 
 
 @lru_cache(maxsize=256)
-def _ternary(
+def best_ternary(
     name: str | None,
     units: int,
     dimension: int,
@@ -207,7 +209,7 @@ ARITHMETIC = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyValueQuestion(StatisticQuestion):
+class KeyValueQuestion(SharesQuestion, StatisticQuestion):
     """One number for each key of a key-value field: every step costs epsilon, for all keys together.
 
     Parameters
@@ -219,13 +221,15 @@ class KeyValueQuestion(StatisticQuestion):
         How many keys a report covers; unless given, as many as a person may hold.
 
     Example:
-        >>> question = KeyValueQuestion(field="ratings", epsilon=1.0)
+        >>> from hubbub.questions import Setting
         >>> setting = Setting("liked", {"ratings": KeyValue(["alien", "brazil"], low=-1, high=1, most=1)}, 3600)
-        >>> question.labels(setting), question.shape(setting).form
+        >>> question = KeyValueQuestion(field="ratings", epsilon=1.0).bound(setting)
+        >>> question.labels(), question.shape().form
         (('alien', 'brazil'), 'means')
     """
 
     kind: ClassVar[str] = "keyvalue"
+    in_groups: ClassVar[bool] = True
     of: Quantity | None = None
     sparsity: int | None = None
 
@@ -233,10 +237,10 @@ class KeyValueQuestion(StatisticQuestion):
     def examples(cls) -> Iterator[Example]:
         ratings = {"ratings": KeyValue(("alien", "brazil", "casino"), low=-1, high=1, most=2)}
         yield cls(field="ratings", epsilon=2.0), ratings
-        yield cls(field="ratings", epsilon=2.0, of="frequency"), ratings
+        yield cls(field="ratings", epsilon=2.0, of="frequency", consistency="auto"), ratings
 
-    def statistic(self, setting: Setting) -> KeyNumbers:
-        domain = setting.domain
+    def statistic(self) -> KeyNumbers:
+        domain = self.setting.domain
         if not isinstance(domain, KeyValue):
             raise InvalidValue("field", self.field, "a field of kind keyvalue: only such have keys")
         sparsity = domain.most if self.sparsity is None else self.sparsity
@@ -246,11 +250,17 @@ class KeyValueQuestion(StatisticQuestion):
     def arithmetic(self) -> int:
         return ARITHMETIC
 
-    def labels(self, setting: Setting) -> tuple[str, ...]:
-        return self.statistic(setting).domain.keys
+    def labels(self) -> tuple[str, ...]:
+        return self.statistic().domain.keys
 
-    def shape(self, setting: Setting) -> Shape:
-        statistic, adds_up = self.statistic(setting), self.of != "conditional"
+    def least_error(self, n: int) -> float | None:
+        domain = self.setting.domain
+        if self.of not in (None, "mean") or not isinstance(domain, KeyValue):
+            return None
+        return (domain.high - domain.low) / 2 * entry_floor(self.mechanism_for(), n)
+
+    def shape(self) -> Shape:
+        statistic, adds_up = self.statistic(), self.of != "conditional" and self.setting.groups == 1
         if statistic.kind == "share":
             return Shape(form="shares", size=statistic.size, adds_up=adds_up)
         low, high = statistic.domain.low, statistic.domain.high
@@ -258,25 +268,32 @@ class KeyValueQuestion(StatisticQuestion):
             low, high = min(low, 0.0), max(high, 0.0)
         return Shape(form="means", size=statistic.size, unit=self.field, low=low, high=high, adds_up=adds_up)
 
-    def unbiased_steps(self, setting: Setting) -> bool:
-        return self.of != "conditional" and super().unbiased_steps(setting)
+    def sums_to_one(self) -> bool:
+        return False
 
-    def assumes(self, setting: Setting) -> str:
-        return f"every step, if all hold {self.statistic(setting).sparsity} keys, and all keys are held alike"
+    def knows_noise(self) -> bool:
+        return False  # how two keys go together depends on how many people hold both
 
-    def influence(self, setting: Setting) -> Influence | str:
+    def unbiased_steps(self) -> bool:
+        return self.of != "conditional" and super().unbiased_steps()
+
+    def assumes(self) -> str:
+        return f"every step, if all hold {self.statistic().sparsity} keys, and all keys are held alike"
+
+    def influence(self) -> Influence | str:
         if self.of == "conditional":
             return "the mean among holders is a ratio, and forged reports can bring its denominator near 0"
-        return self.statistic(setting).influence(self.mechanism_for(setting))
+        return self.statistic().influence(self.mechanism_for())
 
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         return f"Of {self.field}: {_TITLES[self.of or 'mean']}?"
 
-    def covers(self, setting: Setting) -> str:
+    def covers(self) -> str:
         return "It covers all keys together: which of them are held, and with what numbers."
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
-        statistic = self.statistic(setting)
+    def findings(self) -> Iterator[Finding]:
+        yield from super().findings()
+        statistic = self.statistic()
         if statistic.sparsity < statistic.domain.most:
             yield Finding(
                 "warning",

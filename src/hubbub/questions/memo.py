@@ -1,7 +1,5 @@
 """Memos: values that persist, answered from a permanent random answer that is randomised again for every report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -9,25 +7,26 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection.setting import Finding, Setting
-from hubbub.collection.spending import Cost
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Frozen, Terms, memo_account
 from hubbub.collection.time import every
-from hubbub.core.domain import Categorical, Domain, Ordinal, as_domain
+from hubbub.core.domain import Categorical, Domain, Ordinal, Strings, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of
+from hubbub.core.reports import Floats
 from hubbub.ledger.promise import MOST_UNITS, Promise, of_question
 from hubbub.mechanisms.frequency.basic_rappor import BasicRappor
+from hubbub.mechanisms.frequency.bloom_rappor import BloomRappor
 from hubbub.mechanisms.frequency.loloha import Loloha
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.protocols.statistic import Statistic
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.questions.base import Example
+from hubbub.questions.histogram import TextShares, ValuesQuestion, shares_read
 from hubbub.questions.keys import check_epsilon
-from hubbub.questions.shares import named_mechanism, shares_labels, shares_read, shares_title
-from hubbub.questions.statistic import StatisticQuestion
+from hubbub.questions.spending import Cost
+from hubbub.questions.statistic import named_mechanism, named_with_buckets
 from hubbub.questions.words import odds_text, sure_text
 from hubbub.random.integers import exp_floor
 
@@ -46,6 +45,7 @@ class PersistentShares(Statistic):
     domain: Domain | int
     permanent: float
     memo: str | None = None
+    buckets: int | None = None
     view: View = Whole()  # noqa: RUF009 - frozen
 
     @property
@@ -57,39 +57,50 @@ class PersistentShares(Statistic):
 
     def mechanism(self, units: int) -> BasicRappor | Loloha:
         name = self.memo or ("BasicRappor" if self.size <= MOST_MEMO_BITS else "Loloha")
-        return _memo(name, self.permanent, units, as_domain("domain", self.domain))
+        return _memo(name, self.permanent, units, as_domain("domain", self.domain), self.buckets)
 
-    def error(self, units: int, n: float, like: NDArray[np.float64]) -> float:
+    def error(self, units: int, n: float, like: Floats) -> float:
         noise = self.mechanism(units).noise(1)
         return (noise.floor + noise.slope / self.size) / n
 
-    def spread(self, like: NDArray[np.float64]) -> float:
+    def spread(self, like: Floats) -> float:
         share = np.clip(like, 0.0, 1.0)
         return float(np.mean(share * (1 - share)))
 
 
+@dataclass(frozen=True)
+class PersistentTexts(TextShares):
+    """The shares of candidates among texts that persist, by RAPPOR with both layers, which devices remember."""
+
+    permanent: float = 0.0
+
+    def mechanism(self, units: int) -> BloomRappor:
+        report = epsilon_of(units)
+        _check_layers(self.permanent, report)
+        return BloomRappor.of_report(report, epsilon=self.permanent, domain=self.domain, **dict(self.filter))
+
+
 @dataclass(frozen=True, kw_only=True)
-class MemoQuestion(StatisticQuestion):
+class MemoQuestion(ValuesQuestion):
     """How common each value is, of values that persist: reports of a value that stays cost nothing more.
 
     Parameters
     ----------
     permanent
         What all reports of one value may tell together; `epsilon` is what a single one may.
-    of
-        As of a histogram.
 
     Example:
         >>> from hubbub import Ordinal
+        >>> from hubbub.questions import Setting
         >>> question = MemoQuestion(field="theme", epsilon=1.0, permanent=2.0)
-        >>> question.made_by(Setting("kept", {"theme": Ordinal(3)}, 3600))
+        >>> question.bound(Setting("kept", {"theme": Ordinal(3)}, 3600)).made_by()
         'BasicRappor'
     """
 
     kind: ClassVar[str] = "memo"
+    by_filters: ClassVar[str] = "BloomRappor"
     frozen: ClassVar[Frozen] = "last"
     permanent: float
-    of: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,62 +109,71 @@ class MemoQuestion(StatisticQuestion):
     @classmethod
     def examples(cls) -> Iterator[Example]:
         yield cls(field="theme", epsilon=1.0, permanent=2.0), {"theme": Categorical(["light", "dark"])}
-        yield cls(field="level", epsilon=1.0, permanent=2.0, mechanism="Loloha"), {"level": Ordinal(9)}
+        yield (
+            cls(field="level", epsilon=1.0, permanent=2.0, mechanism="Loloha", consistency="auto"),
+            {"level": Ordinal(9)},
+        )
+        yield cls(field="word", epsilon=2.0, permanent=4.0, candidates=("yes", "no")), {"word": Strings(longest=16)}
 
-    def statistic(self, setting: Setting) -> PersistentShares:
-        codes, view = shares_read(setting.domain, self.kind, self.of)
-        return PersistentShares(codes, permanent=self.permanent, memo=self.mechanism, view=view)
+    def statistic(self) -> PersistentShares | PersistentTexts:
+        texts = self.texts()
+        if texts is not None:
+            return PersistentTexts(texts.domain, texts.candidates, texts.filter, permanent=self.permanent)
+        codes, view = shares_read(self.setting.domain, self.kind, self.of)
+        return PersistentShares(codes, permanent=self.permanent, memo=self.mechanism, buckets=self.buckets, view=view)
 
-    def cost(self, setting: Setting) -> Cost:
-        mechanism = self.mechanism_for(setting)
+    def cost(self) -> Cost:
+        mechanism = self.mechanism_for()
         spent = mechanism.permanent_event().spent
         return Cost(spent, 0, most=spent * mechanism.most_memos)
 
-    def terms(self, setting: Setting) -> Terms:
-        mechanism = self.mechanism_for(setting)
+    def terms(self) -> Terms:
+        mechanism = self.mechanism_for()
         account = memo_account(self.field, mechanism.spec_id)
-        return replace(super().terms(setting), account=account, state=type(mechanism).__name__)
+        return replace(super().terms(), account=account, state=type(mechanism).__name__)
 
-    def promise(self, setting: Setting, steps: int = 1, interval: int | None = None) -> Promise:
-        return Promise(min(self.cost(setting).most, MOST_UNITS), 0, scope=of_question(setting.name))
+    def promise(self, steps: int = 1, interval: int | None = None) -> Promise:
+        return Promise(min(self.cost().most, MOST_UNITS), 0, scope=of_question(self.setting.name))
 
     def limits(self) -> Mapping[str, float]:
         return {"epsilon": self.epsilon, "permanent": self.permanent}
 
-    def labels(self, setting: Setting) -> tuple[str, ...] | None:
-        return shares_labels(setting.domain)
+    def assumes(self) -> str:
+        return super().assumes() if self.candidates else "every step, new or not"
 
-    def assumes(self, setting: Setting) -> str:
-        return "every step, new or not"
-
-    def default_title(self, setting: Setting) -> str:
-        return shares_title(self.field, setting.domain)
-
-    def sentence(self, setting: Setting) -> str:
-        mechanism = self.mechanism_for(setting)
+    def sentence(self) -> str:
+        mechanism = self.mechanism_for()
         return (
-            f"One report {every(setting.step_seconds)}. For each value the device picks a random answer once, keeps it "
-            f"for good, and makes every report from it. One report is {odds_text(mechanism.effective_epsilon)}. All "
-            "reports about a value that does not change, together and over any time, can make this observer at most "
-            f"{sure_text(mechanism.permanent_epsilon)} sure. Every new value costs as much again, until the limit for "
-            "life is reached. Then the device makes its reports from the last answer that it keeps, because silence "
-            "would reveal that something changed. That a value changed, and when, is not hidden: many reports made "
-            "from one answer can be told from many made from another."
+            f"One report {every(self.setting.step_seconds)}. For each value the device picks a random answer once, "
+            "keeps it for good, and makes every report from it. One report is "
+            f"{odds_text(mechanism.effective_epsilon)}. All reports about a value that does not change, together and "
+            f"over any time, can make this observer at most {sure_text(mechanism.permanent_epsilon)} sure. Every new "
+            "value costs as much again, until the limit for life is reached. Then the device makes its reports from "
+            "the last answer that it keeps, because silence would reveal that something changed. That a value "
+            "changed, and when, is not hidden: many reports made from one answer can be told from many made from "
+            "another."
         )
 
-    def linked(self, setting: Setting) -> str:
-        mechanism = self.mechanism_for(setting)
+    def linked(self) -> str:
+        mechanism = self.mechanism_for()
         if isinstance(mechanism, Loloha):
             return (
-                f"The reports of {setting.name} carry the number of the device's hash function, one of "
+                f"The reports of {self.setting.name} carry the number of the device's hash function, one of "
                 f"{mechanism.functions:,}, which stays the same."
             )
+        if isinstance(mechanism, BloomRappor):
+            return (
+                f"The reports of {self.setting.name} carry the number of the device's cohort, one of "
+                f"{mechanism.cohorts:,}, which stays the same, and all of them about one value are made from the same "
+                "kept answer, and are alike but for their noise."
+            )
         return (
-            f"All reports of {setting.name} about one value are made from the same kept answer, and are alike but for "
-            "their noise."
+            f"All reports of {self.setting.name} about one value are made from the same kept answer, and are alike but "
+            "for their noise."
         )
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
+        yield from super().findings()
         yield Finding(
             "note",
             "",
@@ -163,13 +183,21 @@ class MemoQuestion(StatisticQuestion):
 
 
 @lru_cache(maxsize=256)
-def _memo(name: str, permanent: float, units: int, domain: Domain) -> BasicRappor | Loloha:
+def _memo(name: str, permanent: float, units: int, domain: Domain, buckets: int | None) -> BasicRappor | Loloha:
     report = epsilon_of(units)
+    _check_layers(permanent, report)
+    if name == "BloomRappor":
+        raise InvalidValue("mechanism", name, "BasicRappor or Loloha, for a field that is not of strings")
+    if named_mechanism(name, Memoised) is Loloha or buckets is not None:
+        options = {"epsilon": permanent, "domain": domain, "report_epsilon": report}
+        loloha: Loloha = named_with_buckets(name, Memoised, buckets, **options)
+        return loloha
+    return _rappor(permanent, report, domain)
+
+
+def _check_layers(permanent: float, report: float) -> None:
     if not report < permanent:  # equal would mean bare permanent answers: fingerprints
         raise InvalidValue("permanent", permanent, f"an epsilon above that of one report, {report:g}")
-    if named_mechanism(name, Memoised) is Loloha:
-        return Loloha(epsilon=permanent, domain=domain, report_epsilon=report)
-    return _rappor(permanent, report, domain)
 
 
 def _rappor(permanent: float, report: float, domain: Domain) -> BasicRappor:

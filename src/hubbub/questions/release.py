@@ -1,19 +1,17 @@
 """Releases: running means and sums of a number of which few are large, clipped where that is best (ToPL)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection.setting import Finding, Setting
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Family, Terms
 from hubbub.core.domain import Numeric
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.reports import Floats
 from hubbub.core.spec import Json
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.driver import Protocol
@@ -39,9 +37,10 @@ class ReleaseQuestion(StatisticQuestion):
         After how many steps the threshold is found anew, from a tenth of the devices; 0: never.
 
     Example:
+        >>> from hubbub.questions import Setting
         >>> setting = Setting("fares", {"fare": Numeric(0, 1000, cells=20)}, 3600)
         >>> question = ReleaseQuestion(field="fare", epsilon=1.0, r=24)
-        >>> question.terms(setting).views[1]["high"], question.summary
+        >>> question.bound(setting).terms().views[1]["high"], question.summary
         ({'from': 0.00095367431640625, 'to': 1000.0}, 'release, 24 steps')
     """
 
@@ -61,30 +60,30 @@ class ReleaseQuestion(StatisticQuestion):
         yield cls(field="fare", epsilon=2.0, r=4), {"fare": Numeric(0, 20, cells=4)}
         yield cls(field="fare", epsilon=2.0, r=4, every=2), {"fare": Numeric(0, 20, cells=4)}
 
-    def statistic(self, setting: Setting) -> Means:
-        domain = setting.domain
+    def statistic(self) -> Means:
+        domain = self.setting.domain
         if not isinstance(domain, Numeric) or domain.low != 0:
             raise InvalidValue("field", self.field, "a numeric field from 0 on")
         if self.mechanism is not None:
             raise InvalidValue("mechanism", self.mechanism, "nothing: a release has two mechanisms")
         return Means(0.0, domain.high)
 
-    def mechanisms(self, setting: Setting) -> tuple[SquareWave, ...]:
+    def mechanisms(self) -> tuple[SquareWave, ...]:
         from hubbub.protocols.topl.threshold import search_wave
 
-        self.statistic(setting)  # refuse what it refuses
+        self.statistic()  # refuse what it refuses
         return (search_wave(units_of(self.epsilon)),)
 
-    def terms(self, setting: Setting) -> Terms:
+    def terms(self) -> Terms:
         from hubbub.protocols.topl.threshold import magnitudes
 
-        (wave,), means, units = self.mechanisms(setting), self.statistic(setting), units_of(self.epsilon)
+        (wave,), means, units = self.mechanisms(), self.statistic(), units_of(self.epsilon)
         hybrid, searched = means.mechanism(units), magnitudes(means.high)
         clipped: dict[str, Json] = {"kind": "clipped", "low": 0.0, "high": {"from": searched.first, "to": means.high}}
         # Families, because each mechanism fits one of the views alone: no value may be answered by an error.
         spends = (units_of(epsilon_of(units)),)
         return replace(
-            super().terms(setting),
+            super().terms(),
             views=(searched.spec(), clipped),
             mechanisms=(),
             families=tuple(Family(type(mechanism).__name__, spends) for mechanism in (hybrid, wave)),
@@ -92,10 +91,10 @@ class ReleaseQuestion(StatisticQuestion):
             report_bytes=max(wave.report_bytes, hybrid.report_bytes),
         )
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         from hubbub.protocols.topl.stream import topl
 
-        most = self.statistic(setting).high
+        most = self.statistic().high
         return topl(epsilon=self.epsilon, most=most, r=self.r, every=self.every, memory=memory)
 
     @property
@@ -108,35 +107,35 @@ class ReleaseQuestion(StatisticQuestion):
     def lasts(self) -> int:
         return self.r
 
-    def labels(self, setting: Setting) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
         return (self.field,)
 
-    def shape(self, setting: Setting) -> Shape:
-        return Shape(form="mean", size=1, unit=self.field, low=0.0, high=self.statistic(setting).high, over_time=True)
+    def shape(self) -> Shape:
+        return Shape(form="mean", size=1, unit=self.field, low=0.0, high=self.statistic().high, over_time=True)
 
-    def typical(self, setting: Setting) -> NDArray[np.float64]:
-        return np.array([self.statistic(setting).high / 2])
+    def typical(self) -> Floats:
+        return np.array([self.statistic().high / 2])
 
-    def unbiased_steps(self, setting: Setting) -> bool:
+    def unbiased_steps(self) -> bool:
         return False  # a clipped mean is not the mean
 
-    def assumes(self, setting: Setting) -> str:
+    def assumes(self) -> str:
         return "a step's mean if nothing is clipped; less, the lower the threshold that is found"
 
-    def influence(self, setting: Setting) -> Influence | str:
+    def influence(self) -> Influence | str:
         return "forged reports also influence where numbers are clipped"
 
-    def made_by(self, setting: Setting) -> str:
-        return type(self.statistic(setting).mechanism(units_of(self.epsilon))).__name__
+    def made_by(self) -> str:
+        return type(self.statistic().mechanism(units_of(self.epsilon))).__name__
 
     @property
     def summary(self) -> str:
         return f"release, {self.r} steps"
 
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         return f"Of {self.field}: what are its mean and its sum?"
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         text = "the first step finds where to clip; its mean is estimated from square-wave reports, which err more"
         yield Finding("note", "", text)
         text = "means are of clipped numbers: a release also says what share is above the clip and what that could hide"

@@ -1,13 +1,9 @@
 """Questions that are studies: they begin at a time, are asked round by round, and end."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hubbub.collection.setting import Setting
-from hubbub.collection.spending import Cost
 from hubbub.collection.terms import Study
 from hubbub.collection.time import duration_text, seconds_of
 from hubbub.collection.time import every as every_text
@@ -15,6 +11,7 @@ from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
 from hubbub.ledger.promise import Promise, of_question
 from hubbub.questions.base import Question
+from hubbub.questions.spending import Cost
 from hubbub.questions.words import odds_text
 
 MOST_TURNS = 1000
@@ -54,36 +51,41 @@ class StudyQuestion(Question):
             raise InvalidValue("turns", self.turns, "1, where there is one run: `every` says when the next begins")
         self._begins()
 
+    @property
     @abstractmethod
-    def rounds(self, setting: Setting) -> int:
+    def rounds(self) -> int:
         """How many rounds a run has."""
 
     def reads(self) -> tuple[str, ...]:
         return (self.field,)
 
-    def schedule(self, setting: Setting) -> Study:
+    def schedule(self) -> Study:
         """When it is asked; refused where a run would not end before the next."""
         length, again = seconds_of("round", self.round), seconds_of("every", self.every) if self.every else 0
-        if 0 < again < self.rounds(setting) * length:
-            rounds = f"{self.rounds(setting)} rounds of {duration_text(length)}"
+        if 0 < again < self.rounds * length:
+            rounds = f"{self.rounds} rounds of {duration_text(length)}"
             raise InvalidValue("every", self.every, f"nothing, or at least the {rounds} that a run has")
         return Study(self._begins(), length, again)
 
-    def promise(self, setting: Setting) -> Promise:
+    def promise(self) -> Promise:
         """That as many consecutive runs as there are turns cost at most epsilon."""
-        interval = self._interval(setting)
+        interval = self._interval()
         return Promise(
-            units_of(self.epsilon), self.turns, interval, self._begins() % interval, scope=of_question(setting.name)
+            units_of(self.epsilon),
+            self.turns,
+            interval,
+            self._begins() % interval,
+            scope=of_question(self.setting.name),
         )
 
-    def cost(self, setting: Setting) -> Cost:
-        steps = max(1, self.turns * self._interval(setting) // setting.step_seconds)
+    def cost(self) -> Cost:
+        steps = max(1, self.turns * self._interval() // self.setting.step_seconds)
         return Cost(units_of(self.epsilon), steps, once=steps > 1)
 
-    def answering(self, setting: Setting) -> float:
+    def answering(self) -> float:
         return 1 / self.turns
 
-    def influence_of(self, setting: Setting) -> str:
+    def influence_of(self) -> str:
         return "in one run"
 
     @property
@@ -93,7 +95,7 @@ class StudyQuestion(Question):
             return "once"
         return every_text(self.turns * seconds_of("every", self.every))
 
-    def sentence(self, setting: Setting) -> str:
+    def sentence(self) -> str:
         return f"One report, {self.unit_of_time}. It is {odds_text(self.epsilon)}."
 
     def _begins(self) -> int:
@@ -105,6 +107,6 @@ class StudyQuestion(Question):
             raise InvalidValue("start", self.start, 'a time with its zone, such as "2026-12-01T00:00Z"')
         return int(start.timestamp())
 
-    def _interval(self, setting: Setting) -> int:
-        study = self.schedule(setting)
-        return study.every or self.rounds(setting) * study.round_seconds
+    def _interval(self) -> int:
+        study = self.schedule()
+        return study.every or self.rounds * study.round_seconds

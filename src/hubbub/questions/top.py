@@ -1,17 +1,15 @@
 """The most common values of a field whose values nobody lists: texts, or numbers of a large range."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from hubbub.collection.setting import Finding, Setting
+from hubbub.collection.safety import Finding
 from hubbub.collection.terms import Terms
 from hubbub.core.domain import Domain, Ordinal, Strings
 from hubbub.core.domain.texts import MOST_BITS
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
 from hubbub.protocols.ask import CIRCLE, Arc
 from hubbub.protocols.driver import Protocol
@@ -41,6 +39,8 @@ class TopQuestion(StudyQuestion):
         Shorter is sharper: longer texts take more groups of people.
     query_limit
         How many candidates the server may test in a run.
+    groups
+        How many groups of people report prefixes, of one length each; as few as the limit allows unless given.
     branching
         "bits", or "characters": whether groups report prefixes of any number of bits or of whole bytes.
     threshold
@@ -48,27 +48,34 @@ class TopQuestion(StudyQuestion):
 
     Example:
         >>> question = TopQuestion(field="word", epsilon=2.0, start="2026-12-01T00:00Z", k=8)
+        >>> from hubbub.questions import Setting
         >>> setting = Setting("words", {"word": Strings(longest=8)}, 86400)
-        >>> question.plan(setting).lengths, question.summary
+        >>> question.bound(setting).plan().lengths, question.summary
         ((16, 28, 40, 52, 64), 'top 8')
     """
 
     kind: ClassVar[str] = "top"
+    in_groups: ClassVar[bool] = True
     skip_checks: ClassVar[Mapping[str, str]] = {"check_forecast": "it is that of a value that is found"}
     k: int = 10
     longest: int | None = None
     query_limit: int = QUERY_LIMIT
+    groups: int | None = None
     branching: Literal["bits", "characters"] = "bits"
     threshold: float | None = None
 
-    def plan(self, setting: Setting) -> PrefixPlan:
+    def plan(self) -> PrefixPlan:
         """The groups of a run."""
+        encoding = self._encoding(self.setting.domain)
+        if self.groups is not None:
+            check_integer("groups", self.groups, 1, encoding.bits)
         return PrefixPlan(
-            encoding=self._encoding(setting.domain),
+            encoding=encoding,
             k=self.k,
             epsilon=self.epsilon,
             query_limit=self.query_limit,
             branching=self.branching,
+            groups=self.groups or 0,
             threshold=self.threshold,
         )
 
@@ -93,15 +100,16 @@ class TopQuestion(StudyQuestion):
         yield cls(field="word", epsilon=4.0, k=2, start="2026-12-01T00:00Z"), {"word": Strings(longest=2)}
         yield cls(field="level", epsilon=4.0, k=2, start="2026-12-01T00:00Z"), {"level": Ordinal(9)}
 
-    def rounds(self, setting: Setting) -> int:
+    @property
+    def rounds(self) -> int:
         return 1
 
-    def check(self, setting: Setting) -> None:
-        self.schedule(setting)
-        self.plan(setting)
+    def check(self) -> None:
+        self.schedule()
+        self.plan()
 
-    def terms(self, setting: Setting) -> Terms:
-        plan = self.plan(setting)
+    def terms(self) -> Terms:
+        plan = self.plan()
         return Terms(
             fields=self.reads(),
             frozen="study",
@@ -109,14 +117,14 @@ class TopQuestion(StudyQuestion):
             mechanisms=(plan.oracle.spec_id,),
             parts=len(plan.lengths),
             limit=units_of(self.epsilon),
-            promises=(self.promise(setting),),
+            promises=(self.promise(),),
             report_bytes=plan.oracle.report_bytes,
-            study=self.schedule(setting),
+            study=self.schedule(),
         )
 
-    def protocol(self, setting: Setting, memory: Memory | None = None, *, first: int = 0) -> Protocol:
+    def protocol(self, memory: Memory | None = None, *, first: int = 0) -> Protocol:
         part = CIRCLE // self.turns
-        return prefix_extending(self.plan(setting), Arc(first % self.turns * part, part))
+        return prefix_extending(self.plan(), Arc(first % self.turns * part, part), self.setting.groups)
 
     @property
     def arithmetic(self) -> int:
@@ -128,33 +136,34 @@ class TopQuestion(StudyQuestion):
 
     # -- what it tells ----------------------------------------------------------------------------------------
 
-    def shape(self, setting: Setting) -> Shape:
+    def shape(self) -> Shape:
         return Shape(form="ranking", size=self.k, everyone=False)
 
-    def labels(self, setting: Setting) -> None:
+    def labels(self) -> None:
         return None
 
-    def forecast(self, setting: Setting, n: int) -> float | None:
-        plan = self.plan(setting)
+    def forecast(self, n: int) -> float | None:
+        plan = self.plan()
         group = n // self.turns // len(plan.lengths)
         return math.sqrt(plan.oracle.variance(group)) if group else None
 
-    def released_group(self, setting: Setting) -> float:
-        return 1 / self.turns / len(self.plan(setting).lengths)
+    def released_group(self) -> float:
+        return 1 / self.turns / len(self.plan().lengths)
 
-    def assumes(self, setting: Setting) -> str:
-        groups = len(self.plan(setting).lengths)
+    def assumes(self) -> str:
+        groups = len(self.plan().lengths)
         return f"a share that is found, told by the last of {groups} groups of people" if groups > 1 else "a share"
 
-    def influence(self, setting: Setting) -> Influence | str:
+    def influence(self) -> Influence | str:
         return "forged reports also influence which prefixes are searched further"
 
-    def smallest_share(self, setting: Setting, n: int) -> float:
+    def smallest_share(self, n: int) -> float:
         """The share that is found reliably if n devices take part: one false candidate is expected to pass it
         (4.3.2).
         """
-        plan = self.plan(setting)
-        sigma, group = math.sqrt(plan.oracle.variance(1)), max(1, n // self.turns // len(plan.lengths))
+        plan = self.plan()
+        group = max(1, n // self.setting.groups // self.turns // len(plan.lengths))
+        sigma = math.sqrt(plan.oracle.variance(1))
         known = plan.lengths[-2] if len(plan.lengths) > 1 else 0
         tested = min(self.k, 1 << known) << (plan.lengths[-1] - known)
         return sensitivity_threshold(sigma, tested, group)
@@ -165,14 +174,14 @@ class TopQuestion(StudyQuestion):
     def summary(self) -> str:
         return f"top {self.k}"
 
-    def made_by(self, setting: Setting) -> str:
-        return type(self.plan(setting).oracle).__name__
+    def made_by(self) -> str:
+        return type(self.plan().oracle).__name__
 
-    def default_title(self, setting: Setting) -> str:
+    def default_title(self) -> str:
         return f"Of {self.field}: which values are the most common?"
 
-    def sentence(self, setting: Setting) -> str:
-        plan = self.plan(setting)
+    def sentence(self) -> str:
+        plan = self.plan()
         groups = len(plan.lengths)
         covers = ""
         if groups > 1:
@@ -181,9 +190,9 @@ class TopQuestion(StudyQuestion):
             )
         return f"One report, {self.unit_of_time}.{covers} It is {odds_text(plan.oracle.effective_epsilon)}."
 
-    def findings(self, setting: Setting) -> Iterator[Finding]:
-        groups = len(self.plan(setting).lengths)
-        shares = {n: self.smallest_share(setting, n) for n in _FORECASTS}
+    def findings(self) -> Iterator[Finding]:
+        groups = len(self.plan().lengths)
+        shares = {n: self.smallest_share(n) for n in _FORECASTS}
         smallest = " and ".join(f"{100 * share:.2g}% with {n:,}" for n, share in shares.items() if share < 1)
         if smallest:
             yield Finding("note", "k", f"the smallest share that is found reliably is about {smallest} devices")
@@ -197,7 +206,7 @@ class TopQuestion(StudyQuestion):
             "promise says so",
         )
         if groups > MANY_GROUPS:
-            where = "longest" if isinstance(setting.domain, Strings) else "query_limit"
+            where = "longest" if isinstance(self.setting.domain, Strings) else "query_limit"
             yield Finding(
                 "warning",
                 where,

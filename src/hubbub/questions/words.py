@@ -1,7 +1,5 @@
 """What an epsilon means, in plain words. Every number is an upper bound and is rounded up, so the words stay true."""
 
-from __future__ import annotations
-
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 

@@ -1,7 +1,5 @@
 """Exact arithmetic and draws in integers: bounds of e^x, choices by weight, uniform subsets, rounding, rows of bits."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,12 +7,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Bools, Ints, Words
 from hubbub.random.source import Random
 
 _DIGITS = 60
@@ -81,11 +80,11 @@ class ExactChoice:
         """The exact chance of an index."""
         return Fraction(self.weights[index], self.total)
 
-    def sample(self, rng: Random, *shape: int) -> NDArray[np.int64]:
+    def sample(self, rng: Random, *shape: int) -> Ints:
         """Indices of the given shape."""
         return self.place(rng.uint64(*shape), rng)
 
-    def place(self, bits: NDArray[np.uint64], rng: Random) -> NDArray[np.int64]:
+    def place(self, bits: Words, rng: Random) -> Ints:
         """The index that each 64 random bits select; `rng` gives more bits only where these cannot decide."""
         index = np.searchsorted(self._first_bits, bits, side="right")
         unsure = np.searchsorted(self._first_bits, bits, side="left") != index
@@ -104,7 +103,7 @@ class ExactChoice:
             bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
-def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -> NDArray[np.int64]:
+def bounded(words: Words, bounds: Ints, rng: Random) -> Ints:
     """Turn each 64-bit word into an integer below its bound, without bias.
 
     A word past the last whole multiple of the bound is drawn again; for bounds below 2^20 that happens to one in
@@ -120,7 +119,7 @@ def bounded(words: NDArray[np.uint64], bounds: NDArray[np.int64], rng: Random) -
     return (words % limit).astype(np.int64)
 
 
-def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -> NDArray[np.bool_]:
+def subsets(words: Words, counts: Ints, rng: Random) -> Bools:
     """Mark `counts[i]` columns in row i, each set of that many columns equally likely, from one word per column.
 
     By selection sampling: a column is marked with probability (columns still to mark)/(columns still to visit).
@@ -133,11 +132,23 @@ def subsets(words: NDArray[np.uint64], counts: NDArray[np.int64], rng: Random) -
     return marked
 
 
+def distinct(words: Words, below: int, rng: Random) -> Ints:
+    """In each row as many different numbers below a bound as words, every set of them equally likely, in order.
+
+    By Floyd's sampling: the work grows with the square of how many there are.
+    """
+    drawn = np.full(words.shape, -1, dtype=np.int64)
+    for place, last in enumerate(range(below - words.shape[1], below)):
+        number = bounded(words[:, place], np.full(len(words), last + 1), rng)
+        drawn[:, place] = np.where((drawn == number[:, None]).any(axis=1), last, number)
+    return np.sort(drawn, axis=1)
+
+
 GRAIN = 1 << 32
 """A number between two grid points is first fixed to a 2^-32 part of a cell."""
 
 
-def to_units(values: Any, low: float, high: float, cells: int) -> NDArray[np.int64]:
+def to_units(values: Values, low: float, high: float, cells: int) -> Ints:
     """Numbers from low to high as integers from 0 to cells 2^32, to the nearest."""
     numbers = np.atleast_1d(np.asarray(values))
     if numbers.size == 0:
@@ -151,17 +162,17 @@ def to_units(values: Any, low: float, high: float, cells: int) -> NDArray[np.int
     return np.clip(np.rint((numbers - low) / (high - low) * top), 0, top).astype(np.int64)
 
 
-def to_grid(units: NDArray[np.int64], draws: NDArray[np.uint32]) -> NDArray[np.int64]:
+def to_grid(units: Ints, draws: NDArray[np.uint32]) -> Ints:
     """Round each up or down to a grid point by 32 random bits, so that its mean is kept exactly."""
     return (units >> 32) + (draws < (units & (GRAIN - 1)))
 
 
-def pack(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def pack(bits: Bools) -> NDArray[np.uint8]:
     """Pack each row."""
     return np.packbits(bits, axis=1, bitorder="little")
 
 
-def unpack(packed: NDArray[Any], size: int) -> NDArray[np.uint8]:
+def unpack(packed: Array, size: int) -> NDArray[np.uint8]:
     """The first `size` bits of each row."""
     return np.unpackbits(packed, axis=1, count=size, bitorder="little")
 

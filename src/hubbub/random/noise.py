@@ -6,8 +6,6 @@ The scale is a whole number of cells. A query of integers that moves by at most 
 of epsilon, a rational number.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable
@@ -16,9 +14,9 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Bools, Floats, Ints, Words
 from hubbub.random.integers import ExactChoice, log_fraction
 from hubbub.random.source import Random
 
@@ -31,7 +29,7 @@ _ROUNDING = 1e-13
 _LOG_WORD = 64 * math.log(2.0)
 
 
-def laplace_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
+def laplace_cells(count: int, scale: int, rng: Random) -> Ints:
     """Discrete Laplace noise in cells: the difference of two geometric numbers."""
     return geometric_cells(count, scale, rng) - geometric_cells(count, scale, rng)
 
@@ -42,7 +40,7 @@ def laplace_variance(scale: int) -> float:
     return 2 * math.exp(-1 / scale) / fail**2
 
 
-def geometric_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
+def geometric_cells(count: int, scale: int, rng: Random) -> Ints:
     """Geometric numbers: how many trials of probability e^(-1/scale) succeed in a row, floor(-scale ln U)."""
     words = rng.uint64(count)
     numbers = np.empty(count, dtype=np.int64)
@@ -56,13 +54,11 @@ def geometric_cells(count: int, scale: int, rng: Random) -> NDArray[np.int64]:
         rest = counts - floors
         numbers[part] = floors
         for place in np.flatnonzero((rest < doubt) | (rest > 1 - doubt)):
-            numbers[start + place] = _settle(int(words[start + place]), scale, rng)
+            numbers[start + place] = _exact_floor(int(words[start + place]), scale, rng)
     return numbers
 
 
-def surpasses(
-    words: NDArray[np.uint64], exponents: NDArray[np.float64], exact: Callable[[int], Fraction], rng: Random
-) -> NDArray[np.bool_]:
+def surpasses(words: Words, exponents: Floats, exact: Callable[[int], Fraction], rng: Random) -> Bools:
     """Whether -ln U is at least each exponent, which has probability e^-exponent.
 
     Where floats cannot decide, `exact` gives the exponent at a position as a fraction.
@@ -86,7 +82,7 @@ def _settle_against(bits: int, exponent: Fraction, rng: Random) -> bool:
         bits, length = bits << 64 | int.from_bytes(rng.bytes(8), "little"), length + 64
 
 
-def _settle(bits: int, scale: int, rng: Random) -> int:
+def _exact_floor(bits: int, scale: int, rng: Random) -> int:
     """The same number by interval arithmetic, with more bits as long as those drawn cannot decide."""
     length = 64
     while True:
@@ -108,7 +104,7 @@ def _times_log(bits: int, length: int, scale: int, rounding: str) -> Decimal:
     return max(Decimal(0), context.multiply(end, Decimal(scale)))
 
 
-def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
+def gaussian_cells(count: int, sigma: int, rng: Random) -> Ints:
     """Discrete Gaussian noise in cells, by rejection from the discrete Laplace distribution (Canonne, Kamath and
     Steinke 2020).
 
@@ -117,7 +113,7 @@ def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
     if not 1 <= sigma < MOST_SCALE:
         raise InvalidValue("sigma", sigma, f"an integer from 1 to {MOST_SCALE - 1}")
     scale = sigma + 1
-    parts: list[NDArray[np.int64]] = []
+    parts: list[Ints] = []
     missing = count
     while missing > 0:
         candidates = laplace_cells(missing + missing // 2 + 16, scale, rng)
@@ -130,14 +126,14 @@ def gaussian_cells(count: int, sigma: int, rng: Random) -> NDArray[np.int64]:
     return np.concatenate(parts)[:count] if parts else np.empty(0, dtype=np.int64)
 
 
-def _exponent(candidates: NDArray[np.int64], sigma: int, place: int) -> Fraction:
+def _exponent(candidates: Ints, sigma: int, place: int) -> Fraction:
     """The exact exponent: a candidate y is accepted with probability e^-((|y| - sigma^2/t)^2 / (2 sigma^2)), t = sigma
     + 1."""
     off = abs(int(candidates[place])) - Fraction(sigma**2, sigma + 1)
     return off * off / (2 * sigma**2)
 
 
-def discrete_laplace(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
+def discrete_laplace(words: Words, decay: int, unit: int, most: int, rng: Random) -> Ints:
     """Discrete Laplace noise from two random words each, cut at -most and most."""
     side = ExactChoice([decay, unit - decay, decay]).place(words[:, 0], rng) - 1
     return side * (1 + geometric(words[:, 1], decay, unit, most - 1, rng))
@@ -151,15 +147,11 @@ def at_least(k: int, decay: int, unit: int) -> Fraction:
     return 1 - at_least(1 - k, decay, unit)
 
 
-def geometric(words: NDArray[np.uint64], decay: int, unit: int, most: int, rng: Random) -> NDArray[np.int64]:
+def geometric(words: Words, decay: int, unit: int, most: int, rng: Random) -> Ints:
     """The number of failures before the first success, each failing with probability decay/unit; cut at `most`.
 
     The number is k where a uniform U lies between decay^(k+1)/unit^(k+1) and decay^k/unit^k. Logarithms give k; where
     they, or the 64 bits of U, may be too inexact, integers decide, with more bits if needed.
-
-    Example:
-        >>> geometric(np.uint64([0, 2**62, 2**63, 2**64 - 1]), 1, 2, 100, Random(seed=1)).tolist()
-        [64, 1, 0, 0]
     """
     step = log_fraction(Fraction(decay, unit))
     uniform = words.astype(np.float64) + 0.5

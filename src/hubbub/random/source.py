@@ -6,7 +6,6 @@ import hashlib
 import os
 import threading
 import weakref
-from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, RandomnessError
+from hubbub.core.reports import Array, Ints, Words
 
 _POOL = 1 << 12  # bytes drawn ahead, so that one report does not cost a cipher call
 _ZEROS = memoryview(bytes(1 << 18))  # what is encrypted: 256 KiB stays in the cache, and a view is cut without a copy
@@ -77,17 +77,12 @@ class Random:
         return Random(seed=hashlib.sha256(b"hubbub child" + self._seed + tag).digest())
 
     def bytes(self, size: int) -> bytes:
-        """`size` random bytes.
-
-        Example:
-            >>> len(Random().bytes(16))
-            16
-        """
+        """`size` random bytes."""
         out = np.empty(_size(size), dtype=np.uint8)
         self.fill(out)
         return out.tobytes()
 
-    def fill(self, out: NDArray[Any]) -> None:
+    def fill(self, out: Array) -> None:
         """Overwrite a contiguous array with random bits, in place.
 
         Example:
@@ -106,39 +101,24 @@ class Random:
                 self._draw(memoryview(out.reshape(-1).view(np.uint8).data))
 
     def uint16(self, *shape: int) -> NDArray[np.uint16]:
-        """Uniform 16-bit integers.
-
-        Example:
-            >>> Random(seed=1).uint16(2, 3).shape
-            (2, 3)
-        """
+        """Uniform 16-bit integers."""
         out = np.empty(shape, dtype="<u2")
         self.fill(out)
         return out
 
     def uint32(self, *shape: int) -> NDArray[np.uint32]:
-        """Uniform 32-bit integers.
-
-        Example:
-            >>> Random(seed=1).uint32(4).dtype
-            dtype('uint32')
-        """
+        """Uniform 32-bit integers."""
         out = np.empty(shape, dtype="<u4")
         self.fill(out)
         return out
 
-    def uint64(self, *shape: int) -> NDArray[np.uint64]:
-        """Uniform 64-bit integers.
-
-        Example:
-            >>> Random(seed=1).uint64(4).dtype
-            dtype('uint64')
-        """
+    def uint64(self, *shape: int) -> Words:
+        """Uniform 64-bit integers."""
         out = np.empty(shape, dtype="<u8")
         self.fill(out)
         return out
 
-    def below(self, bound: int, size: int) -> NDArray[np.int64]:
+    def below(self, bound: int, size: int) -> Ints:
         """Uniform integers in [0, bound), without modulo bias: draws past the last whole multiple are redrawn.
 
         Example:
@@ -155,7 +135,7 @@ class Random:
             redraw = redraw[out[redraw] > np.uint64(last)]
         return (out % np.uint64(bound)).astype(np.int64)
 
-    def permutation(self, size: int) -> NDArray[np.int64]:
+    def permutation(self, size: int) -> Ints:
         """A uniformly random order of 0..size-1.
 
         Example:

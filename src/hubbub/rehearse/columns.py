@@ -1,8 +1,7 @@
 """One column of a file, as text in batches, as labels and codes, or as numbers: CSV, TSV, JSON lines and Parquet."""
 
-from __future__ import annotations
-
 import csv
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -11,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, needs
+from hubbub.core.reports import Floats, Ints
 
 _SHOWN = 30  # names in an error
 _LOOKED_AT = 20  # rows that `first_rows` returns
@@ -208,7 +207,7 @@ class CodedColumn(NamedTuple):
     """The distinct values of a column in order, and the code of each row's value."""
 
     labels: tuple[str, ...]
-    codes: NDArray[np.int64]
+    codes: Ints
     missing: int
 
 
@@ -219,7 +218,7 @@ def read_column(path: Path, column: str, *, any_bytes: bool = False) -> CodedCol
     has.
     """
     code_of: dict[str, int] = {}
-    parts: list[NDArray[np.int64]] = []
+    parts: list[Ints] = []
     missing = 0
     for batch in column_batches(path, column, any_bytes=any_bytes):
         codes = [code_of.setdefault(MISSING if value is None else value, len(code_of)) for value in batch]
@@ -233,12 +232,12 @@ def read_column(path: Path, column: str, *, any_bytes: bool = False) -> CodedCol
     return _ordered(list(code_of), np.concatenate(parts), missing)
 
 
-def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
+def read_numbers(path: Path, column: str) -> Floats:
     """Read a column of numbers in the order of its rows. A row without a number is refused: a stream has no gaps.
 
     A blank line between the values of a file with a single column is refused too.
     """
-    parts: list[NDArray[np.float64]] = []
+    parts: list[Floats] = []
     rows = 0
     for batch in column_batches(path, column, gaps=True):
         numbers = np.array([math.nan if value is None else number_of(value) for value in batch])
@@ -252,6 +251,21 @@ def read_numbers(path: Path, column: str) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
+def read_people(path: Path, column: str) -> Ints:
+    """A number for the person of each row, which is the same in every file: a hash of what the column names."""
+    number_by_name: dict[str, int] = {}
+    numbers: list[int] = []
+    for batch in column_batches(path, column, gaps=True):
+        for name in batch:
+            if name is None:
+                raise InvalidValue(f"{column}, {row_name(path, len(numbers))}", name, "a person in every row")
+            if name not in number_by_name:
+                digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+                number_by_name[name] = int.from_bytes(digest[:8], "little", signed=True)
+            numbers.append(number_by_name[name])
+    return np.array(numbers, dtype=np.int64)
+
+
 def number_of(label: str) -> float:
     """The number that a label is; NaN if it is no number."""
     try:
@@ -260,7 +274,7 @@ def number_of(label: str) -> float:
         return math.nan
 
 
-def _ordered(labels: list[str], codes: NDArray[np.int64], missing: int) -> CodedColumn:
+def _ordered(labels: list[str], codes: Ints, missing: int) -> CodedColumn:
     """The column with its labels sorted: numbers by size, then words alphabetically, then "(missing)"."""
     order = sorted(range(len(labels)), key=lambda code: (labels[code] == MISSING, *by_size(labels[code])))
     place = np.empty(len(labels), dtype=np.int64)

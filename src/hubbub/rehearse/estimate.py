@@ -1,18 +1,15 @@
 """A rehearsal on a file: the estimates that a private collection of one column would give, next to the truth."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Array, Floats
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -45,7 +42,7 @@ class ColumnResult:
 
     column: str
     labels: tuple[str, ...]
-    truth: NDArray[np.float64]
+    truth: Floats
     estimate: Estimate
     mechanism: FrequencyOracle
     n: int
@@ -91,7 +88,7 @@ def collect_column(
         raise InvalidValue("column", column, f"a column of different values: every row holds {labels[0]!r}")
     oracle = _oracle(mechanism, epsilon, labels)
     show(1, f"randomising {codes.size:,} rows")
-    names: NDArray[Any] = np.array(labels, dtype=object)
+    names: Array = np.array(labels, dtype=object)
     sketch = collect(oracle, names[codes], Random(seed=seed))
     show(2, f"estimating {len(labels):,} shares")
     estimate = oracle.estimate(sketch)

@@ -1,18 +1,16 @@
 """A rehearsal of mining: sets of items read from a file, and what a private study would find among them."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.domain.sets import ItemSets, as_item_sets
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.protocols.driver import Protocol, converse
 from hubbub.protocols.itemsets.findings import Findings
 from hubbub.protocols.itemsets.study import mine
@@ -102,7 +100,7 @@ def _coded(sets: Sequence[Sequence[str]]) -> NamedSets:
     return NamedSets(labels, _item_sets(len(sets), np.unique(np.stack([owners, codes], axis=1), axis=0), len(labels)))
 
 
-def _item_sets(n: int, pairs: NDArray[np.int64], items: int) -> ItemSets:
+def _item_sets(n: int, pairs: Ints, items: int) -> ItemSets:
     """The sets from sorted and distinct rows of (person, item)."""
     if items < 2:
         raise InvalidValue("path", f"{items} different items", "a file of at least two")
@@ -152,7 +150,7 @@ def find_itemsets(
     return results[0]
 
 
-def true_shares(people: ItemSets, sets: tuple[tuple[int, ...], ...]) -> NDArray[np.float64]:
+def true_shares(people: ItemSets, sets: tuple[tuple[int, ...], ...]) -> Floats:
     """The true share of the people who have each of some itemsets."""
     order = sorted(set(sets))
     if not order:

@@ -1,24 +1,21 @@
 """The measured errors of three ways to estimate the distribution of a number: square waves, cells, or a hierarchy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.consistency import norm_sub
-from hubbub.consistency.trees import consistent_leaves
+from hubbub.consistency.normalise import consistent_leaves
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats
 from hubbub.core.spec import Json
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 Way = Callable[[Floats, float, Random], tuple[Floats, Floats]]
 """Takes numbers between 0 and 1, epsilon and randomness; returns borders and the estimated share below each."""
 
@@ -40,12 +37,7 @@ class NumberRow:
     bytes: int
 
     def to_dict(self) -> dict[str, Json]:
-        """The row as JSON.
-
-        Example:
-            >>> NumberRow("SquareWave", 0.01, 2).to_dict()["way"]
-            'SquareWave'
-        """
+        """The row as JSON."""
         return asdict(self)
 
 

@@ -1,16 +1,12 @@
 """A stream of values from a file or a pipe, reported as by devices: each value is of one device and reported once."""
 
-from __future__ import annotations
-
 import os
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.migrations import Format
+from hubbub.core.reports import Floats
 from hubbub.curator.ranges import Step
 from hubbub.curator.stream import checked_values
 from hubbub.ledger.file import CountedFile
@@ -18,7 +14,7 @@ from hubbub.protocols.topl.server import ToPL, ToPLServer
 from hubbub.random.source import Random
 
 
-def report_values(server: ToPLServer, values: NDArray[np.float64], rng: Random) -> list[Step]:
+def report_values(server: ToPLServer, values: Floats, rng: Random) -> list[Step]:
     """Report these values to the server, one after another, and return the steps that they complete.
 
     If a value is not allowed, all are refused and nothing is reported.
@@ -79,7 +75,7 @@ class LocalReleaseFile:
         if not rows:
             file.run("INSERT INTO server VALUES (0, ?)", msgspec.msgpack.encode(self.server.state))
 
-    def report(self, values: NDArray[np.float64], rng: Random) -> list[Step]:
+    def report(self, values: Floats, rng: Random) -> list[Step]:
         """Report the next values; return the steps that they complete, which are then on disk."""
         before = self.server.state
         try:
@@ -104,7 +100,5 @@ class LocalReleaseFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

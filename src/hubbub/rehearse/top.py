@@ -1,7 +1,5 @@
 """A rehearsal of a search: the most common values of a column that a private study would find."""
 
-from __future__ import annotations
-
 import os
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -10,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Reports, Sketch
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Count, CountResult, Release, converse
 from hubbub.protocols.heavy_hitters.pem import FALSE_POSITIVES, PSI, REACH, SEARCH, prefix_extending
@@ -70,7 +67,7 @@ class TopValues:
 
 
 def find_top(
-    values: Sequence[str] | Sequence[int] | NDArray[Any],
+    values: Sequence[str] | Sequence[int] | Array,
     *,
     k: int,
     epsilon: float,
@@ -107,7 +104,7 @@ def find_top(
     return run_plan(plan, table, rng)
 
 
-def run_plan(plan: PrefixPlan, values: NDArray[Any], rng: Random) -> TopValues:
+def run_plan(plan: PrefixPlan, values: Array, rng: Random) -> TopValues:
     """Run a plan with these people, who are put on the circle at random."""
     places = rng.uint32(len(values))
     reports: dict[str, Reports] = {}

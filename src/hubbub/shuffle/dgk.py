@@ -9,6 +9,13 @@ What it rests on, and what it does not do:
 
 - Who cannot factor n must also be unable to tell the subgroup of h from that of g (subgroup indistinguishability): a
   stronger assumption than factoring alone. 3072 bits of n and 256 bits of v_p and v_q are the default.
+- Two kinds of noise h^r. Who encrypts takes an exponent of 256 bits, half of the order of h: a device's ciphertext has
+  to withstand shufflers, who cannot factor n. To them such a power of h is like any other unless they find short
+  exponents (short-exponent indistinguishability, Koshiba and Kurosawa 2004): 2^128 steps of Pollard's kangaroos. Who
+  hands ciphertexts on takes 128 bits more than the order of h has (`masks`): the noise is then uniform but for 2^-128,
+  and not even the holder of the key, who knows p and q, can match ciphertexts. Short exponents would let it, at the
+  price of discrete logarithms modulo p and q of 1536 bits, which are easier than those modulo n. That the server cannot
+  match them is what a shuffle is for: there is no assumption in it.
 - It is malleable by design: whoever has a ciphertext can change its message blindly. Integrity comes from elsewhere.
 - Decryption raises to the secret v_p by a power function whose time does not depend on it. Encryption multiplies
   entries of tables that are chosen by the digits of a secret, one-time exponent: other programs on the same processor
@@ -22,13 +29,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue, needs
+from hubbub.core.reports import Words
+from hubbub.shuffle.device_shares import PublicNumbers
 
 with needs("shuffle"):
     import gmpy2
@@ -41,7 +49,9 @@ LEAST_MODULUS_BITS = 2048
 _SPACE = 1 << BITS
 _WINDOW = 8
 _DIGITS = 1 << _WINDOW
-_NO_MESSAGE = 2  # any fixed number: a chance of 2^-700 that it is in the subgroup of g modulo p
+_WIDE_WINDOW = 11  # tables of 60 MB for 3072 bits, made in a third of a second; 12 would save a fourteenth
+SHORT_BITS = 256
+"""The bits of the noise of a fresh encryption."""
 _MARGIN = 128  # bits of an exponent beyond the order of h: what it selects is uniform but for 2^-128
 
 
@@ -74,33 +84,43 @@ class DGKPublic:
         """The size of a ciphertext."""
         return -(-self.modulus.bit_length() // 8)
 
-    @cached_property
-    def _tables(self) -> tuple[_Powers, _Powers]:
-        noise = 2 * self.subgroup_bits + _MARGIN
-        return _Powers(self.g, self.modulus, BITS), _Powers(self.h, self.modulus, noise)
+    @property
+    def mask_bits(self) -> int:
+        """The bits of an exponent whose noise is uniform but for 2^-128."""
+        return 2 * self.subgroup_bits + _MARGIN
 
-    def encrypt(self, messages: Iterable[int] | NDArray[np.uint64]) -> list[Any]:
-        """Ciphertexts of messages, each with noise of its own."""
-        power_g, power_h = self._tables
+    @staticmethod
+    def of(numbers: PublicNumbers) -> DGKPublic:
+        """The key of a signed collection. The same key is the same object, as its tables are large."""
+        return _public(int(numbers.modulus, 16), int(numbers.g, 16), int(numbers.h, 16), numbers.subgroup_bits)
+
+    @cached_property
+    def _short(self) -> tuple[_Powers, _Powers]:
+        return _Powers(self.g, self.modulus, BITS, _WINDOW), _Powers(self.h, self.modulus, SHORT_BITS, _WINDOW)
+
+    @cached_property
+    def _wide(self) -> tuple[_Powers, _Powers]:
+        wide = _Powers(self.h, self.modulus, self.mask_bits, _WIDE_WINDOW)
+        return _Powers(self.g, self.modulus, BITS, _WIDE_WINDOW), wide
+
+    def encrypt(self, messages: Iterable[int] | Words) -> list[Any]:
+        """Ciphertexts of messages, each with short noise of its own: what many devices send."""
+        power_g, power_h = self._short
+        return [power_g(message) * power_h(secrets.randbits(SHORT_BITS)) % self._n for message in _plain(messages)]
+
+    def masks(self, messages: Words, noise: Sequence[int]) -> list[Any]:
+        """Ciphertexts of messages with given noise of `mask_bits`: see `hubbub.shuffle.masks`."""
+        power_g, power_h = self._wide
         return [
-            power_g(int(message)) * power_h(secrets.randbits(power_h.bits)) % self._n for message in _plain(messages)
+            power_g(message) * power_h(exponent) % self._n
+            for message, exponent in zip(_plain(messages), noise, strict=True)
         ]
 
     def add(self, ciphertexts: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """Ciphertexts of the sums."""
-        _same_length(ciphertexts, others)
+        if len(ciphertexts) != len(others):
+            raise InvalidValue("ciphertexts", f"{len(ciphertexts)} and {len(others)}", "as many of both")
         return [a * b % self._n for a, b in zip(ciphertexts, others, strict=True)]
-
-    def add_plain(self, ciphertexts: Sequence[Any], messages: NDArray[np.uint64]) -> list[Any]:
-        """Ciphertexts of the sums with known numbers; the noise stays what it was."""
-        _same_length(ciphertexts, messages)
-        power_g, _ = self._tables
-        return [a * power_g(int(message)) % self._n for a, message in zip(ciphertexts, _plain(messages), strict=True)]
-
-    def rerandomise(self, ciphertexts: Sequence[Any]) -> list[Any]:
-        """Ciphertexts of the same messages that nobody can match with these."""
-        _, power_h = self._tables
-        return [a * power_h(secrets.randbits(power_h.bits)) % self._n for a in ciphertexts]
 
     def to_bytes(self, ciphertexts: Sequence[Any]) -> bytes:
         """Ciphertexts as bytes, all of one size."""
@@ -109,25 +129,30 @@ class DGKPublic:
 
     def from_bytes(self, data: bytes) -> list[Any]:
         """Read ciphertexts back; what is not in the group is refused."""
-        read = self._numbers(data)
-        product = gmpy2.mpz(1)
-        for cipher in read:
-            if not 0 < cipher < self._n:
-                raise DecodeError("ciphertexts", "a number outside of the group", "numbers from 1 to the modulus")
-            product = product * cipher % self._n
-        if gmpy2.gcd(product, self._n) != 1:
-            raise DecodeError("ciphertexts", "a factor of the modulus", "elements of the group")
+        read = self.numbers(data)
+        if not all(self._in_group(read)):
+            raise DecodeError("ciphertexts", "a number outside of the group", "elements of the group")
         return read
 
-    def from_devices(self, data: bytes) -> list[Any]:
-        """Read the ciphertexts of many devices; what is not in the group is replaced by an element without a message.
+    def from_devices(self, shares: Sequence[bytes]) -> list[Any | None]:
+        """Read the ciphertexts of many devices, of `ciphertext_bytes` each; None for what is not in the group.
 
-        The server drops such a row and counts it: no device can spoil the rows of others.
+        That a number of the group is a ciphertext cannot be seen without the private key: by the assumption above.
         """
-        read = self._numbers(data)
-        return [a if 0 < a < self._n and gmpy2.gcd(a, self._n) == 1 else gmpy2.mpz(_NO_MESSAGE) for a in read]
+        read = self.numbers(b"".join(shares))
+        return [number if inside else None for number, inside in zip(read, self._in_group(read), strict=True)]
 
-    def _numbers(self, data: bytes) -> list[Any]:
+    def _in_group(self, numbers: list[Any]) -> list[bool]:
+        """Whether each number is from 1 to the modulus and has no factor of it. One gcd is enough if none has."""
+        inside, product = [0 < number < self._n for number in numbers], gmpy2.mpz(1)
+        for number, small in zip(numbers, inside, strict=True):
+            product = product * number % self._n if small else product
+        if gmpy2.gcd(product, self._n) == 1:
+            return inside
+        return [small and gmpy2.gcd(number, self._n) == 1 for number, small in zip(numbers, inside, strict=True)]
+
+    def numbers(self, data: bytes) -> list[Any]:
+        """The numbers of bytes that need no check: those that were made here."""
         size = self.ciphertext_bytes
         if len(data) % size:
             raise DecodeError("ciphertexts", f"{len(data)} bytes", f"{size} bytes each")
@@ -137,6 +162,11 @@ class DGKPublic:
     @cached_property
     def _n(self) -> Any:
         return gmpy2.mpz(self.modulus)
+
+
+@lru_cache(maxsize=4)
+def _public(modulus: int, g: int, h: int, subgroup_bits: int) -> DGKPublic:
+    return DGKPublic(modulus, g, h, subgroup_bits)
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +196,7 @@ class DGKPrivate:
         h = _crt(_of_order(v_p, (v_p,), p), p, _of_order(v_q, (v_q,), q), q)
         return DGKPrivate(DGKPublic(p * q, g, h, subgroup_bits), p, v_p)
 
-    def decrypt(self, ciphertexts: Sequence[Any]) -> NDArray[np.uint64]:
+    def decrypt(self, ciphertexts: Sequence[Any]) -> Words:
         """The messages; refuses ciphertexts without one."""
         messages = self.messages(ciphertexts)
         if None in messages:
@@ -195,61 +225,61 @@ class DGKPrivate:
         return places, away
 
     def _message(self, cipher: Any) -> int | None:
-        """Eight bits at a time, the lowest first: what is left of the message decides a root of one.
+        """The message of a ciphertext; None where it has none."""
+        return self._logarithm(gmpy2.powmod_sec(cipher, self.v_p, self._p), BITS)
 
-        None where it is no root of one: the ciphertext has no message.
+    def _logarithm(self, power: Any, bits: int) -> int | None:
+        """The exponent of an element whose order divides 2^bits, the lower half of its bits first.
+
+        Eight bits decide a root of one. None where it is no root of one: the ciphertext has no message.
         """
         places, away = self._roots
-        rest = gmpy2.powmod_sec(cipher, self.v_p, self._p)
-        message = 0
-        for number, place in enumerate(range(0, BITS, _WINDOW)):
-            lifted = rest
-            for _ in range(BITS - _WINDOW - place):
-                lifted = lifted * lifted % self._p
-            digit = places.get(lifted)
-            if digit is None:
-                return None
-            rest = rest * away[number][digit] % self._p
-            message |= digit << place
-        return message
+        if bits == _WINDOW:
+            return places.get(power)
+        half, lifted = bits // 2, power
+        for _ in range(half):
+            lifted = lifted * lifted % self._p
+        low = self._logarithm(lifted, half)
+        if low is None:
+            return None
+        first = (BITS - bits) // _WINDOW
+        for number in range(half // _WINDOW):
+            power = power * away[first + number][low >> number * _WINDOW & _DIGITS - 1] % self._p
+        high = self._logarithm(power, half)
+        return None if high is None else high << half | low
 
 
 class _Powers:
-    """Powers of one base, from tables of its powers: a multiplication for every eight bits of the exponent."""
+    """Powers of one base, from tables of its powers: a multiplication for every window of bits of the exponent."""
 
-    def __init__(self, base: int, modulus: int, bits: int) -> None:
-        self.bits = bits
-        self._modulus = gmpy2.mpz(modulus)
+    def __init__(self, base: int, modulus: int, bits: int, window: int) -> None:
+        self._modulus, self._window, self._last = gmpy2.mpz(modulus), window, (1 << window) - 1
         self._rows = []
         step = gmpy2.mpz(base)
-        for _ in range(-(-bits // _WINDOW)):
+        for _ in range(-(-bits // window)):
             row = [gmpy2.mpz(1)]
-            for _ in range(_DIGITS - 1):
+            for _ in range(self._last):
                 row.append(row[-1] * step % self._modulus)
             self._rows.append(row)
             step = row[-1] * step % self._modulus
 
     def __call__(self, exponent: int) -> Any:
-        power, modulus = self._rows[0][exponent & (_DIGITS - 1)], self._modulus
+        window, last, modulus = self._window, self._last, self._modulus
+        power = self._rows[0][exponent & last]
         for row in self._rows[1:]:
-            exponent >>= _WINDOW
-            digit = exponent & (_DIGITS - 1)
+            exponent >>= window
+            digit = exponent & last
             if digit:
                 power = power * row[digit] % modulus
         return power
 
 
-def _plain(messages: Iterable[int] | NDArray[np.uint64]) -> list[int]:
+def _plain(messages: Iterable[int] | Words) -> list[int]:
     numbers = [int(message) for message in messages]
     for number in numbers:
         if not 0 <= number < _SPACE:
             raise InvalidValue("messages", number, "integers from 0 to 2^64 - 1")
     return numbers
-
-
-def _same_length(some: Sequence[Any] | NDArray[Any], others: Sequence[Any] | NDArray[Any]) -> None:
-    if len(some) != len(others):
-        raise InvalidValue("ciphertexts", f"{len(some)} and {len(others)}", "as many of the one as of the other")
 
 
 def _prime(bits: int) -> int:

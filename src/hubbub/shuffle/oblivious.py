@@ -1,41 +1,48 @@
-"""Oblivious shuffle: r parties permute secret shares, and no minority of them learns the permutation.
+"""Oblivious shuffle: r shufflers permute secret shares, and no minority of them learns the permutation.
 
-In every round more than half of the parties, the hiders, take over the shares of the others, permute all shares by a
-permutation that only the hiders know, and share the result out to all parties. There is a round for every set of
-hiders. An adversary who controls less than half of the parties is missing from at least one set: its permutation stays
-unknown.
+In every round more than half of the shufflers, the hiders, take over the shares of the others, permute all shares by a
+permutation that only the hiders know, and share the result out to all. There is a round for every set of hiders. An
+adversary who controls less than half of the shufflers is missing from at least one set: its permutation stays unknown.
 
-In the encrypted form (section 9.5.1) one party's shares are encrypted to the server, so that even all shufflers
-together cannot read a report. The party that divides encrypted shares keeps one part encrypted, rerandomises it, and
-gives it to a random party, which holds the encrypted shares from then on.
+PEOS, private encrypted oblivious shuffle (Algorithm 5): one share of each report is encrypted to the server, so that
+even all shufflers together cannot read a report. The ciphertexts lie with one shuffler, the holder, who has a share in
+the clear as well, like all others. A holder that is among the hiders keeps them; otherwise it hands them to a hider.
+Handed on, each is multiplied by a mask (`hubbub.shuffle.masks`), whose number the holder adds to its share in the
+clear: both what is encrypted and the noise are then new, even to the holder of the private key. The rounds are in such
+an order that the ciphertexts are handed on as seldom as can be, and always to the hider with the greatest number. In
+T. Wang, 2021, a random shuffler gets them in every round, without new noise; the server could then follow them.
 
-PEOS, private encrypted oblivious shuffle (Algorithm 5): the part of a device, of a shuffler, and of the server.
-
-A device divides its report among the shufflers, the last part encrypted to the server. Every shuffler adds its part of
-fake reports, which are uniform as long as one of the shufflers draws uniformly, and all of them shuffle obliviously.
-The server adds up the shares that they send. A report is a number below 2^64, and every such number is a report.
+A run of one shuffler is a row of steps. Each step needs some messages, changes the shuffler's shares and makes other
+messages. All is a function of a secret seed, the shares and the messages: what is repeated comes out the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue
+from hubbub.core.reports import Ints, Words
 from hubbub.random.source import Random
-from hubbub.shuffle.channel import Channel, ShuffleAborted, everyone_but
 from hubbub.shuffle.dgk import DGKPrivate, DGKPublic
+from hubbub.shuffle.masks import Masks, masks_for
 
-Numbers = NDArray[np.uint64]
+SEED_BYTES = 32
+NUMBER_BYTES = 8
+Message: TypeAlias = tuple[int, str]
+"""The number of a sender or a receiver, and a topic."""
 
 
-def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
+class ShuffleAborted(InvalidValue):
+    """The batch cannot be shuffled: a shuffler breaks the rules."""
+
+
+def split(numbers: Words, parts: int, rng: Random) -> list[Words]:
     """Split each number into `parts` shares that add up to it; all shares but one together are uniform noise."""
     if parts < 2:
         raise InvalidValue("parts", parts, "at least 2")
@@ -43,220 +50,270 @@ def split(numbers: Numbers, parts: int, rng: Random) -> list[Numbers]:
     return [*drawn, numbers - np.add.reduce(drawn)]
 
 
-def most_bytes(count: int, key: DGKPublic | None) -> int:
-    """The greatest length of a number of shares, in bytes."""
-    return 1 + count * (8 if key is None else key.ciphertext_bytes)
-
-
 @dataclass(frozen=True, eq=False)
 class SecretShares:
-    """A party's shares of a batch: a number for each report, in the clear or encrypted to the server."""
+    """A shuffler's shares of a batch: a number for each report, and of the holder a ciphertext of another number."""
 
-    plain: Numbers | None = None
+    plain: Words
     encrypted: Sequence[Any] | None = None
-    key: DGKPublic | None = None
-
-    def __post_init__(self) -> None:
-        if (self.plain is None) == (self.encrypted is None) or (self.encrypted is None) != (self.key is None):
-            raise InvalidValue("shares", self, "numbers in the clear, or ciphertexts with their key")
 
     def __len__(self) -> int:
-        return len(self.plain if self.plain is not None else self.encrypted or ())
+        return len(self.plain)
 
     def __repr__(self) -> str:
-        return f"SecretShares({len(self)} {'in the clear' if self.key is None else 'encrypted'})"
+        return f"SecretShares({len(self)}{'' if self.encrypted is None else ', with ciphertexts'})"
 
-    def __add__(self, other: SecretShares) -> SecretShares:
-        if len(self) != len(other):
-            raise DecodeError("shares", f"{len(other)} shares", f"{len(self)}, as many as there are reports")
-        if self.plain is not None and other.plain is not None:
-            return SecretShares(self.plain + other.plain)
-        some, others = (self, other) if self.key is not None else (other, self)
-        assert some.key is not None
-        assert some.encrypted is not None
-        if others.plain is not None:
-            return SecretShares(encrypted=some.key.add_plain(some.encrypted, others.plain), key=some.key)
-        assert others.encrypted is not None
-        return SecretShares(encrypted=some.key.add(some.encrypted, others.encrypted), key=some.key)
+    def with_fakes(self, drawn: Words) -> SecretShares:
+        """The shares with those of fake reports after them."""
+        # A ciphertext of 0, which is masked before anybody else sees it.
+        encrypted = None if self.encrypted is None else [*self.encrypted, *([1] * len(drawn))]
+        return SecretShares(np.concatenate([self.plain, drawn]), encrypted)
 
-    def permuted(self, order: NDArray[np.int64]) -> SecretShares:
+    def permuted(self, order: Ints) -> SecretShares:
         """The shares in another order."""
-        if self.plain is not None:
-            return SecretShares(self.plain[order])
-        assert self.encrypted is not None
-        return SecretShares(encrypted=[self.encrypted[place] for place in order.tolist()], key=self.key)
+        encrypted = None if self.encrypted is None else [self.encrypted[place] for place in order.tolist()]
+        return SecretShares(self.plain[order], encrypted)
 
-    def divided(self, parts: int, rng: Random) -> list[SecretShares]:
-        """Split the shares into `parts` parts; of ciphertexts, one part at random stays encrypted, with fresh noise."""
-        if self.plain is not None:
-            return [SecretShares(part) for part in split(self.plain, parts, rng)]
-        assert self.key is not None
-        assert self.encrypted is not None
-        drawn = list(rng.uint64(parts - 1, len(self)))
-        rest = self.key.rerandomise(self.key.add_plain(self.encrypted, -np.add.reduce(drawn)))
-        divided = [SecretShares(part) for part in drawn]
-        divided.insert(int(rng.below(parts, 1)[0]), SecretShares(encrypted=rest, key=self.key))
-        return divided
+    def masked(self, key: DGKPublic | None, masks: Masks | None) -> SecretShares:
+        """The same shares, of which nobody recognises a ciphertext."""
+        if self.encrypted is None or key is None or masks is None:
+            return self
+        return SecretShares(self.plain + masks.numbers, key.add(self.encrypted, masks.encrypted))
 
-    def to_bytes(self) -> bytes:
-        """The shares as bytes: one byte for their kind, then the numbers."""
-        if self.plain is not None:
-            return b"p" + self.plain.astype("<u8").tobytes()
-        assert self.key is not None
-        assert self.encrypted is not None
-        return b"e" + self.key.to_bytes(self.encrypted)
+    def to_bytes(self, key: DGKPublic | None) -> bytes:
+        """The shares as bytes: the numbers, then the ciphertexts."""
+        encrypted = b"" if self.encrypted is None or key is None else key.to_bytes(self.encrypted)
+        return self.plain.astype("<u8").tobytes() + encrypted
 
     @staticmethod
-    def from_bytes(data: bytes, key: DGKPublic | None, *, devices: bool = False) -> SecretShares:
-        """Read shares back; ciphertexts only where there is a key.
-
-        Of `devices`, each of which sent one share, only a bad share is lost; a party that sends a bad one is refused.
-        """
-        if data[:1] == b"p":
-            if (len(data) - 1) % 8:
-                raise DecodeError("shares", f"{len(data) - 1} bytes", "8 bytes each")
-            return SecretShares(np.frombuffer(data, "<u8", offset=1).astype(np.uint64))
-        if data[:1] != b"e" or key is None:
-            raise DecodeError("shares", data[:1], "numbers in the clear" + (" or ciphertexts" if key else ""))
-        return SecretShares(encrypted=(key.from_devices if devices else key.from_bytes)(data[1:]), key=key)
+    def from_bytes(data: bytes, count: int, key: DGKPublic | None) -> SecretShares:
+        """Read shares back; with a `key` there are ciphertexts, which must be elements of its group."""
+        size = shares_bytes(count, key)
+        if len(data) != size:
+            raise DecodeError("shares", f"{len(data)} bytes", f"{size} bytes")
+        plain = np.frombuffer(data, "<u8", count).astype(np.uint64)
+        return SecretShares(plain, None if key is None else key.from_bytes(data[NUMBER_BYTES * count :]))
 
 
-_SEED_BYTES = 32
+def shares_bytes(count: int, key: DGKPublic | None) -> int:
+    """The size of a number of shares; with a `key` there are ciphertexts."""
+    return count * (NUMBER_BYTES + (0 if key is None else key.ciphertext_bytes))
 
 
-def hider_sets(parties: int) -> list[tuple[int, ...]]:
-    """Every set of more than half of the parties: who permutes together, round by round."""
-    if parties < 3:
-        raise InvalidValue("parties", parties, "at least 3 shufflers")
-    return list(combinations(range(parties), parties // 2 + 1))
+def hider_sets(shufflers: int) -> list[tuple[int, ...]]:
+    """Every set of more than half of the shufflers: who permutes together, round by round."""
+    if shufflers < 3:
+        raise InvalidValue("shufflers", shufflers, "at least 3")
+    every = combinations(range(shufflers), shufflers // 2 + 1)
+    return sorted(every, key=lambda hiders: hiders[::-1], reverse=True)  # their greatest numbers never increase
 
 
-def oblivious_shuffle(
-    me: int, parties: int, channel: Channel, shares: SecretShares, *, key: DGKPublic | None, rng: Random
-) -> SecretShares:
-    """Take part in a shuffle; returns the shares that this party holds afterwards, in the common new order.
+def holders(shufflers: int) -> list[int]:
+    """Who has the ciphertexts: at first, and after the hiding of every round."""
+    return [shufflers - 1, *(hiders[-1] for hiders in hider_sets(shufflers))]
+
+
+def hands_on(me: int, shufflers: int) -> bool:
+    """Whether a shuffler ever hands ciphertexts on, which it does once, and needs masks for."""
+    return me in holders(shufflers)
+
+
+class ShuffleStep(NamedTuple):
+    """One step of a shuffler: what it does, in which round, and the messages that it needs."""
+
+    does: Literal["seeds", "hide", "permute", "collect", "result"]
+    round: int
+    needs: tuple[Message, ...]
+
+    @property
+    def topic(self) -> str:
+        """The topic of the messages that the step makes."""
+        topics = {"seeds": "seeds", "hide": f"hide {self.round}", "permute": f"share {self.round}", "result": "result"}
+        return topics.get(self.does, "")
+
+
+def steps(me: int, shufflers: int) -> list[ShuffleStep]:
+    """The steps of a shuffler, in their order."""
+    others = [party for party in range(shufflers) if party != me]
+    every = [ShuffleStep("seeds", 0, ())]
+    for number, hiders in enumerate(hider_sets(shufflers)):
+        if me in hiders:
+            seeds = tuple((hider, "seeds") for hider in hiders if hider != me)
+            hidden = tuple((seeker, f"hide {number}") for seeker in others if seeker not in hiders)
+            every.append(ShuffleStep("permute", number, (*seeds, *hidden)))
+        else:
+            every.append(ShuffleStep("hide", number, ()))
+        every.append(
+            ShuffleStep("collect", number, tuple((hider, f"share {number}") for hider in hiders if hider != me))
+        )
+    return [*every, ShuffleStep("result", 0, ())]
+
+
+class Outcome(NamedTuple):
+    """What a step leaves: the shuffler's shares, and the messages that it sends. The result is for the server."""
+
+    shares: SecretShares
+    messages: dict[Message, bytes]
+
+
+@dataclass(frozen=True, repr=False)
+class ObliviousShuffle:
+    """The part of one shuffler in the shuffle of one batch: pure functions, which repeat themselves.
 
     Parameters
     ----------
-    me, parties
-        The number of this party, and how many there are.
-    channel
-        The connections to the others.
-    shares
-        The shares of this party, as many as every other party has.
+    me, shufflers
+        The number of this shuffler, and how many there are.
+    seed
+        The secret of this shuffler and batch, of which all that it draws is made.
+    count
+        How many reports there are, fakes among them.
     key
-        The server's public key, if one party's shares are encrypted.
-    rng
-        Draws shares and permutations. Secure, except in tests.
+        The server's key. None shuffles numbers alone, without ciphertexts, for simulations.
     """
-    count = len(shares)
-    for number, hiders in enumerate(hider_sets(parties)):
-        seekers = [party for party in range(parties) if party not in hiders]
-        _expect_round(me, number, hiders, seekers, channel, most_bytes(count, key))
-        own: SecretShares | None = shares
-        if me in seekers:
-            for hider, part in zip(hiders, shares.divided(len(hiders), rng), strict=True):
-                channel.send(hider, f"{number}.hide", part.to_bytes())
-            own = None
-        else:
-            for seeker in seekers:
-                shares = shares + _received(channel, seeker, f"{number}.hide", count, key)
-            shares = shares.permuted(_common_order(me, hiders, channel, number, count, rng))
-            parts = shares.divided(parties, rng)
-            for party in everyone_but(me, range(parties)):
-                channel.send(party, f"{number}.reshare", parts[party].to_bytes())
-            own = parts[me]
-        for hider in everyone_but(me, hiders):
-            part = _received(channel, hider, f"{number}.reshare", count, key)
-            own = part if own is None else own + part
-        assert own is not None
-        shares = own
-    return shares
+
+    me: int
+    shufflers: int
+    seed: bytes
+    count: int
+    key: DGKPublic | None
+
+    def take(
+        self, step: ShuffleStep, shares: SecretShares, received: Mapping[Message, bytes], masks: Masks | None
+    ) -> Outcome:
+        """Do a step. `received` has all messages that it needs; `masks` are made now where they are not given."""
+        if len(shares) != self.count:
+            raise InvalidValue("shares", len(shares), f"{self.count}, as many as there are reports")
+        if step.does == "seeds":
+            return Outcome(shares, {(party, step.topic): self._seeds_for(party) for party in self._others()})
+        if step.does == "hide":
+            return self._hide(step, shares, masks)
+        if step.does == "permute":
+            return self._permute(step, shares, received)
+        if step.does == "collect":
+            plain = shares.plain + self._sum(step, received)
+            return Outcome(SecretShares(plain, shares.encrypted), {})
+        body = self._masked(shares, masks).to_bytes(self.key)
+        return Outcome(SecretShares(np.zeros(self.count, dtype=np.uint64)), {(self.shufflers, step.topic): body})
+
+    def most_bytes(self, sender: int, topic: str) -> int | None:
+        """The size of a message to this shuffler; None of one that is never due."""
+        if topic == "seeds":
+            return SEED_BYTES * len(self._rounds_with(sender))
+        due = [step for step in steps(self.me, self.shufflers) if (sender, topic) in step.needs]
+        return shares_bytes(self.count, self._key_in(due[0], sender)) if due else None
+
+    def _hide(self, step: ShuffleStep, shares: SecretShares, masks: Masks | None) -> Outcome:
+        """A seeker's shares, divided among the hiders; ciphertexts go to the one with the greatest number."""
+        hiders = hider_sets(self.shufflers)[step.round]
+        masked = self._masked(shares, masks)
+        parts = [SecretShares(part) for part in split(masked.plain, len(hiders), self._rng(step))]
+        parts[-1] = SecretShares(parts[-1].plain, masked.encrypted)
+        messages = {(hider, step.topic): part.to_bytes(self.key) for hider, part in zip(hiders, parts, strict=True)}
+        return Outcome(SecretShares(np.zeros(self.count, dtype=np.uint64)), messages)
+
+    def _permute(self, step: ShuffleStep, shares: SecretShares, received: Mapping[Message, bytes]) -> Outcome:
+        """All shares that the hiders have, in the common order, divided among all shufflers."""
+        for sender, topic in step.needs:
+            if topic != "seeds":
+                came = self._read(step, sender, received[sender, topic])
+                encrypted = shares.encrypted if came.encrypted is None else came.encrypted
+                shares = SecretShares(shares.plain + came.plain, encrypted)
+        shares = shares.permuted(self._common_order(step, received))
+        parts = split(shares.plain, self.shufflers, self._rng(step))
+        messages = {(party, step.topic): SecretShares(parts[party]).to_bytes(None) for party in self._others()}
+        return Outcome(SecretShares(parts[self.me], shares.encrypted), messages)
+
+    def _sum(self, step: ShuffleStep, received: Mapping[Message, bytes]) -> Words:
+        total = np.zeros(self.count, dtype=np.uint64)
+        for sender, topic in step.needs:
+            total += self._read(step, sender, received[sender, topic]).plain
+        return total
+
+    def _masked(self, shares: SecretShares, masks: Masks | None) -> SecretShares:
+        if shares.encrypted is None or self.key is None:
+            return shares
+        return shares.masked(self.key, masks or masks_for(self.key, self.seed, self.count))
+
+    def _key_in(self, step: ShuffleStep, sender: int) -> DGKPublic | None:
+        """The key, if a message has ciphertexts that this shuffler needs for a step."""
+        if step.does != "permute":
+            return None
+        before, after = holders(self.shufflers)[step.round : step.round + 2]
+        return self.key if (sender, self.me) == (before, after) else None
+
+    def _read(self, step: ShuffleStep, sender: int, body: bytes) -> SecretShares:
+        try:
+            return SecretShares.from_bytes(body, self.count, self._key_in(step, sender))
+        except DecodeError as error:
+            raise ShuffleAborted("shuffler", sender, f"shares that can be read: {error}") from None
+
+    def _common_order(self, step: ShuffleStep, received: Mapping[Message, bytes]) -> Ints:
+        """A permutation that only the hiders know, from a seed of each of them, so that none of them can choose it."""
+        parts = []
+        for hider in hider_sets(self.shufflers)[step.round]:
+            shared = self._rounds_with(hider)
+            seeds = received[hider, "seeds"] if hider != self.me else b"".join(map(self._own_seed, shared))
+            if len(seeds) != SEED_BYTES * len(shared):
+                raise ShuffleAborted("shuffler", hider, f"{len(shared)} seeds of {SEED_BYTES} bytes")
+            at = SEED_BYTES * shared.index(step.round)
+            parts.append(seeds[at : at + SEED_BYTES])
+        seed = hashlib.sha256(b"".join(parts)).digest()
+        return np.argsort(Random(seed=seed).uint64(self.count), kind="stable")
+
+    def _seeds_for(self, party: int) -> bytes:
+        return b"".join(self._own_seed(number) for number in self._rounds_with(party))
+
+    def _own_seed(self, number: int) -> bytes:
+        return Random(seed=self.seed).child("order", number).bytes(SEED_BYTES)
+
+    def _rounds_with(self, party: int) -> list[int]:
+        """The rounds in which this shuffler and another both hide."""
+        return [number for number, hiders in enumerate(hider_sets(self.shufflers)) if {self.me, party} <= {*hiders}]
+
+    def _others(self) -> Iterator[int]:
+        return (party for party in range(self.shufflers) if party != self.me)
+
+    def _rng(self, step: ShuffleStep) -> Random:
+        return Random(seed=self.seed).child(step.does, step.round)
 
 
-def _expect_round(
-    me: int, number: int, hiders: tuple[int, ...], seekers: list[int], channel: Channel, most: int
-) -> None:
-    """Announce the messages of a round, and their greatest length."""
-    for hider in everyone_but(me, hiders):
-        channel.expect(hider, f"{number}.reshare", most)
-        if me in hiders:
-            channel.expect(hider, f"{number}.seed", _SEED_BYTES)
-    if me in hiders:
-        for seeker in seekers:
-            channel.expect(seeker, f"{number}.hide", most)
-
-
-def _received(channel: Channel, sender: int, topic: str, count: int, key: DGKPublic | None) -> SecretShares:
-    try:
-        shares = SecretShares.from_bytes(channel.receive(sender, topic), key)
-    except DecodeError as error:
-        raise ShuffleAborted("party", sender, f"shares that can be read: {error}") from None
-    if len(shares) != count:
-        raise ShuffleAborted("party", sender, f"{count} shares; it sent {len(shares)}")
-    return shares
-
-
-def _common_order(
-    me: int, hiders: tuple[int, ...], channel: Channel, number: int, count: int, rng: Random
-) -> NDArray[np.int64]:
-    """A permutation that only the hiders know, from a seed of each of them, so that none of them can choose it."""
-    mine = rng.uint64(_SEED_BYTES // 8).tobytes()
-    for hider in everyone_but(me, hiders):
-        channel.send(hider, f"{number}.seed", mine)
-    seeds = {me: mine}
-    for hider in everyone_but(me, hiders):
-        seeds[hider] = channel.receive(hider, f"{number}.seed")
-        if len(seeds[hider]) != _SEED_BYTES:
-            raise ShuffleAborted("party", hider, f"a seed of {_SEED_BYTES} bytes")
-    seed = hashlib.sha256(b"".join(seeds[hider] for hider in hiders)).digest()
-    return np.argsort(Random(seed=seed).uint64(count), kind="stable")
-
-
-def divide(reports: NDArray[np.uint64], shufflers: int, key: DGKPublic, rng: Random) -> list[SecretShares]:
-    """The shares of a batch of reports for each shuffler, those for the last shuffler encrypted to the server."""
-    *plain, last = split(reports, shufflers, rng)
-    return [*(SecretShares(part) for part in plain), SecretShares(encrypted=key.encrypt(last), key=key)]
-
-
-def shuffle_with_fakes(
-    me: int, shufflers: int, channel: Channel, shares: SecretShares, *, fakes: int, key: DGKPublic, rng: Random
-) -> SecretShares:
-    """A shuffler's part: add its shares of the fake reports, then shuffle; returns the shares for the server."""
-    if fakes < 0:
-        raise InvalidValue("fakes", fakes, "at least 0")
-    if (shares.key is not None) != (me == shufflers - 1):
-        raise ShuffleAborted("shares", shares, "ciphertexts for the last shuffler, and for no other")
-    drawn = rng.uint64(fakes)
-    if shares.plain is not None:
-        joined = SecretShares(np.concatenate([shares.plain, drawn]))
-    else:
-        joined = SecretShares(encrypted=[*(shares.encrypted or ()), *key.encrypt(drawn)], key=key)
-    return oblivious_shuffle(me, shufflers, channel, joined, key=key, rng=rng)
+def fake_shares(seed: bytes, fakes: int) -> Words:
+    """A shuffler's shares of the fake reports of a batch, which are uniform if one shuffler draws uniformly."""
+    return Random(seed=seed).child("fakes").uint64(fakes)
 
 
 class CombinedReports(NamedTuple):
     """The reports of a shuffled batch, and how many rows were dropped: their ciphertext had no message."""
 
-    reports: NDArray[np.uint64]
+    reports: Words
     dropped: int
 
 
-def combine(shares: Sequence[SecretShares], key: DGKPrivate) -> CombinedReports:
+def combine(results: Sequence[bytes], count: int, key: DGKPrivate) -> CombinedReports:
     """The server's part: the reports, real and fake ones together, in the shuffled order.
 
     A dishonest device can send a ciphertext without a message. Its row is dropped and counted; the others are released.
+
+    Parameters
+    ----------
+    results
+        What the shufflers made for the server, in their order.
+    count
+        How many reports there are, fakes among them.
+    key
+        The private key.
     """
-    if len({len(part) for part in shares}) != 1:
-        raise ShuffleAborted("shares", [len(part) for part in shares], "as many from every shuffler")
-    if sum(part.key is not None for part in shares) != 1:
-        raise ShuffleAborted("shares", [repr(part) for part in shares], "ciphertexts from exactly one shuffler")
-    total, readable = np.zeros(len(shares[0]), dtype=np.uint64), np.ones(len(shares[0]), dtype=bool)
-    for part in shares:
-        if part.plain is not None:
-            total += part.plain
-        else:
-            messages = key.messages(part.encrypted or ())
+    last = holders(len(results))[-1]
+    total, readable = np.zeros(count, dtype=np.uint64), np.ones(count, dtype=bool)
+    for shuffler, result in enumerate(results):
+        try:
+            shares = SecretShares.from_bytes(result, count, key.public if shuffler == last else None)
+        except DecodeError as error:
+            raise ShuffleAborted("shuffler", shuffler, f"shares that can be read: {error}") from None
+        total += shares.plain
+        if shares.encrypted is not None:
+            messages = key.messages(shares.encrypted)
             readable = np.array([message is not None for message in messages], dtype=bool)
             total += np.array([message or 0 for message in messages], dtype=np.uint64)
     return CombinedReports(total[readable], int((~readable).sum()))

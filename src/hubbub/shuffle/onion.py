@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class OnionKey:
         """What devices encrypt to."""
         return self._key.public_key().public_bytes_raw()
 
-    @property
+    @cached_property
     def _key(self) -> X25519PrivateKey:
         return X25519PrivateKey.from_private_bytes(self.private)
 
@@ -92,20 +93,23 @@ def wrap(report: bytes, route: Sequence[bytes], batch: str, *, place: int = 0) -
 
 def peel(onions: Iterable[bytes], key: OnionKey, batch: str, *, place: int) -> Peeled:
     """Take one layer off. Repeated onions, and onions that cannot be opened, are counted and left out."""
-    private, info = key._key, _info(batch, place)
-    inside: list[bytes] = []
-    unreadable = repeated = 0
-    opened: set[bytes] = set()
+    opened: dict[bytes, bytes | None] = {}
+    repeated = 0
     for onion in onions:
         if onion in opened:
             repeated += 1
-            continue
-        opened.add(onion)
-        try:
-            inside.append(_SUITE.decrypt(onion, private, info=info))
-        except (InvalidTag, ValueError):
-            unreadable += 1
-    return Peeled(inside, unreadable, repeated)
+        else:
+            opened[onion] = open_layer(onion, key, batch, place=place)
+    inside = [content for content in opened.values() if content is not None]
+    return Peeled(inside, len(opened) - len(inside), repeated)
+
+
+def open_layer(onion: bytes, key: OnionKey, batch: str, *, place: int) -> bytes | None:
+    """What is inside of one layer; None if it cannot be opened."""
+    try:
+        return _SUITE.decrypt(onion, key._key, info=_info(batch, place))
+    except (InvalidTag, ValueError):
+        return None
 
 
 def shuffle_onions(

@@ -1,23 +1,20 @@
 """Reports as numbers below 2^64, which is what the oblivious shuffle divides into shares; every number is a report."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import DecodeError, InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Reports, Words
 from hubbub.mechanisms.base import Mechanism, ReportFormat
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.local_hashing import SOLH, LocalHashing
 from hubbub.random.source import Random
 
 _SPACE = 1 << 64
+NUMBERED = frozenset({"GRR", "SOLH"})
+"""The mechanisms whose reports are numbers."""
 
 
-def to_numbers(mechanism: Mechanism, reports: Reports, rng: Random) -> NDArray[np.uint64]:
+def to_numbers(mechanism: Mechanism, reports: Reports, rng: Random) -> Words:
     """Each report as a number: the device's side.
 
     A report of SOLH is a number already. One of GRR is any number that leaves the reported value modulo the domain's
@@ -31,7 +28,7 @@ def to_numbers(mechanism: Mechanism, reports: Reports, rng: Random) -> NDArray[n
     return np.asarray(quotients * np.uint64(grr.size) + reports.private["value"].astype(np.uint64))
 
 
-def from_numbers(mechanism: Mechanism, numbers: NDArray[Any]) -> Reports:
+def from_numbers(mechanism: Mechanism, numbers: Array) -> Reports:
     """The reports of numbers: the server's side."""
     if isinstance(mechanism, SOLH):
         return mechanism.reports(numbers)
@@ -40,6 +37,11 @@ def from_numbers(mechanism: Mechanism, numbers: NDArray[Any]) -> Reports:
         raise DecodeError("numbers", f"{numbers.dtype}{list(numbers.shape)}", "a row of unsigned 64-bit numbers")
     (column,) = grr.columns
     return Reports(grr.spec_id, private={column.name: (numbers % grr.size).astype(column.dtype)})
+
+
+def has_numbers(mechanism: object) -> bool:
+    """Whether the reports of a mechanism are numbers below 2^64, every one of which is a report."""
+    return type(mechanism) in (GRR, SOLH)  # a subclass may report something else
 
 
 def _grr(mechanism: Mechanism) -> GRR:

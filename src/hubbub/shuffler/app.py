@@ -7,12 +7,13 @@ their address, which is in memory alone.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
@@ -20,10 +21,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from hubbub.client.transport import HttpTransport, Unreachable
+from hubbub.client.upload import HttpTransport, Unreachable
 from hubbub.collection import Clock, SystemClock
 from hubbub.collection.shuffle_route import MOST_BATCH_BYTES
 from hubbub.core.errors import HubbubError
+from hubbub.core.spec import Json
 from hubbub.service.base.limits import ConnectionLimits, Receipt, SenderLimits
 from hubbub.service.base.logs import log, log_error
 from hubbub.service.http.bodies import Bodies, read_body
@@ -37,7 +39,13 @@ from hubbub.shuffler.config import HopConfig, ShufflerKeys
 from hubbub.shuffler.hop import ShufflerHop
 from hubbub.shuffler.store import ShufflerStore
 from hubbub.wire.batches import SHUFFLED_TYPE
+from hubbub.wire.shares import MESSAGE_PATH, MESSAGE_TYPE
 from hubbub.wire.upload import json_size
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from hubbub.shuffle.dgk import DGKPublic
 
 PACE = 0.2
 """Seconds between two checks for work that is due."""
@@ -71,6 +79,7 @@ class ShufflerApp:
         routes = [
             Route("/v1/reports", self.reports, methods=["POST", "OPTIONS"]),
             Route(PATH, self.shuffled, methods=["POST"]),
+            Route(MESSAGE_PATH, self.message, methods=["POST"]),
             Route("/v1/status", self.status),
             Route("/healthz", self.healthz),
         ]
@@ -100,12 +109,19 @@ class ShufflerApp:
 
     async def shuffled(self, request: Request) -> Response:
         """Take a batch from the previous shuffler."""
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != SHUFFLED_TYPE:
-            raise Problem(415, "unsupported_type", f"allowed: {SHUFFLED_TYPE}")
+        return await self._large(request, SHUFFLED_TYPE, self._hop.receive)
+
+    async def message(self, request: Request) -> Response:
+        """Take a message from another shuffler of shares."""
+        return await self._large(request, MESSAGE_TYPE, self._hop.receive_message)
+
+    async def _large(self, request: Request, kind: str, take: Callable[[bytes], dict[str, Json]]) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+            raise Problem(415, "unsupported_type", f"allowed: {kind}")
         try:
             body = await read_body(request, MOST_BATCH_BYTES, self._bodies)
             async with self._batch:
-                return JSONResponse(await asyncio.to_thread(self._hop.receive, body))
+                return JSONResponse(await asyncio.to_thread(take, body))
         except Unreachable as error:
             raise Problem(503, "busy", str(error), headers=[("Retry-After", "1")]) from None
         except HubbubError as error:
@@ -198,6 +214,7 @@ async def _serve(config: HopConfig, clock: Clock, on_ready: Callable[[str], None
         clock=clock,
         connect=_connect,
         start=lambda work: threading.Thread(target=work, daemon=True).start(),
+        workers=_mask_makers,
     )
     senders = Senders(SenderLimits(rate=100.0, burst=2000), clock)
     guard = Guard(ConnectionLimits(), blocked=senders.blocked)
@@ -216,8 +233,15 @@ async def _serve(config: HopConfig, clock: Clock, on_ready: Callable[[str], None
     log("shuffling", collection=config.collection, at=address)
     on_ready(address)
     await serving
+    hop.close()
     store.close()
     log("stopped")
+
+
+def _mask_makers(key: DGKPublic) -> Executor:
+    from hubbub.shuffle.keys import key_workers
+
+    return key_workers(key, max(1, (os.cpu_count() or 1) // 2))
 
 
 def _connect(url: str) -> HttpTransport:

@@ -1,16 +1,15 @@
 """Moves a batch through its states, each of which is stored: gathering, closed, made, then handed on or dropped."""
 
-from __future__ import annotations
-
 import json
 import math
 import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from hubbub.client.transport import Response, Transport, Unreachable
-from hubbub.collection import Clock, Collection
+from hubbub.client.upload import Transport, Unreachable
+from hubbub.collection import Clock, SignedCollection
 from hubbub.collection.shuffle_route import LAYER_BYTES, ShuffleRoute, layer_name
+from hubbub.core.bounded_http import Response
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.protocols.ask import Ask
@@ -124,7 +123,7 @@ class BatchStates:
         self._store, self._source, self._keys, self._connect, self._rng = store, source, keys, connect, rng
         self._making = threading.Lock()  # one batch at a time: they are large
 
-    def settle(self, batch: BatchRow, collection: Collection, now: float, trouble: str) -> None:
+    def settle(self, batch: BatchRow, collection: SignedCollection, now: float, trouble: str) -> None:
         """Close, drop or forget a batch whose time has come; `BatchLate` where nobody took it in time.
 
         Parameters
@@ -138,44 +137,44 @@ class BatchStates:
         trouble
             Why nobody took it yet, for the note of a batch that is dropped.
         """
-        over = _over(batch, collection)
+        end = over(batch, collection)
         if batch.state in ENDED:
-            if now >= over + MARGIN:
+            if now >= end + MARGIN:
                 self._store.forget([batch.name])
         elif batch.version != collection.version:
-            self._drop(batch.name, f"outdated_version: version {collection.version} is served, with other keys")
-        elif now >= over:
-            self._drop(batch.name, f"nobody took it in time: {trouble}")
+            self.drop(batch.name, f"outdated_version: version {collection.version} is served, with other keys")
+        elif now >= end:
+            self.drop(batch.name, f"nobody took it in time: {trouble}")
             raise BatchLate(f"{batch.name}: nobody took it in time: {trouble}")
         elif batch.state == "gathering" and (batch.digest is not None or now >= batch.closes + collection.accepts_for):
             self._store.close_batch(batch.name)
 
-    def hand_on(self, name: str, collection: Collection, clock: Clock) -> None:
+    def hand_on(self, name: str, collection: SignedCollection, clock: Clock) -> None:
         """Shuffle a closed batch and hand it on, or drop it; `Unreachable` if a request has to be repeated later.
 
         It may be dropped meanwhile, as its time is over: then nothing more is stored of it.
         """
         route = collection.shuffle
-        assert route is not None  # as it was when the batch began: a version never changes
+        assert isinstance(route, ShuffleRoute)  # as it was when the batch began: a version never changes
         try:
             batch = self._store.batch(name)
             if batch is not None and batch.state == "closed":
                 self._make(batch, collection, route)
                 batch = self._store.batch(name)
             if batch is not None and batch.state == "made":
-                self._hand_on(batch, route, _over(batch, collection) - clock.now())
+                self._hand_on(batch, route, over(batch, collection) - clock.now())
         except Unreachable:
             raise
         except HubbubError as error:
-            self._drop(name, str(error))
+            self.drop(name, str(error))
 
-    def _make(self, batch: BatchRow, collection: Collection, route: ShuffleRoute) -> None:
+    def _make(self, batch: BatchRow, collection: SignedCollection, route: ShuffleRoute) -> None:
         ask = self._source.ask(batch.answer, collection)
         body = self._store.incoming(batch.name)
         if body is not None:
             incoming = decode_shuffled(body)
         else:
-            onions = self._store.onions(batch.name)
+            onions = [onion for _, onion in self._store.reports(batch.name)]
             incoming = ShuffledBatch(collection.name, batch.version, batch.answer, [], onions)
         with self._making:
             outgoing = take_turn(incoming, ask, route, self._keys, self._rng)
@@ -196,23 +195,29 @@ class BatchStates:
         outgoing = self._store.outgoing(batch.name)
         if outgoing is None:
             return
-        response = transport.request("POST", PATH, {"Content-Type": SHUFFLED_TYPE}, outgoing, at_most=seconds)
-        if response.status == 200:
-            self._end(batch.name, "handed", batch.note)
-        elif response.status in _LATER:
-            raise Unreachable(f"POST {PATH}: status {response.status}")
-        else:
-            raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
+        post(transport, PATH, SHUFFLED_TYPE, outgoing, seconds)
+        self.end(batch.name, "handed", batch.note)
 
-    def _drop(self, name: str, why: str) -> None:
-        self._end(name, "dropped", why)
+    def drop(self, name: str, why: str) -> None:
+        """End a batch that nobody will take."""
+        self.end(name, "dropped", why)
 
-    def _end(self, name: str, state: str, note: str) -> None:
+    def end(self, name: str, state: str, note: str) -> None:
+        """End a batch, once, and log it."""
         if self._store.end(name, state, note):
             log(state, batch=name, note=note, counts=self._store.counts())
 
 
-def _over(batch: BatchRow, collection: Collection) -> float:
+def post(transport: HopTransport, path: str, kind: str, body: bytes, seconds: float) -> None:
+    """Send something that has to be taken: `Unreachable` if that may go better later, `InvalidValue` if not."""
+    response = transport.request("POST", path, {"Content-Type": kind}, body, at_most=seconds)
+    if response.status in _LATER:
+        raise Unreachable(f"POST {path}: status {response.status}")
+    if response.status != 200:
+        raise InvalidValue("batch", f"status {response.status}", _detail(response.body))
+
+
+def over(batch: BatchRow, collection: SignedCollection) -> float:
     """The time from which nobody takes a batch any more."""
     return batch.closes + collection.lateness_seconds
 

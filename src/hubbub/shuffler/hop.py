@@ -13,97 +13,39 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
-from hubbub.client.transport import HttpTransport
-from hubbub.collection import Clock, Collection
-from hubbub.collection.names import AnswerName
-from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_BATCH_BYTES, ShuffleRoute, batch_name
+from hubbub.client.upload import HttpTransport
+from hubbub.collection import Clock, SignedCollection
+from hubbub.collection.shuffle_route import ObliviousRoute, Route, ShuffleRoute
 from hubbub.core.errors import DecodeError, HubbubError
 from hubbub.core.spec import Json
 from hubbub.random.source import Random
-from hubbub.service.base.limits import Reason, Receipt
-from hubbub.service.ingest.frames import RefusedRequest, Served, read_frame
+from hubbub.service.base.limits import Receipt, RefusedRequest
+from hubbub.service.ingest.frames import Served, read_frame
 from hubbub.shuffler.batch_states import BatchStates, HopTransport
 from hubbub.shuffler.config import ShufflerKeys
+from hubbub.shuffler.intake import closing, is_asked, take_entries
 from hubbub.shuffler.source import SignedSource
-from hubbub.shuffler.store import ShufflerStore, report_digest
+from hubbub.shuffler.store import BatchRow, ShufflerStore
 from hubbub.wire.batches import check_batch, decode_shuffled
-from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry
+from hubbub.wire.shares import decode_message
+from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
-def take_entries(entries: Sequence[Entry], collection: Collection, store: ShufflerStore, clock: Clock) -> Receipt:
-    """Store the reports of an upload in one transaction; all that is acknowledged is on the disk.
-
-    A report that is stored already, with the same id and bytes, is acknowledged again; other bytes under the same id
-    are refused. Neither the time nor the sender of a report is stored.
-    """
-    receipt = Receipt()
-    with store.transaction():
-        now = clock.now()
-        for entry in entries:
-            name = batch_name(collection.name, collection.version, entry.name)
-            before = store.known(name, entry.report_id)
-            if before is not None:
-                if before == report_digest(entry.report):
-                    receipt.duplicates += 1
-                else:
-                    receipt.rejected.append((entry.report_id.hex(), "replay"))
-                continue
-            reason = _refused(entry, collection, store, now)
-            if reason is not None:
-                receipt.rejected.append((entry.report_id.hex(), reason))
-                continue
-            store.begin(name, collection.version, entry.name, closing(collection, entry.name))
-            store.add(name, entry.report_id, entry.report)
-            receipt.accepted += 1
-        for outcome, count in receipt.outcomes().items():
-            store.count(outcome, count)
-    return receipt
-
-
-def closing(collection: Collection, name: AnswerName) -> float:
-    """The time at which the round of an answer closes, by the signed schedule."""
-    return collection.round_times(name.question, name.run, name.step, name.round)[1]
-
-
-def is_asked(collection: Collection, name: AnswerName) -> bool:
-    """Whether the signed terms of a collection allow such an answer at any time."""
-    terms = collection.terms.get(name.question)
-    if terms is None or not name.round <= terms.rounds or not name.part < terms.parts:
-        return False
-    if terms.study is None:
-        return name.run == 0
-    return name.step == 0 and (name.run == 0 or terms.study.every > 0)
-
-
-def _refused(entry: Entry, collection: Collection, store: ShufflerStore, now: float) -> Reason | None:
-    route = collection.shuffle
-    assert route is not None
-    if not is_asked(collection, entry.name):
-        return "unknown_ask"
-    layers = LAYER_BYTES * (len(route.shufflers) + 1)
-    if not layers < len(entry.report) <= collection.terms[entry.question].report_bytes + layers:
-        return "malformed"
-    opens, closes = collection.round_times(entry.question, entry.run, entry.step, entry.round)
-    if now < opens:
-        return "too_early"
-    if now >= closes + collection.accepts_for or closes <= store.forgotten:
-        return "late"
-    name = batch_name(collection.name, collection.version, entry.name)
-    batch = store.batch(name)
-    if batch is not None and batch.state != "gathering":
-        return "late"
-    room = MOST_BATCH_BYTES // len(entry.report) - route.all_fakes
-    return None if (batch.size if batch else 0) < room else "over_ceiling"
+    from hubbub.shuffle.dgk import DGKPublic
+    from hubbub.shuffler.share_states import ShareStates
 
 
 REFRESH = 30.0
 """Seconds between one look for a new version of the collection and the next."""
 MOST_AT_WORK = 4
 """How many batches are made or handed on at the same time, each of up to 64 MB."""
-_LOOK = "collection"
+_LOOK, _MASKS = "collection", "masks"
 
-_SHOWN = ("batches received", "batches handed", "batches dropped", "unreadable", "repeated", "fakes")
+_SHOWN = ("batches received", "batches handed", "batches dropped", "unreadable", "repeated", "incomplete", "fakes")
 """The counts that anyone may see: of batches, and of what was in those that were large enough."""
 
 
@@ -130,6 +72,9 @@ class ShufflerHop:
         Draws permutations and fakes; given in tests only.
     start
         Begins work that may wait for another program: a thread of its own, or at once, as in tests.
+    workers
+        Makes processes that hold the homomorphic key of a collection, in which masks are made; None makes masks in
+        this process.
     """
 
     def __init__(
@@ -144,10 +89,13 @@ class ShufflerHop:
         connect: Callable[[str], HopTransport] = HttpTransport,
         rng: Random | None = None,
         start: Callable[[Callable[[], None]], None] = lambda work: work(),
+        workers: Callable[[DGKPublic], Executor] | None = None,
     ) -> None:
         self.name, self._keys, self._store, self._clock = collection, keys, store, clock
         self._source = SignedSource(collection, collector, trusted)
         self._states = BatchStates(store, self._source, keys, collector, connect, rng or Random())
+        self._collector, self._connect, self._workers = collector, connect, workers
+        self._shares: ShareStates | None = None
         self._looked: float | None = None
         self._turn, self._start = threading.Lock(), start
         self._at_work: set[str] = set()
@@ -155,7 +103,9 @@ class ShufflerHop:
         self.trouble = ""
         """The last error, as a text."""
         document = store.note("collection")
-        self.collection: Collection | None = None if document is None else self._source.read(document)
+        self.collection: SignedCollection | None = None
+        if document is not None:
+            self._serve(self._source.read(document))
 
     # -- requests ---------------------------------------------------------------------------------------
 
@@ -165,12 +115,28 @@ class ShufflerHop:
         offered, document = self._source.fetch(self.collection)
         with self._store.transaction():
             self._store.set_note("collection", document)
-        self.collection = offered
+        self._serve(offered)
+
+    def _serve(self, collection: SignedCollection) -> None:
+        """Take a collection or a newer version of it. Shares need a library that layers do without."""
+        route = collection.shuffle
+        if isinstance(route, ObliviousRoute) and (self._shares is None or self._shares.route != route):
+            from hubbub.shuffler.share_states import ShareStates
+
+            self.close()
+            given = (self._states, self._store, self._source, self._keys, self._collector, self._connect)
+            self._shares = ShareStates(*given, route, self._workers)
+        self.collection = collection
+
+    def close(self) -> None:
+        """End the processes that make masks."""
+        if self._shares is not None:
+            self._shares.close()
 
     def take(self, kind: str, body: bytes) -> Receipt:
-        """Store the reports of a device's upload; only the first shuffler does."""
-        collection, _, place = self._serving()
-        if place != 0:
+        """Store the reports of a device's upload: layers at the first shuffler only, shares at each."""
+        collection, route, place = self._serving()
+        if route.shufflers[place] not in route.receivers:
             raise RefusedRequest("unknown_collection", "devices send to the first shuffler; this is another")
         if kind not in (UPLOAD_TYPE, JSON_TYPE):
             raise RefusedRequest("malformed", f"content type {kind[:80]!r}; allowed: {UPLOAD_TYPE}, {JSON_TYPE}")
@@ -193,7 +159,7 @@ class ShufflerHop:
         collection, route, place = self._serving()
         batch = decode_shuffled(body)
         Served({collection.name: collection}).find(batch.collection, batch.version, len(batch.onions))
-        if place == 0 or not is_asked(collection, batch.answer):
+        if not isinstance(route, ShuffleRoute) or place == 0 or not is_asked(collection, batch.answer):
             raise DecodeError("batch", batch.name, "one of a shuffler that hands on to this one")
         check_batch(batch, route, place)  # before any request is made for it
         receipt: dict[str, Json] = {"batch": batch.name, "received": len(batch.onions)}
@@ -214,6 +180,21 @@ class ShufflerHop:
             self._store.count("batches received")
         return receipt
 
+    def receive_message(self, body: bytes) -> dict[str, Json]:
+        """Store a message from another shuffler of shares. The same bytes again are acknowledged again."""
+        collection, route, _ = self._serving()
+        message = decode_message(body)
+        Served({collection.name: collection}).find(message.collection, message.version, 1)
+        if self._shares is None or not isinstance(route, ObliviousRoute) or not is_asked(collection, message.answer):
+            raise DecodeError("message", message.name, "one about a batch of shares")
+        receipt: dict[str, Json] = {"batch": message.name, "topic": message.topic}
+        closes = closing(collection, message.answer)
+        if self._store.batch(message.name) is None and self._clock.now() >= closes + collection.accepts_for:
+            late = closes <= self._store.forgotten
+            raise RefusedRequest("late" if late else "under_minimum", "no share of this batch came here")
+        self._shares.receive(message, body)
+        return receipt
+
     # -- work that is due ------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
@@ -232,13 +213,37 @@ class ShufflerHop:
                 trouble = "there is no answer yet" if batch.name in self._at_work else self.trouble
                 with self._telling(batch.name):
                     self._states.settle(batch, collection, self._clock.now(), trouble)
-            due = [batch for batch in self._store.batches() if batch.state in ("closed", "made")]
+            batches = self._store.batches()
+            due = [batch for batch in batches if batch.state in ("closed", "listed", "made")]
+            if isinstance(collection.shuffle, ObliviousRoute):
+                self._begin_shares(batches, collection, collection.shuffle)
+                due = [batch for batch in due if batch.state != "made"]
             self._tried = Counter({batch.name: self._tried[batch.name] for batch in due})
             due = [batch for batch in due if batch.name not in self._at_work]
             due.sort(key=lambda batch: self._tried[batch.name])  # a batch that nobody takes is tried after the others
-            for batch in due[: MOST_AT_WORK - len(self._at_work - {_LOOK})]:
+            names = {batch.name for batch in batches}
+            for batch in due[: MOST_AT_WORK - len(self._at_work & names)]:
                 self._tried[batch.name] += 1
-                self._begin(batch.name, partial(self._states.hand_on, batch.name, collection, self._clock))
+                self._begin(batch.name, partial(self._hand_on, batch.name, collection))
+
+    def _hand_on(self, name: str, collection: SignedCollection) -> None:
+        if self._shares is not None and isinstance(collection.shuffle, ObliviousRoute):
+            self._shares.hand_on(name, collection)
+        else:
+            self._states.hand_on(name, collection, self._clock)
+
+    def _begin_shares(self, batches: Sequence[BatchRow], collection: SignedCollection, route: ObliviousRoute) -> None:
+        """Begin to send messages, to every receiver by itself: one that is slow holds up no other. And make masks."""
+        assert self._shares is not None
+        for batch in batches:
+            for receiver in self._shares.receivers(batch.name) if batch.state in ("listed", "made") else ():
+                to = f" to {receiver}"
+                if sum(name.endswith(to) for name in self._at_work) < MOST_AT_WORK:
+                    work = partial(self._shares.send, batch.name, receiver, collection, self._clock)
+                    self._begin(batch.name + to, work)
+        for batch in batches:
+            if _MASKS not in self._at_work and self._shares.needs_masks(batch):
+                self._begin(_MASKS, partial(self._shares.make_masks, batch.name, batch.size + route.fakes))
 
     def status(self) -> dict[str, Json]:
         """The batches and their states, what was counted of batches that ended, and the last error.
@@ -258,7 +263,7 @@ class ShufflerHop:
         head: dict[str, Json] = {"collection": self.name, "version": version}
         return {**head, "batches": batches, "counts": counts, "trouble": self.trouble}
 
-    def _serving(self) -> tuple[Collection, ShuffleRoute, int]:
+    def _serving(self) -> tuple[SignedCollection, Route, int]:
         """The collection, its shuffle route, and the place of this shuffler on it."""
         collection = self.collection
         if collection is None or collection.shuffle is None:
@@ -266,7 +271,7 @@ class ShufflerHop:
         place = collection.shuffle.place_of(self._keys.encryption.public, self._keys.signing.public)
         return collection, collection.shuffle, place
 
-    def _begin(self, name: str, work: Callable[[], None]) -> None:
+    def _begin(self, name: str, work: Callable[[], object]) -> None:
         """Begin work under a name, unless it still goes on."""
 
         def run() -> None:

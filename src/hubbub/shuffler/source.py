@@ -1,18 +1,15 @@
 """Reads the signed collection, and the signed ask of a batch, from the collector."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from hubbub.client.transport import Transport, Unreachable
-from hubbub.collection import Collection
+from hubbub.client.upload import Transport, Unreachable
+from hubbub.collection import SignedCollection
 from hubbub.collection.admits import admits
-from hubbub.collection.formats import ASKS
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
-from hubbub.collection.sealing import open_sealed
+from hubbub.collection.sealing import ASKS, open_sealed
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.protocols.ask import Ask
 
@@ -34,11 +31,11 @@ class SignedSource:
         self.name, self._collector = name, collector
         self._trusted = {trusted} if isinstance(trusted, bytes) else set(trusted)
 
-    def read(self, document: str) -> Collection:
+    def read(self, document: str) -> SignedCollection:
         """The collection of a signed document."""
         return open_collection(_json(document.encode()), self._trusted)
 
-    def fetch(self, known: Collection | None) -> tuple[Collection, str]:
+    def fetch(self, known: SignedCollection | None) -> tuple[SignedCollection, str]:
         """The collection that is served, and its document. An older version, or a changed one, is refused."""
         document = self._get(f"/v1/collections/{self.name}").decode(errors="replace")
         offered = self.read(document)
@@ -50,7 +47,7 @@ class SignedSource:
             raise DecodeError("version", offered.version, "what it was: a version never changes")
         return offered, document
 
-    def ask(self, answer: AnswerName, collection: Collection) -> Ask:
+    def ask(self, answer: AnswerName, collection: SignedCollection) -> Ask:
         """The ask of a batch. `InvalidValue` if the signed terms do not allow it.
 
         Any other fault of the document may be gone at the next request: `Unreachable`.

@@ -1,18 +1,16 @@
-"""Reports of the collector's own, sent to the first shuffler as devices send theirs."""
-
-from __future__ import annotations
+"""Reports of the collector's own, sent to shufflers as devices send theirs."""
 
 import base64
 import json
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 from hubbub.client.documents import trusted_keys
-from hubbub.client.transport import HttpTransport, Transport, Unreachable
-from hubbub.collection.formats import ASKS
+from hubbub.client.upload import HttpTransport, Transport, Unreachable
 from hubbub.collection.names import AnswerName
 from hubbub.collection.safety import open_collection
-from hubbub.collection.sealing import open_sealed
+from hubbub.collection.sealing import ASKS, open_sealed
 from hubbub.core.errors import InvalidValue
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE
 
@@ -46,7 +44,7 @@ def send_spot_checks(
     collection = open_collection(_request(collector, "GET", root), keys)
     if collection.shuffle is None:
         raise InvalidValue("collection", name, "one whose reports are shuffled")
-    first = connect(collection.shuffle.shufflers[0].url)
+    receivers = [connect(shuffler.url) for shuffler in collection.shuffle.receivers]
     asks = ASKS.upgrade(open_sealed(_request(collector, "GET", f"{root}/asks"), keys))["asks"]
     accepted = {}
     for ask in asks:
@@ -54,10 +52,14 @@ def send_spot_checks(
         headers = {"Authorization": f"Bearer {token}", "Content-Type": JSON_TYPE}
         body = json.dumps({"answer": answer, "count": count}).encode()
         uploads = _request(collector, "POST", f"{root}/spot-checks", headers, body)["uploads"]
-        accepted[answer] = 0
-        for upload in map(base64.b64decode, uploads):
-            receipt = _request(first, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, upload)
-            accepted[answer] += receipt["accepted"]
+        taken = [
+            _request(receiver, "POST", "/v1/reports", {"Content-Type": UPLOAD_TYPE}, base64.b64decode(upload))[
+                "accepted"
+            ]
+            for receiver, upload in zip(cycle(receivers), uploads, strict=False)
+        ]
+        every = range(0, len(taken), len(receivers))
+        accepted[answer] = sum(min(taken[at : at + len(receivers)]) for at in every)
     return accepted
 
 

@@ -4,8 +4,6 @@ Nothing in it tells when a report came, from where, or in which order: reports a
 data is overwritten.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3
@@ -35,12 +33,27 @@ _TABLES = (
     """CREATE TABLE reports (
         batch TEXT NOT NULL, id BLOB NOT NULL, digest BLOB NOT NULL, onion BLOB, PRIMARY KEY (batch, id)
     ) WITHOUT ROWID""",
+    # Of batches of shares: the secret seed and what was done, masks, and messages of other shufflers and to them.
+    """CREATE TABLE turns (
+        batch TEXT PRIMARY KEY, seed BLOB NOT NULL, layer TEXT NOT NULL, steps INTEGER NOT NULL
+    )""",
+    "CREATE TABLE masks (batch TEXT NOT NULL, number INTEGER NOT NULL, made BLOB, PRIMARY KEY (batch, number))",
+    """CREATE TABLE messages (
+        batch TEXT NOT NULL, sender INTEGER NOT NULL, topic TEXT NOT NULL, digest BLOB NOT NULL, sealed BLOB,
+        PRIMARY KEY (batch, sender, topic)
+    )""",
+    """CREATE TABLE sending (
+        batch TEXT NOT NULL, receiver INTEGER NOT NULL, topic TEXT NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY (batch, receiver, topic)
+    )""",
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
 )
 
 
 class BatchRow(NamedTuple):
     """A batch. Its state is "gathering", "closed", "made" (shuffled), and at last "handed" (on) or "dropped".
+
+    A batch of shares is "listed" once the others were told which of them can be read.
 
     `digest` is the hash of the batch that the previous shuffler handed on; the first shuffler has none. The contents of
     a batch are large, and are read separately (`incoming`, `outgoing`).
@@ -67,7 +80,7 @@ class ShufflerStore:
         self._file = _connect(path, timeout)
         try:
             for pragma in _PRAGMAS:
-                self._run(f"PRAGMA {pragma}")
+                self.run(f"PRAGMA {pragma}")
             with self.transaction():
                 self._bring_up_to_date()
         except BaseException as error:
@@ -78,15 +91,15 @@ class ShufflerStore:
 
     def _bring_up_to_date(self) -> None:
         """Create the tables, or migrate those of an older version; refuse a damaged file."""
-        damage = self._run("PRAGMA integrity_check(1)")
+        damage = self.run("PRAGMA integrity_check(1)")
         if damage != [("ok",)]:
             raise sqlite3.DatabaseError(f"damaged: {damage[0][0]}")
-        if not self._run("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
+        if not self.run("SELECT 1 FROM sqlite_master WHERE name = 'meta'"):
             for table in _TABLES:
-                self._run(table)
+                self.run(table)
             self.set_note("version", str(FORMAT.version))
         version = self.note("version") or "none"
-        FORMAT.migrate(int(version) if version.isdecimal() else version, lambda sql: self._run(sql))
+        FORMAT.migrate(int(version) if version.isdecimal() else version, lambda sql: self.run(sql))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -113,18 +126,17 @@ class ShufflerStore:
 
     def known(self, batch: str, report_id: bytes) -> bytes | None:
         """The hash of the stored report with an id; None if there is none."""
-        rows = self._run("SELECT digest FROM reports WHERE batch = ? AND id = ?", batch, report_id)
+        rows = self.run("SELECT digest FROM reports WHERE batch = ? AND id = ?", batch, report_id)
         return rows[0][0] if rows else None
 
     def add(self, batch: str, report_id: bytes, onion: bytes) -> None:
         """Store a report."""
-        self._run("INSERT INTO reports VALUES (?, ?, ?, ?)", batch, report_id, report_digest(onion), onion)
-        self._run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
+        self.run("INSERT INTO reports VALUES (?, ?, ?, ?)", batch, report_id, report_digest(onion), onion)
+        self.run("UPDATE batches SET size = size + 1 WHERE name = ?", batch)
 
-    def onions(self, batch: str) -> list[bytes]:
-        """The reports of a batch that has not ended, in the order of their ids."""
-        sql = "SELECT onion FROM reports WHERE batch = ? AND onion IS NOT NULL ORDER BY id"
-        return [onion for (onion,) in self._run(sql, batch)]
+    def reports(self, batch: str) -> list[tuple[bytes, bytes]]:
+        """The ids and reports of a batch that has not ended, in the order of the ids."""
+        return self.run("SELECT id, onion FROM reports WHERE batch = ? AND onion IS NOT NULL ORDER BY id", batch)
 
     # -- batches ----------------------------------------------------------------------------------------------
 
@@ -132,15 +144,15 @@ class ShufflerStore:
         """Begin a batch: one that gathers reports, or a whole one from the previous shuffler."""
         digest = None if incoming is None else hashlib.sha256(incoming).digest()
         row = (name, version, str(answer), closes, "gathering", digest, "", 0, incoming, None)
-        self._run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
+        self.run("INSERT OR IGNORE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
 
     def batches(self) -> list[BatchRow]:
         """All batches in the store."""
-        return [_batch_row(row) for row in self._run(f"{_ROWS} ORDER BY closes, name")]
+        return [_batch_row(row) for row in self.run(f"{_ROWS} ORDER BY closes, name")]
 
     def batch(self, name: str) -> BatchRow | None:
         """The batch of a name."""
-        rows = self._run(f"{_ROWS} WHERE name = ?", name)
+        rows = self.run(f"{_ROWS} WHERE name = ?", name)
         return _batch_row(rows[0]) if rows else None
 
     def incoming(self, name: str) -> bytes | None:
@@ -154,7 +166,7 @@ class ShufflerStore:
     def close_batch(self, name: str) -> None:
         """Close a batch: it has all acknowledged reports, and no report is added any more."""
         with self.transaction():
-            self._run("UPDATE batches SET state = 'closed' WHERE name = ? AND state = 'gathering'", name)
+            self.run("UPDATE batches SET state = 'closed' WHERE name = ? AND state = 'gathering'", name)
 
     def keep_outgoing(self, name: str, outgoing: bytes, note: str) -> bool:
         """Replace the incoming batch by the shuffled one, in one transaction: a batch is shuffled in one order only.
@@ -166,8 +178,8 @@ class ShufflerStore:
             if batch is None or batch.state != "closed":
                 return False
             sql = "UPDATE batches SET state = 'made', made = ?, came = NULL, note = ?"
-            self._run(f"{sql} WHERE name = ?", outgoing, note, name)
-            self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
+            self.run(f"{sql} WHERE name = ?", outgoing, note, name)
+            self.run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
         return True
 
     def end(self, name: str, state: str, note: str) -> bool:
@@ -180,10 +192,13 @@ class ShufflerStore:
             if batch is None or batch.state in ENDED:
                 return False
             sql = "UPDATE batches SET state = ?, came = NULL, made = NULL, note = ? WHERE name = ?"
-            self._run(sql, state, note, name)
+            self.run(sql, state, note, name)
             self.count(f"batches {state}")
             self.set_note("counts", json.dumps(self.counts()))
-            self._run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
+            self.run("UPDATE reports SET onion = NULL WHERE batch = ?", name)
+            self.run("UPDATE messages SET sealed = NULL WHERE batch = ?", name)
+            for table in ("turns", "masks", "sending"):
+                self.run(f"DELETE FROM {table} WHERE batch = ?", name)  # noqa: S608
         self._tidy()
         return True
 
@@ -194,8 +209,10 @@ class ShufflerStore:
                 batch = self.batch(name)
                 if batch is not None and batch.closes > self.forgotten:
                     self.set_note("forgotten", repr(batch.closes))
-                self._run("DELETE FROM reports WHERE batch = ?", name)
-                self._run("DELETE FROM batches WHERE name = ?", name)
+                self.run("DELETE FROM reports WHERE batch = ?", name)
+                for table in ("messages", "turns", "masks"):
+                    self.run(f"DELETE FROM {table} WHERE batch = ?", name)  # noqa: S608
+                self.run("DELETE FROM batches WHERE name = ?", name)
         self._tidy()
 
     @property
@@ -207,25 +224,25 @@ class ShufflerStore:
 
     def note(self, key: str) -> str | None:
         """The text that is stored under a key."""
-        rows = self._run("SELECT value FROM meta WHERE key = ?", key)
+        rows = self.run("SELECT value FROM meta WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     def set_note(self, key: str, value: str) -> None:
         """Store a text under a key."""
-        self._run("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
+        self.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     def count(self, name: str, times: int = 1) -> None:
         """Count an event, without its time."""
         sql = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET count = count + excluded.count"
         if times:
-            self._run(sql, name, times)
+            self.run(sql, name, times)
 
     def counts(self) -> dict[str, int]:
         """The counts of all events."""
-        return dict(self._run("SELECT name, count FROM counters ORDER BY name"))
+        return dict(self.run("SELECT name, count FROM counters ORDER BY name"))
 
     def _large(self, sql: str, name: str) -> bytes | None:
-        rows = self._run(sql, name)
+        rows = self.run(sql, name)
         return rows[0][0] if rows else None
 
     def _tidy(self) -> None:
@@ -233,7 +250,8 @@ class ShufflerStore:
         with self._lock:
             self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _run(self, sql: str, *values: object) -> list[Any]:
+    def run(self, sql: str, *values: object) -> list[Any]:
+        """Run a statement; returns its rows."""
         with self._lock:
             return self._file.execute(sql, values).fetchall()
 

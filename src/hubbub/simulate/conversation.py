@@ -1,30 +1,25 @@
 """Running a protocol or a question over a fleet of simulated devices, and comparing its releases with the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection import Collection
 from hubbub.collection.admits import admits, admits_parts
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import normal_reach
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Bools, Floats, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Count, Message, Protocol, Release, Reply, converse
 from hubbub.protocols.window import Statistic, window_stream
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.simulate.devices import Stream
 from hubbub.simulate.fleet import Fleet, Present, Traffic
 from hubbub.simulate.ledgers import Ledgers, StudyPayments
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,7 @@ class Run:
 
     @property
     def tve(self) -> float:
-        """The total variation error: the sum of absolute errors over steps and entries (sao2-exsub, section 7.1)."""
+        """The total variation error: absolute errors, summed (S. Wang, Li, Xin et al., 2023, section 7.1)."""
         return float(np.abs(self.values - self.truth).sum())
 
     @property
@@ -99,11 +94,11 @@ def collect(mechanism: Mechanism, values: Any, rng: Random, *, chunk: int = 1 <<
 class StreamRun(Run):
     """The releases of a protocol over a stream, with the truth, what they spent and the traffic."""
 
-    published: NDArray[np.bool_]
-    spent: NDArray[np.float64]
+    published: Bools
+    spent: Floats
     traffic: Traffic
     n: int
-    centres: NDArray[np.float64]
+    centres: Floats
 
     def coverage(self, level: float = 0.95) -> float:
         """The share of the finite intervals that hold the truth."""
@@ -142,7 +137,7 @@ def run_stream(
     )
 
 
-def _centre(estimate: Estimate) -> NDArray[np.float64]:
+def _centre(estimate: Estimate) -> Floats:
     return estimate.value if estimate.centre is None else estimate.centre
 
 
@@ -201,7 +196,7 @@ def run_question(
     if terms.study is not None:
         ends = int(collection.round_times(name, 0, 0, terms.rounds)[1]) - 1
         study = StudyPayments(ledgers, limit=terms.limit, ends=ends)
-    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, study=study)
+    fleet = Fleet(stream, rng, ledgers=ledgers, first=first, present=present, group=terms.group, study=study)
     conversation = Conversation(collection.protocol(name, first=first), rounds=terms.rounds, parts=terms.parts)
     done = 0
     while (steps is None or done < steps) and (message := conversation.listen()) is not None:

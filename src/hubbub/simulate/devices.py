@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.data.synthetic import normals
 from hubbub.random.source import Random
 
@@ -27,7 +27,7 @@ class Stream(ABC):
         """The values of the devices start to stop-1 at a step, counted from 1: an array, or `ItemSets`."""
 
     @abstractmethod
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         """The true shares, or the true mean, of the population at a step."""
 
 
@@ -42,28 +42,28 @@ class ArrayStream(Stream):
         How many codes there are.
     """
 
-    def __init__(self, table: NDArray[Any], domain: int | None = None) -> None:
+    def __init__(self, table: Array, domain: int | None = None) -> None:
         if table.ndim != 2 or 0 in table.shape:
             raise InvalidValue("table", table.shape, "a row for each step, a column for each device")
         self.table, self.domain = table, domain
         self.steps, self.n = table.shape
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return np.asarray(self._row(step)[start:stop])
 
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         row = self._row(step)
         if self.domain is None:
             return np.array([row.mean()])
         return np.bincount(row, minlength=self.domain) / self.n
 
-    def _row(self, step: int) -> NDArray[Any]:
+    def _row(self, step: int) -> Array:
         if not 1 <= step <= len(self.table):
             raise InvalidValue("step", step, f"a step from 1 to {len(self.table)}")
         return np.asarray(self.table[step - 1])
 
 
-def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStream:
+def binary_stream(process: Floats, n: int, rng: Random) -> ArrayStream:
     """At step t exactly round(p_t n) of n devices, drawn anew at random, have the value 1 and the others 0."""
     table = np.zeros((len(process), n), dtype=np.uint8)
     for row, p in zip(table, process, strict=True):
@@ -74,7 +74,7 @@ def binary_stream(process: NDArray[np.float64], n: int, rng: Random) -> ArrayStr
     return ArrayStream(table, domain=2)
 
 
-def normal_stream(process: NDArray[np.float64], n: int, rng: Random, *, deviation: float = 10.0) -> ArrayStream:
+def normal_stream(process: Floats, n: int, rng: Random, *, deviation: float = 10.0) -> ArrayStream:
     """At step t every device has a normally distributed number of mean p_t."""
     table = np.empty((len(process), n), dtype=np.float32)
     for row, p in zip(table, process, strict=True):
@@ -110,13 +110,13 @@ class EventStream(Stream):
 
     def __init__(
         self,
-        table: NDArray[Any],
+        table: Array,
         labels: Sequence[str],
         data: str,
         *,
         dropped: int = 0,
         repeated: int = 0,
-        index: NDArray[np.int64] | None = None,
+        index: Ints | None = None,
     ) -> None:
         self.table, self.labels, self.data = table, tuple(labels), data
         self.dropped, self.repeated = dropped, repeated
@@ -128,14 +128,14 @@ class EventStream(Stream):
         """How many codes there are; None for numbers."""
         return len(self.labels) or None
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return np.asarray(self._row(step)[self.index[start:stop]])
 
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         row = self.values(step, 0, self.n)
         return np.array([row.mean()]) if self.domain is None else np.bincount(row, minlength=self.domain) / self.n
 
-    def _row(self, step: int) -> NDArray[Any]:
+    def _row(self, step: int) -> Array:
         if not 1 <= step <= len(self.table):
             raise InvalidValue("step", step, f"a step from 1 to {len(self.table)}")
         return np.asarray(self.table[step - 1])
@@ -168,11 +168,7 @@ class EventStream(Stream):
         return self._with(self.index, f"{self.data}, any event or none", binary, (NONE, "any"))
 
     def _with(
-        self,
-        index: NDArray[np.int64],
-        data: str,
-        table: NDArray[Any] | None = None,
-        labels: Sequence[str] | None = None,
+        self, index: Ints, data: str, table: Array | None = None, labels: Sequence[str] | None = None
     ) -> EventStream:
         return EventStream(
             self.table if table is None else table,
@@ -185,12 +181,8 @@ class EventStream(Stream):
 
 
 def event_table(
-    shape: tuple[int, int],
-    step: NDArray[np.int64],
-    device: NDArray[np.int64],
-    value: NDArray[np.int64],
-    dtype: type[np.unsignedinteger[Any]],
-) -> tuple[NDArray[Any], int]:
+    shape: tuple[int, int], step: Ints, device: Ints, value: Ints, dtype: type[np.unsignedinteger[Any]]
+) -> tuple[Array, int]:
     """Events, in order of time, as a table of steps by devices; and how many a later event of the cell replaced.
 
     Example:
@@ -224,8 +216,8 @@ class SetStream(Stream):
     def __init__(self, people: ItemSets) -> None:
         self.people, self.n = people, len(people)
 
-    def values(self, step: int, start: int, stop: int) -> Any:
+    def values(self, step: int, start: int, stop: int) -> ItemSets:
         return self.people[slice(start, stop)]
 
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         return self.people.support() / self.n

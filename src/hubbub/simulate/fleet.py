@@ -1,7 +1,5 @@
 """The fleet: simulated devices, each with a place on the circle, a ledger and stored states, that answer asks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.terms import ALL_DEVICES, Group
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Bools, Ints, Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful, States
 from hubbub.protocols.ask import CIRCLE, Arc, Ask
@@ -21,7 +20,7 @@ from hubbub.simulate.ledgers import ACCOUNT, Ledgers, Rows, StudyPayments
 
 CHUNK = 1 << 17
 
-Present = Callable[[int], NDArray[np.bool_]]
+Present = Callable[[int], Bools]
 """Whether each of the devices is present at a step."""
 
 
@@ -66,8 +65,13 @@ class Fleet:
         The step of the collection that is step 1 of the asks; 1 if asks have the collection's own steps.
     present
         Which devices are present at a step of the stream; all of them unless given.
+    group
+        The group of devices that is asked; each device is in one, by a second place that has no order.
     study
         How devices pay for a study. If given, all asks are of that study, and about the values at step 1.
+    enrol_apart
+        Whether devices that have nothing to report yet enrol with a report of their own. Where reports are shuffled
+        they do not: it would be in a batch of few.
     """
 
     def __init__(
@@ -78,14 +82,17 @@ class Fleet:
         ledgers: Ledgers | None = None,
         first: int = 0,
         present: Present | None = None,
+        group: Group = ALL_DEVICES,
         study: StudyPayments | None = None,
+        enrol_apart: bool = True,
     ) -> None:
         self.stream, self.rng, self.ledgers = stream, rng, ledgers
         self.places: NDArray[np.uint32] = np.sort(rng.uint32(stream.n))
         self.traffic = Traffic()
-        self._first, self._present, self._study = first, present, study
+        self._first, self._present, self._study, self._enrol_apart = first, present, study, enrol_apart
+        self._members = self.in_group(group)
         self._kept_reports: dict[str, list[Reports]] = {}
-        self._states: dict[tuple[str, str, int], tuple[str, States]] = {}
+        self._states: dict[tuple[str, str, int], tuple[str, States, Bools]] = {}
 
     def answer(self, ask: Ask, *, now: int | None = None, account: str = ACCOUNT, question: str = ACCOUNT) -> Sketch:
         """The sketch of the reports of all devices on the arc; parameters as of `reports`."""
@@ -125,9 +132,10 @@ class Fleet:
         """
         step = self._first + ask.step - 1
         payment = (step if now is None else now, account, question)
-        if self._present is not None:
-            present = np.flatnonzero(self._present(ask.step))
-            devices = np.intersect1d(present, np.arange(self.stream.n)[devices], assume_unique=True)
+        if self._present is not None or self._members is not None:
+            present = np.ones(self.stream.n, dtype=bool) if self._present is None else self._present(ask.step)
+            present = present if self._members is None else present & self._members
+            devices = np.intersect1d(np.flatnonzero(present), np.arange(self.stream.n)[devices], assume_unique=True)
         for chunk in _chunks(devices):
             if isinstance(ask.mechanism, Stateful):
                 yield self._step(ask, ask.mechanism, step, chunk, payment)
@@ -148,9 +156,9 @@ class Fleet:
         number = int(rows[0]) // CHUNK
         start, size = number * CHUNK, min(CHUNK, self.stream.n - number * CHUNK)
         place = (payment[2], mechanism.spec_id, number)
-        key, chunk_states = self._states.get(place, (None, None))
-        if chunk_states is None or key != mechanism.state_key(step):
-            chunk_states = mechanism.enroll(size, self.rng)
+        key, chunk_states, enrolling = self._states.get(place, (None, None, None))
+        if chunk_states is None or enrolling is None or key != mechanism.state_key(step):
+            chunk_states, enrolling = mechanism.enroll(size, self.rng), np.zeros(size, dtype=bool)
         states = chunk_states if rows.size == size else chunk_states.take(rows - start)
         values = ask.view.look(self._values(ask, devices), self.rng)
         price = mechanism.price(states, step, values)
@@ -158,10 +166,13 @@ class Fleet:
         new[new] = self._pay(price[new], rows[new], payment)
         states, reports, speaks = mechanism.step(states, step, values, self.rng, new)
         chunk_states = states if rows.size == size else _replace_rows(chunk_states, rows - start, states)
-        self._states[place] = mechanism.state_key(step), chunk_states
+        enrolling[rows - start] |= new
+        new = enrolling[rows - start] & (speaks | self._enrol_apart)
+        enrolling[rows[new] - start] = False
+        self._states[place] = mechanism.state_key(step), chunk_states, enrolling
         return mechanism.with_enrolment(states, reports, speaks, new)[0]
 
-    def _pay(self, units: int | NDArray[np.int64], devices: Rows, payment: tuple[int, str, str]) -> NDArray[np.bool_]:
+    def _pay(self, units: int | Ints, devices: Rows, payment: tuple[int, str, str]) -> Bools:
         now, account, question = payment
         if self._study is not None:
             return self._study.pay(now, units, devices, account=account, question=question)
@@ -175,6 +186,13 @@ class Fleet:
             return self.stream.values(step, devices.start, devices.stop)
         start, stop = (int(devices[0]), int(devices[-1]) + 1) if devices.size else (0, 0)
         return self.stream.values(step, start, stop)[devices - start]
+
+    def in_group(self, group: Group) -> Bools | None:
+        """Which devices are in a group; None where all are. Fleets of one seed have the same groups."""
+        if group.of == 1:
+            return None
+        places = self.rng.child("groups").uint32(self.stream.n).astype(np.uint64)
+        return np.asarray(places * np.uint64(group.of) >> np.uint64(32) == group.number)
 
     def _before(self, edge: int) -> int:
         return int(np.searchsorted(self.places, np.uint32(edge)))
@@ -195,7 +213,7 @@ def _chunks(devices: Rows) -> Iterator[Rows]:
                 yield rows
 
 
-def _replace_rows(states: States, rows: NDArray[np.int64], new: States) -> States:
+def _replace_rows(states: States, rows: Ints, new: States) -> States:
     """The states, with those of some rows replaced by new ones."""
     others = np.delete(np.arange(len(states)), rows)
     order = np.argsort(np.concatenate([others, rows]))

@@ -10,155 +10,48 @@ import json
 import math
 import reprlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
-from functools import cached_property
-from itertools import chain
-from typing import Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from hubbub.authoring.answerable import answer, codes_of, recorded_values, unanswered
+from hubbub.authoring.answerable import answer, codes_of, unanswered
 from hubbub.authoring.check import check
 from hubbub.checks.draws import CountingRandom
-from hubbub.checks.failure import FALSE_ALARM, CheckFailed, require
-from hubbub.collection.document import OVERRIDES, Collection
-from hubbub.collection.setting import Finding, Level, Setting
+from hubbub.checks.failure import FALSE_ALARM, CheckFailed, named_failure, require
+from hubbub.collection.safety import Finding, Level
 from hubbub.collection.terms import ASKS, Terms
+from hubbub.consistency.guide import METHODS, method_named
 from hubbub.core.domain import Domain
-from hubbub.core.errors import MissingDependency, needs
+from hubbub.core.errors import InvalidValue, needs
+from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
 from hubbub.core.plugins import PluginFailed, is_foreign
+from hubbub.core.reports import Floats
 from hubbub.core.spec import canonical
-from hubbub.ledger.promise import Budget, BudgetExceeded, Promise, of_question
+from hubbub.ledger.promise import BudgetExceeded, Promise, of_question
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import CIRCLE, Ask
-from hubbub.protocols.driver import Conversation, Message, Protocol, Release, Reply
+from hubbub.protocols.driver import Message, Protocol, Release, Reply
 from hubbub.protocols.memory import Memory
 from hubbub.questions import QUESTIONS, Question, read_collection
+from hubbub.questions.collection import Collection
+from hubbub.questions.consistent_shares import SharesQuestion
 from hubbub.random.source import Random
-from hubbub.simulate.conversation import run_question
-from hubbub.simulate.devices import Stream
+from hubbub.simulate.asked_question import DEVICES, NAME, STEPS, AskedQuestion, Transcript
 from hubbub.simulate.ledgers import Ledgers
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = ["KIND_CHECKS", "AskedQuestion", "kind_findings", "kind_tests", "run_kind_checks"]
 
-NAME = "question"
-STEPS = 4
-_DEVICES = 600
 _RUNS = 40
 _SINGLE = 64  # values that are answered one by one
+_ROUNDING = 1e-9
 _NEAR = 1.25  # how far a standard error may be from its forecast, whose assumptions hold only roughly
-
-
-class AskedQuestion:
-    """A question in a collection of its own, and its conversation with simulated devices that have all its values.
-
-    Parameters
-    ----------
-    question
-        The question.
-    fields
-        The domains of the fields that it reads.
-    rng_seed
-        The seed of all randomness.
-    """
-
-    def __init__(self, question: Question, fields: Mapping[str, Domain], rng_seed: int = 1) -> None:
-        self.question, self.fields, self.seed = question, dict(fields), rng_seed
-
-    @cached_property
-    def collection(self) -> Collection:
-        """The collection: everything that is overridden for a reason is, and no limit is met."""
-        return Collection(
-            name="contract",
-            title="The contract of a kind",
-            fields=self.fields,
-            questions={NAME: self.question},
-            budget=Budget.of(user=1e6),
-            step_seconds=86400,
-            overrides=dict.fromkeys(OVERRIDES, "an example"),
-        )
-
-    @property
-    def setting(self) -> Setting:
-        """What the question knows of the collection."""
-        return self.collection.setting(NAME)
-
-    @property
-    def terms(self) -> Terms:
-        """What devices know of the question."""
-        return self.collection.terms[NAME]
-
-    @cached_property
-    def values(self) -> list[Any]:
-        """What devices may have recorded."""
-        return list(recorded_values(self.collection, self.terms))
-
-    @cached_property
-    def transcript(self) -> list[tuple[Message, Reply]]:
-        """The messages and replies of some steps, or of a whole study; devices have each value in turn."""
-        devices = max(_DEVICES, len(self.values))
-        return self.simulate([self.values[device % len(self.values)] for device in range(devices)])
-
-    def simulate(self, values: Sequence[Any], run: int = 0, ledgers: Ledgers | None = None) -> list[Any]:
-        """The messages and replies if devices have these values, which they exchange at every step."""
-        transcript: list[tuple[Message, Reply]] = []
-        stream, rng = _Exchanged(values), Random(seed=self.seed).child(run)
-        for _ in run_question(self.collection, NAME, stream, rng, steps=STEPS, ledgers=ledgers, transcript=transcript):
-            pass
-        return transcript
-
-    @property
-    def rounds(self) -> Iterator[list[Ask]]:
-        """The asks of each round."""
-        for message, _ in self.transcript:
-            if isinstance(message, Ask | list):
-                yield message if isinstance(message, list) else [message]
-
-    @property
-    def asks(self) -> Iterator[Ask]:
-        """The asks that differ in view or mechanism; the first of them before any device has answered."""
-        seen = set()
-        for ask in chain(Conversation(self.collection.protocol(NAME)).asks, chain.from_iterable(self.rounds)):
-            key = (canonical(ask.view.spec()), ask.mechanism.spec_id)
-            if key not in seen:
-                seen.add(key)
-                yield ask
-
-    @property
-    def releases(self) -> list[Release]:
-        """The releases."""
-        return [message for message, _ in self.transcript if isinstance(message, Release)]
-
-
-class _Batch(list[Any]):
-    """Values that can be selected like rows of an array."""
-
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, np.ndarray):
-            return _Batch(list.__getitem__(self, int(row)) for row in np.arange(len(self))[rows])
-        return _Batch(super().__getitem__(rows)) if isinstance(rows, slice) else super().__getitem__(rows)
-
-
-class _Exchanged(Stream):
-    """Devices that have these values; at each step every device has the value that the next one had."""
-
-    steps = None
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._values, self.n = list(values), len(values)
-
-    def values(self, step: int, start: int, stop: int) -> Any:
-        turn = step % self.n
-        return _Batch([*self._values[turn:], *self._values[:turn]][start:stop])
-
-    def truth(self, step: int) -> Any:
-        raise NotImplementedError("what is true depends on the question")
-
-
-# -- the checks ----------------------------------------------------------------------------------------------------
 
 
 def check_keys(asked: AskedQuestion) -> None:
@@ -176,19 +69,19 @@ def check_keys(asked: AskedQuestion) -> None:
 
 def check_words(asked: AskedQuestion) -> None:
     """There is a title, a sentence of the promise, a summary, and what the forecast assumes."""
-    question, setting = asked.question, asked.setting
-    require(question.default_title(setting).endswith("?"), "default_title is no question: it does not end with ?")
-    require(question.sentence(setting).endswith("."), "sentence, of the promise, does not end with a full stop")
+    question = asked.in_collection
+    require(question.default_title().endswith("?"), "default_title is no question: it does not end with ?")
+    require(question.sentence().endswith("."), "sentence, of the promise, does not end with a full stop")
     require(question.summary.startswith(question.kind), f"summary {question.summary!r} does not begin with the kind")
-    require(question.made_by(setting), "made_by names no mechanism")
-    require(question.assumes(setting), "assumes does not say what the forecast is of")
-    require(question.influence(setting) != "", "influence is empty: say why it is not known")
+    require(question.made_by(), "made_by names no mechanism")
+    require(question.assumes(), "assumes does not say what the forecast is of")
+    require(question.influence() != "", "influence is empty: say why it is not known")
 
 
 def check_labels(asked: AskedQuestion) -> None:
     """Every number of an answer has a name of its own, or none has; and the shape is JSON."""
-    question, setting = asked.question, asked.setting
-    shape, labels = question.shape(setting), question.labels(setting)
+    question = asked.in_collection
+    shape, labels = question.shape(), question.labels()
     require(json.loads(canonical(shape.spec())) == shape.spec(), f"{shape} is not read back from its JSON")
     if labels is not None:
         require(len(labels) == shape.size, f"{len(labels)} labels for {shape.size} numbers")
@@ -198,7 +91,7 @@ def check_labels(asked: AskedQuestion) -> None:
 def check_findings(asked: AskedQuestion) -> None:
     """Findings are about keys of the question, and no rule of `hubbub check` calls the example an error."""
     keys = {"", *asked.question.__dataclass_fields__}
-    for finding in asked.question.findings(asked.setting):
+    for finding in asked.in_collection.findings():
         require(finding.level in get_args(Level), f"a finding of level {finding.level!r}")
         require(finding.where in keys and finding.text, f"a finding about {finding.where!r}, which is no key")
     errors = [str(finding) for finding in check(asked.collection) if finding.level == "error"]
@@ -217,7 +110,7 @@ def check_terms(asked: AskedQuestion) -> None:
 
 def check_costs(asked: AskedQuestion) -> None:
     """No device is ever asked for more than the terms, the promises and `cost` allow."""
-    question, setting, terms, cost = asked.question, asked.setting, asked.terms, asked.question.cost(asked.setting)
+    question, terms, cost = asked.in_collection, asked.terms, asked.in_collection.cost()
     require(cost.each == terms.limit, f"cost is {cost.each} units at once, and the limit of the terms {terms.limit}")
     most = max(question.limits().values())
     require(most >= question.epsilon, f"limits() has no epsilon of {question.epsilon}")
@@ -233,9 +126,9 @@ def check_costs(asked: AskedQuestion) -> None:
         for place in {ask.cohort.start for ask in asks}:
             spent = sum(ask.event().spent for ask in asks if ask.cohort.holds(np.array([place]))[0])
             require(spent <= terms.limit, f"a device is asked for {spent} units in step {step}, above {terms.limit}")
-    grid = (setting.step_seconds, setting.origin)
+    grid = (question.setting.step_seconds, question.setting.origin)
     limits = [Promise(cost.worst(n), n, *grid, scope=of_question(NAME)) for n in (1, STEPS)]
-    values = [asked.values[device % len(asked.values)] for device in range(_DEVICES)]
+    values = [asked.values[device % len(asked.values)] for device in range(DEVICES)]
     try:
         asked.simulate(values, ledgers=Ledgers(len(values), [*limits, *terms.promises], strict=True))
     except BudgetExceeded as error:
@@ -253,7 +146,7 @@ def check_same_for_all(asked: AskedQuestion) -> None:
     """Whether a report is sent, its size, and how many random bytes are drawn do not depend on the value."""
     values, most = asked.values[:: max(1, len(asked.values) // _SINGLE)], asked.terms.report_bytes
     for ask in asked.asks:
-        seen: dict[tuple[int, ...], Any] = {}
+        seen: dict[tuple[int, ...], object] = {}
         for value in values:
             looking, whole = CountingRandom(seed=asked.seed), CountingRandom(seed=asked.seed)
             ask.view.look([value], looking)
@@ -268,8 +161,8 @@ def check_same_for_all(asked: AskedQuestion) -> None:
 
 def check_releases(asked: AskedQuestion) -> None:
     """Releases have the shape and labels of the question, and what it says of its steps."""
-    question, setting = asked.question, asked.setting
-    shape, labels = question.shape(setting), question.labels(setting)
+    question = asked.in_collection
+    shape, labels = question.shape(), question.labels()
     require(asked.releases, "nothing is released")
     for release in asked.releases:
         estimate = release.estimate
@@ -279,11 +172,57 @@ def check_releases(asked: AskedQuestion) -> None:
         require(labels is None or estimate.labels == labels, f"a release is labelled {reprlib.repr(estimate.labels)}")
         shares = shape.unit == "share"
         require(shares == (estimate.kind == "share"), f"the shape is in {shape.unit}, and a release in {estimate.kind}")
-        if question.unbiased_steps(setting):
+        if question.unbiased_steps():
             own = release.own
             require(own is not None and own.bias == "none", "unbiased_steps, but a step has no unbiased estimate")
     everyone = all(sum(ask.cohort.length for ask in asks) == CIRCLE for asks in asked.rounds)
     require(everyone or not shape.everyone, "the shape says that everyone is asked, but some rounds ask only a part")
+
+
+def check_consistency(asked: AskedQuestion) -> None:
+    """Consistent shares have the form and the range that their method promises, and intervals that hold the raw one's.
+
+    Of a question that can tell any, every method is tried. If the true shares are said to add up to 1, so do the
+    estimates, as far as their errors show.
+    """
+    for name in ("auto", *METHODS, "base-cut:2"):
+        try:
+            question = asked.in_collection.told_by(name)
+        except InvalidValue:
+            continue
+        require(question.terms() == asked.terms, f"with consistency {name!r} devices are asked otherwise")
+        for release in asked.releases:
+            for part, estimate in release.estimates.items():
+                told = question.consistent(part, estimate)
+                if told is not None:
+                    _check_consistent(question, part, estimate, *told)
+
+
+def _check_consistent(question: Question, part: str, estimate: Estimate, name: str, told: Estimate) -> None:
+    method, what = method_named(name), f"consistent shares of {part!r} by {name}"
+    require(told.value.shape == estimate.value.shape, f"{what}: {len(told)} of {len(estimate)} shares")
+    require(told.labels == estimate.labels, f"{what} are labelled {reprlib.repr(told.labels)}")
+    raw, ends = estimate.interval(), told.interval()
+    wide = (ends[0] <= np.fmin(raw[0], told.value)) & (ends[1] >= np.fmax(raw[1], told.value))
+    require(bool((wide | np.isnan(told.value)).all()), f"{what}: an interval does not hold the share, or the raw one")
+    size = question.together(part, len(estimate)) if isinstance(question, SharesQuestion) else len(estimate)
+    for row in (slice(start, start + size) for start in range(0, len(estimate), size)):
+        shares, before = told.value[row], estimate.value[row]
+        if not np.isfinite(before).all():
+            continue
+        if method.non_negative:
+            require(bool((shares >= 0).all()), f"{what}: one is {shares.min():.3g}")
+        total = float(shares.sum())
+        if method.sums_to_one != "no":
+            fits = abs(total - 1) < _ROUNDING or (method.sums_to_one == "almost" and 0 < total < 1)
+            require(fits, f"{what} add up to {total:.6g}")
+            # Without covariances this is the largest possible error of a sum.
+            raw_row = Estimate(before, estimate.variance[row], estimate.n, noise=estimate.noise)
+            low, high = raw_row.linear(np.ones(size)).interval(1 - FALSE_ALARM)
+            near = low[0] - _ROUNDING <= 1 <= high[0] + _ROUNDING
+            require(near, f"{what}: before, they add up to {before.sum():.3g}, and their errors do not explain it")
+        ordered = np.diff(shares[np.argsort(before, kind="stable")]) >= -_ROUNDING
+        require(bool(ordered.all()), f"{what} are in another order than the estimates")
 
 
 def check_restart(asked: AskedQuestion) -> None:
@@ -303,34 +242,34 @@ def check_forecast(asked: AskedQuestion) -> None:
     with needs("analytics"):
         from scipy.stats import chi2
 
-    expected = asked.question.forecast(asked.setting, _DEVICES)
+    expected = asked.in_collection.expected_error(DEVICES)
     if expected is None:
         return
     runs = [_released(asked.simulate(_typical(asked, run), run)) for run in range(_RUNS)]
     squares = float(np.nanmean(np.nanvar(np.array(runs), axis=0, ddof=1)))
-    freedom = _RUNS * (STEPS if asked.question.independent_steps(asked.setting) else 1) - STEPS
+    freedom = _RUNS * (STEPS if asked.in_collection.independent_steps() else 1) - STEPS
     low, high = (float(chi2.ppf(tail, freedom)) / freedom for tail in (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2))
     measured = math.sqrt(squares)
     within = math.sqrt(low) / _NEAR <= measured / expected <= math.sqrt(high) * _NEAR
     require(within, f"the standard error is {measured:.3g} in {_RUNS} runs, and the forecast says {expected:.3g}")
 
 
-def _typical(asked: AskedQuestion, run: int) -> list[Any]:
+def _typical(asked: AskedQuestion, run: int) -> list[object]:
     """What devices recorded if all values of a field are equally common, and fields independent."""
     rng, fields = Random(seed=asked.seed).child("typical", run), asked.terms.fields
     codes = {field: codes_of(asked.fields[field]) for field in fields}
-    columns = {name: [own[k % len(own)] for k in rng.permutation(_DEVICES)] for name, own in codes.items()}
+    columns = {name: [own[k % len(own)] for k in rng.permutation(DEVICES)] for name, own in codes.items()}
     if len(fields) == 1:
         return columns[fields[0]]
     return [dict(zip(fields, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _released(transcript: list[tuple[Message, Reply]]) -> list[Any]:
+def _released(transcript: Transcript) -> list[Floats]:
     estimates = [message.own or message.estimate for message, _ in transcript if isinstance(message, Release)]
     return [np.where(np.isfinite(estimate.variance), estimate.value, np.nan) for estimate in estimates]
 
 
-def _require_same(protocol: Protocol, transcript: list[tuple[Message, Reply]], when: str) -> None:
+def _require_same(protocol: Protocol, transcript: Transcript, when: str) -> None:
     reply: Reply = None
     for message, answered in transcript:
         again = protocol.send(reply)
@@ -338,7 +277,7 @@ def _require_same(protocol: Protocol, transcript: list[tuple[Message, Reply]], w
         reply = answered
 
 
-def _plain(message: Any) -> Any:
+def _plain(message: Message) -> object:
     """A message in a form that can be compared; NaN is equal to itself."""
     if not isinstance(message, Release):
         return message
@@ -357,6 +296,7 @@ KIND_CHECKS: tuple[KindCheck, ...] = (
     check_every_value,
     check_same_for_all,
     check_releases,
+    check_consistency,
     check_restart,
     check_forecast,
 )
@@ -401,14 +341,8 @@ def run_kind_checks(
 
 
 def run_kind_check(check_kind: KindCheck, asked: AskedQuestion) -> None:
-    try:
-        with _registered(type(asked.question)):
-            check_kind(asked)
-    except MissingDependency:
-        raise
-    except Exception as error:
-        reason = str(error) if isinstance(error, CheckFailed) else f"{type(error).__name__}: {error}"
-        raise CheckFailed(f"{check_kind.__name__} of {reprlib.repr(asked.question)}: {reason}") from error
+    with named_failure(check_kind.__name__, asked.question), _registered(type(asked.question)):
+        check_kind(asked)
 
 
 @contextmanager
@@ -429,14 +363,14 @@ def kind_findings(collection: Collection) -> Iterator[Finding]:
     for name, question in collection.questions.items():
         if is_foreign(type(question)):
             try:
-                run_kind_checks(question, collection.setting(name).domains, statistical=False)
+                run_kind_checks(question, question.setting.domains, statistical=False)
             except CheckFailed as error:
                 if isinstance(error.__cause__, PluginFailed):  # which commands report as it is
                     raise error.__cause__ from None
                 yield Finding("error", f"questions.{name}", f"its kind breaks the contract of kinds: {error}")
 
 
-def kind_tests(*kinds: type[Question], slow: Any = None) -> Callable[..., None]:
+def kind_tests(*kinds: type[Question], slow: pytest.MarkDecorator | None = None) -> Callable[..., None]:
     """A pytest test of some kinds: every check of every one of their examples is a case of it.
 
     Parameters

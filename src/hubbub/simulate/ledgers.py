@@ -7,17 +7,17 @@ from heapq import heappop, heappush
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import units_of
+from hubbub.core.reports import Bools, Ints
 from hubbub.ledger.promise import WHOLE, BudgetExceeded, Promise
 
 ACCOUNT = "asks"
 """The default account and question of a debit."""
 
-Units = int | NDArray[np.int64]
-Rows = slice | NDArray[np.int64]
+Units = int | Ints
+Rows = slice | Ints
 
 
 class Ledgers:
@@ -40,7 +40,7 @@ class Ledgers:
                 in_force = [other for other in in_force if not promise.replaces(other)] + [promise]
         self.n, self.promises, self.strict = n, tuple(in_force), strict
         self._now: int | None = None
-        self._tallies: dict[tuple[int, str], _Tally] = {}
+        self._tallies: dict[tuple[int, str], Tally] = {}
 
     @classmethod
     def of_window(cls, n: int, *, epsilon: float, w: int, strict: bool = False) -> Self:
@@ -62,7 +62,7 @@ class Ledgers:
         account: str = ACCOUNT,
         question: str = ACCOUNT,
         until: int | None = None,
-    ) -> NDArray[np.bool_]:
+    ) -> Bools:
         """Debit the devices that can pay, and return which can. The ledgers of the others are not changed.
 
         Parameters
@@ -102,22 +102,22 @@ class Ledgers:
             tally.add(now if until is None else max(now, until), devices, cost)
         return able
 
-    def _tally(self, number: int, account: str) -> _Tally:
+    def _tally(self, number: int, account: str) -> Tally:
         """The tally of a promise; a promise about the whole has one for each account."""
         promise = self.promises[number]
         key = (number, account if promise.scope == WHOLE else "")
         if key not in self._tallies:
-            self._tallies[key] = _Tally(self.n, promise)
+            self._tallies[key] = Tally(self.n, promise)
         return self._tallies[key]
 
 
-class _Tally:
+class Tally:
     """What each device has spent that still counts for a promise, and the debits by date."""
 
     def __init__(self, n: int, promise: Promise) -> None:
-        self.spent: NDArray[np.int64] = np.zeros(n, dtype=np.int64)
+        self.spent: Ints = np.zeros(n, dtype=np.int64)
         self._promise = promise
-        self._debits: list[tuple[int, int, Rows, NDArray[np.int64]]] = []
+        self._debits: list[tuple[int, int, Rows, Ints]] = []
         self._number = 0
 
     def forget(self, now: int) -> None:
@@ -127,7 +127,7 @@ class _Tally:
             _, _, devices, units = heappop(self._debits)
             self.spent[devices] -= units
 
-    def add(self, date: int, devices: Rows, units: NDArray[np.int64]) -> None:
+    def add(self, date: int, devices: Rows, units: Ints) -> None:
         self.spent[devices] += units
         if self._promise.steps:
             self._number += 1
@@ -152,9 +152,7 @@ class StudyPayments:
         self._begun = np.zeros(ledgers.n, dtype=bool)
         self._declared = np.zeros(ledgers.n, dtype=np.int64)
 
-    def pay(
-        self, now: int, units: Units, devices: Rows, *, account: str = ACCOUNT, question: str = ACCOUNT
-    ) -> NDArray[np.bool_]:
+    def pay(self, now: int, units: Units, devices: Rows, *, account: str = ACCOUNT, question: str = ACCOUNT) -> Bools:
         """Whether each device answers an ask of this cost: it begins the study and pays for it, or goes on with it."""
         rows = np.arange(self._ledgers.n)[devices] if isinstance(devices, slice) else devices
         able = self._declared[rows] + units <= self._limit

@@ -1,7 +1,5 @@
 """A cache of tables of steps by devices, next to the data that they are made from."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile
@@ -10,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.reports import Array
 from hubbub.data.packages import cache_folder, digest
 
 Facts = dict[str, Any]
 """Facts about a table, as JSON."""
 
-CachedTable = tuple[NDArray[Any], Facts]
+CachedTable = tuple[Array, Facts]
 
 
 def cached_table(

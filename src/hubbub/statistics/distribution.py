@@ -1,7 +1,5 @@
 """Distributions: a whole histogram of a number as one estimate, with its quantiles, mean and shares of ranges."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,13 +7,13 @@ from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Bias, Estimate
 from hubbub.core.noise import normal_reach
+from hubbub.core.reports import Floats, Ints
 
-Floats = NDArray[np.float64]
 _Z = NormalDist().inv_cdf(0.975)
 _ROUNDING = 1e-12
 
@@ -86,12 +84,7 @@ class Distribution(Estimate):
         resolution: ArrayLike = 0.0,
         bias: Bias = "consistent",
     ) -> Self:
-        """A distribution from its shares and their unbiased estimate, with the interval of each share.
-
-        Example:
-            >>> Distribution.of([1, 0], [1, 0], np.eye(2), 9, points=[0, 1], borders=[-1, 0.5, 2]).mean().value.tolist()
-            [0.0]
-        """
+        """A distribution from its shares and their unbiased estimate, with the interval of each share."""
         parts: dict[str, Any] = {"points": points, "borders": borders, "unbiased": unbiased, "covariance": covariance}
         zeros = np.zeros(len(np.atleast_1d(value)))
         blank = cls(value, zeros, n, bias, resolution=resolution, **parts)  # type: ignore[arg-type]
@@ -101,6 +94,10 @@ class Distribution(Estimate):
         """The same distribution, with the variance and centre of every share."""
         centre, error = self._shares(np.arange(len(self)), np.arange(1, len(self) + 1), atoms=True)
         return replace(self, variance=error**2, centre=centre)
+
+    def _sampled(self, rate: float) -> Self:
+        sampling = rate * (np.diag(self.value) - np.outer(self.value, self.value))
+        return replace(self, covariance=self.covariance + sampling)._with_intervals()
 
     # -- answers ------------------------------------------------------------------------------------------------
 
@@ -226,12 +223,12 @@ class Distribution(Estimate):
         return float(self.borders[-1] - self.borders[0]) / len(self)
 
     @cached_property
-    def _half(self) -> NDArray[np.int64]:
+    def _half(self) -> Ints:
         """Half the resolution at every border, in cells; less near the ends of the range, where the share is known."""
         to_the_end = np.minimum(np.arange(len(self) + 1), np.arange(len(self) + 1)[::-1])
         return np.minimum(np.rint(self.resolution / self._cell / 2).astype(np.int64), to_the_end)
 
-    def _window(self, border: Any) -> tuple[Any, Any]:
+    def _window(self, border: Ints) -> tuple[Ints, Ints]:
         """The range of borders that a border is blurred over."""
         return border - self._half[border], border + self._half[border] + 1
 
@@ -249,10 +246,10 @@ class Distribution(Estimate):
         sums[2:, 2:] = np.cumsum(np.cumsum(np.cumsum(np.cumsum(self.covariance, axis=0), axis=1), axis=0), axis=1)
         return sums
 
-    def _blurred(self, first: Any, second: Any) -> Any:
+    def _blurred(self, first: Ints, second: Ints) -> Floats:
         """The covariance of the blurred shares below two borders, or below pairs of them."""
-        (a, b), (c, d), sums = self._window(np.asarray(first)), self._window(np.asarray(second)), self._products
-        return (sums[b, d] - sums[a, d] - sums[b, c] + sums[a, c]) / ((b - a) * (d - c))
+        (a, b), (c, d), sums = self._window(first), self._window(second), self._products
+        return np.asarray((sums[b, d] - sums[a, d] - sums[b, c] + sums[a, c]) / ((b - a) * (d - c)))
 
     def _between(self, ends: Floats, *, atoms: bool) -> Estimate:
         """The shares of people between each two of some numbers in ascending order."""
@@ -261,18 +258,18 @@ class Distribution(Estimate):
         value = np.diff(np.interp(ends, self.borders, self._cumulated))
         return Estimate(value, error**2, self.n, self.bias, centre=centre)
 
-    def _shares(self, start: Any, end: Any, *, atoms: bool) -> tuple[Floats, Floats]:
+    def _shares(self, start: Ints, end: Ints, *, atoms: bool) -> tuple[Floats, Floats]:
         """The centre of the interval of the share between each two borders, and its length as a standard error."""
         if not atoms:
             return self._blurred_shares(start, end)
         size, every = len(self), np.arange(len(self) + 1)
         begins, ends = every - self._half, every + self._half  # what each border is blurred over
 
-        def before(border: Any) -> Any:
-            return size - np.argmax(ends[::-1] <= border[:, None], axis=1)
+        def before(border: Ints) -> Ints:
+            return np.asarray(size - np.argmax(ends[::-1] <= border[:, None], axis=1))
 
-        def after(border: Any) -> Any:
-            return np.argmax(begins >= border[:, None], axis=1)
+        def after(border: Ints) -> Ints:
+            return np.asarray(np.argmax(begins >= border[:, None], axis=1))
 
         # One border further, for values are rounded to points; all values are between the ends of the range.
         inside = np.minimum(start + (start > 0), size), np.maximum(end - (end < size), 0)
@@ -283,7 +280,7 @@ class Distribution(Estimate):
         # By noise, the range within may have a larger estimated share than the range around it.
         return (bottom + top) / 2, np.maximum((top - bottom) / 2 / _Z, inner_error)
 
-    def _blurred_shares(self, start: Any, end: Any) -> tuple[Floats, Floats]:
+    def _blurred_shares(self, start: Ints, end: Ints) -> tuple[Floats, Floats]:
         """The unbiased, blurred share between each two borders, and its standard error; 0 where they are not apart."""
         variance = self._blurred(start, start) + self._blurred(end, end) - 2 * self._blurred(start, end)
         apart = end > start

@@ -1,7 +1,5 @@
 """Poisoning: how far forged reports can move an answer that is a mean over reports."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import NamedTuple
 

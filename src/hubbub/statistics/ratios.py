@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import normal_reach
+from hubbub.core.reports import Floats
 from hubbub.core.spec import Json
 
-Floats = NDArray[np.float64]
 _POINTS = 201
 """How many values of either ratio are tried for the interval of a difference: its ends are exact to a 200th of it."""
 
@@ -121,8 +120,12 @@ class Ratios(Estimate):
         return Ratios(value, variance, 0, "ratio", "quantity", bounds=bounds, pair=pair, weights=weights, **arrays)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Fieller's intervals, one value at a time; all of `bounds` where nothing is known of the group's size."""
-        return fieller(self.above, self.below, self.moments, normal_reach(level), self._bounds)
+        """Fieller's intervals, one value at a time; all of `bounds` where nothing is known of the group's size.
+
+        Where values were adjusted (`centre`), they are extended to include them.
+        """
+        low, high = fieller(self.above, self.below, self.moments, normal_reach(level), self._bounds)
+        return (low, high) if self.centre is None else (np.fmin(low, self.value), np.fmax(high, self.value))
 
     def difference(self, first: int, second: int, level: float = 0.95) -> Difference:
         """The value of one group minus that of another, by their positions.

@@ -7,16 +7,15 @@ t)/s), which grows with t; the ends are the t that make it alpha/2 and 1 - alpha
 interval.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import normal_reach
+from hubbub.core.reports import Floats, Ints
 
 _FAR = 30.0
 _HALVINGS = 60
@@ -34,7 +33,7 @@ class Selected(Estimate):
 
     cut: float = -math.inf
 
-    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Intervals that cover the truth with probability `level`, given that the estimate exceeds the cut."""
         ends = [
             conditional_interval(float(x), float(error), self.cut, level)
@@ -44,6 +43,7 @@ class Selected(Estimate):
         return np.minimum(self.value, low), np.maximum(self.value, high)
 
 
+@lru_cache(maxsize=1 << 14)  # pages ask for those of the same releases again and again
 def conditional_interval(x: float, error: float, cut: float, level: float) -> tuple[float, float]:
     """The interval of a normal estimate that was selected because it exceeds a cut."""
     reach = normal_reach(level) * error
@@ -76,7 +76,7 @@ def _log_upper(z: float) -> float:
 LEVEL = 0.95
 
 
-def chance_to_miss(estimate: Estimate, chosen: NDArray[np.int64]) -> float:
+def chance_to_miss(estimate: Estimate, chosen: Ints) -> float:
     """The probability to miss the truth that the intervals of chosen values may have, so that one in twenty misses.
 
     The largest of m estimates tend to be those that noise raised. Let r be the largest number such that r of the chosen
@@ -92,7 +92,7 @@ def chance_to_miss(estimate: Estimate, chosen: NDArray[np.int64]) -> float:
 
     References
     ----------
-    Benjamini and Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, 2005.
+    Benjamini and Yekutieli, 2005.
     """
     chances = (1 - LEVEL) * np.arange(1, len(chosen) + 1) / max(len(estimate), 1)
     variance = np.maximum(estimate.variance[chosen], np.finfo(float).tiny)

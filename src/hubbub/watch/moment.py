@@ -1,18 +1,16 @@
 """A release as `hubbub watch` shows it, and times in a file as steps."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.rehearse.columns import CodedColumn, first_rows, number_of
 
 MOST_STEPS = 100_000
@@ -79,7 +77,7 @@ def time_column(path: Path) -> str:
     return times[0]
 
 
-def read_times(when: CodedColumn, name: str, seconds: int) -> tuple[NDArray[np.int64], NDArray[np.float64], StepTimes]:
+def read_times(when: CodedColumn, name: str, seconds: int) -> tuple[Ints, Floats, StepTimes]:
     """The step of each row, from 1 on, its time, and when steps are: whole hours of UTC, if a step is an hour."""
     times = np.array([time_of(label) for label in when.labels])
     if np.isnan(times).any():
@@ -119,7 +117,7 @@ class Moment:
     bits: float = math.nan
     time: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The moment as JSON: only what the server knows, without the truth and the devices' own counts."""
         keys = ("step", "value", "low", "high", "published", "spent", "n", "alarm")
         when = {} if self.time is None else {"time": datetime.fromtimestamp(self.time, UTC).isoformat()}

@@ -1,7 +1,5 @@
 """Watching a real collector over its public API: the releases of a question, as they come."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import math
@@ -11,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hubbub.client.transport import DEADLINE, MOST_BYTES, HttpTransport, Unreachable, uniform
+from hubbub.client.upload import DEADLINE, MOST_BYTES, HttpTransport, Unreachable, uniform
 from hubbub.core.bounded_http import Wire
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.dashboard.alarms import AlarmHistory
@@ -60,7 +58,7 @@ class CollectorApi(HttpTransport):
             answer = self.request("GET", path, self._headers)
         except Unreachable as error:
             raise Away(_reason(error)) from None
-        self._check(answer.status)
+        self._check(answer.status, answer.body)
         try:
             return json.loads(answer.body)
         except ValueError:
@@ -80,13 +78,17 @@ class CollectorApi(HttpTransport):
             raise Away(_reason(error)) from None
         raise Away("it has ended the stream of events")
 
-    def _check(self, status: int) -> None:
+    def _check(self, status: int, body: bytes = b"") -> None:
         if status in (401, 403):
             raise InvalidValue("token", "one that is not taken", "the collector's, by --token FILE or HUBBUB_TOKEN")
         if status == 404:
             raise InvalidValue("url", self.url, "the address of a collector that serves this: the answer is 404")
         if status == 429 or status >= 500:
             raise Away(f"it answers {status}")
+        if status in (400, 409):  # it says what is wrong with the request, or why it withholds the answer
+            raise InvalidValue(
+                "url", self.url, f"another request: {_fields(body.decode(errors='replace')).get('detail')}"
+            )
         if status != 200:
             raise InvalidValue("url", self.url, f"the address of a collector: the answer is {status}")
 
@@ -186,16 +188,16 @@ class RemoteWatch:
     def _choose(self, collection: str | None, question: str | None) -> None:
         """Ask the collector what it serves, and choose what is watched."""
         names = [document["name"] for document in self.api.get("/v1/collections")["collections"]]
-        self.collection = _chosen("collection", collection, names)
+        self.collection = chosen_name("collection", collection, names)
         # Whether its seal is right matters to devices; here it only says when steps are.
         spec = json.loads(self.api.get(f"/v1/collections/{self.collection}")["payload"])
-        self.question = _chosen("question", question, list(spec["questions"]))
+        self.question = chosen_name("question", question, list(spec["questions"]))
         begins, length = spec["origin"], spec["step_seconds"]
         study = spec["terms"][self.question].get("study") is not None
         self.times = None if study else StepTimes(float(begins + length), length)
         self._path = f"/v1/collections/{self.collection}/questions/{self.question}/releases"
         shape = self.api.get(f"{self._path}?most=1")["shape"]
-        self.share = shape["form"] in ("shares", "distribution", "ranking")
+        self.share = shape["form"] in ("shares", "distribution", "ranking", "marginals")
         known = not self.share and shape["low"] is not None
         self.span = (shape["low"], shape["high"]) if known else (0.0, 1.0) if self.share else (-math.inf, math.inf)
 
@@ -280,7 +282,8 @@ class RemoteWatch:
         return int(labels.index(self.watched))
 
 
-def _chosen(field: str, name: str | None, names: list[str]) -> str:
+def chosen_name(field: str, name: str | None, names: list[str]) -> str:
+    """The given name, or the only one there is; refused where it is unknown."""
     if name is None and len(names) == 1:
         return names[0]
     if name not in names:

@@ -1,17 +1,15 @@
 """A scene from a file of a stream, each row of which is a device's value at a step."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.collection.time import duration_text
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Floats, Ints
 from hubbub.protocols.window import Frequencies, Means, Statistic
 from hubbub.random.source import Random
 from hubbub.rehearse.columns import MISSING, CodedColumn, number_of, one_of, read_column
@@ -33,7 +31,7 @@ def file_scene(
 ) -> WatchScene:
     """The devices of a file, each row of which is a device's value at a step, or from a time on.
 
-    The alarm's threshold lies at 3/4 of the way from the least to the largest truth (LDP-IDS, section 7.2.2).
+    The alarm's threshold lies at 3/4 of the way from the least to the largest truth (Ren et al., 2022, section 7.2.2).
 
     Parameters
     ----------
@@ -69,7 +67,7 @@ def file_scene(
     # Devices in the order of their names would make neighbours on the circle, and so a cohort, of those alike.
     devices, ordered = rng.permutation(n)[who.codes[order]], read.rows[order]
 
-    def row(at: int) -> NDArray[Any]:
+    def row(at: int) -> Array:
         here = slice(cuts[at - 1], cuts[at])
         row_values = np.full(n, read.empty)
         row_values[devices[here]] = ordered[here]  # the last, where a device has several
@@ -86,8 +84,8 @@ def file_scene(
 class _Placed(NamedTuple):
     """Which step each row is in, from 1 on, and the order in which rows are read."""
 
-    step: NDArray[np.int64]
-    order: NDArray[np.int64]
+    step: Ints
+    order: Ints
     steps: int
     note: str
     times: StepTimes | None = None
@@ -124,11 +122,11 @@ class _Reading(NamedTuple):
     """A value column as it is asked about: the value of each row, and the value of a device without a row."""
 
     name: str
-    rows: NDArray[Any]
+    rows: Array
     empty: int | float
     domain: int | None
     question: Statistic
-    weights: NDArray[np.float64]
+    weights: Floats
     span: tuple[float, float]
     notes: tuple[str, ...]
 

@@ -1,20 +1,19 @@
 """Watching a stream: simulated devices, a protocol, an alarm, and a ledger for every device."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.alarms.limits import limits_for, stderr_at
 from hubbub.alarms.sequential import SequentialTest, WatchState
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import UNITS_PER_EPSILON
+from hubbub.core.reports import Array, Floats
 from hubbub.data.synthetic import sine_process
 from hubbub.protocols.driver import Release, converse
 from hubbub.protocols.window import Frequencies, Statistic, window_stream
@@ -38,15 +37,15 @@ class Stepwise(Stream):
         How many codes there are; None for numbers.
     """
 
-    def __init__(self, row: Callable[[int], NDArray[Any]], *, n: int, steps: int, domain: int | None) -> None:
+    def __init__(self, row: Callable[[int], Array], *, n: int, steps: int, domain: int | None) -> None:
         self.n, self.steps, self.domain = n, steps, domain
         self._row, self._at = row, 0
         self._held: ArrayStream | None = None
 
-    def values(self, step: int, start: int, stop: int) -> NDArray[Any]:
+    def values(self, step: int, start: int, stop: int) -> Array:
         return self._now(step).values(1, start, stop)
 
-    def truth(self, step: int) -> NDArray[np.float64]:
+    def truth(self, step: int) -> Floats:
         return self._now(step).truth(1)
 
     def _now(self, step: int) -> ArrayStream:
@@ -79,7 +78,7 @@ class WatchScene:
     source: str
     stream: Stream
     question: Statistic
-    weights: NDArray[np.float64]
+    weights: Floats
     span: tuple[float, float]
     above: float
     below: float
@@ -105,7 +104,7 @@ def demo_scene(rng: Random, *, steps: int = 200, n: int = 200_000) -> WatchScene
     ramp = np.clip(np.minimum(part - 0.40, 0.70 - part) / 0.05, 0.0, 1.0)
     process = sine_process(steps, amplitude=0.02, b=0.06, height=0.06) + 0.12 * (1 - np.cos(np.pi * ramp)) / 2
 
-    def row(step: int) -> NDArray[Any]:
+    def row(step: int) -> Array:
         return np.asarray(binary_stream(process[step - 1 : step], n, rng.child("step", step)).table[0])
 
     stream = Stepwise(row, n=n, steps=steps, domain=2)
@@ -173,6 +172,8 @@ class Watch:
         Where the alarm goes on and off; the scene's unless given. `below` is `above` if only that is given.
     rng
         The devices' randomness.
+    options
+        Options of the method, as in `window_stream`.
     """
 
     def __init__(
@@ -186,10 +187,11 @@ class Watch:
         steps: int | None = None,
         above: float | None = None,
         below: float | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.scene, self.method, self.epsilon, self.w = scene, method, epsilon, w
         self.share, self.span, self.times = scene.share, scene.span, scene.times
-        self._protocol = window_stream(method, scene.question, epsilon=epsilon, w=w)
+        self._protocol = window_stream(method, scene.question, epsilon=epsilon, w=w, **(options or {}))
         available = scene.stream.steps
         wanted = available if steps is None else steps
         if wanted is None or wanted < 1 or (available is not None and wanted > available):

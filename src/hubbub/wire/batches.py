@@ -19,20 +19,22 @@ report, reports], where a statement is [received, unreadable, repeated, fakes, h
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 
 from hubbub.collection.names import AnswerName, check_answer_name, check_collection
 from hubbub.collection.sealing import sign, verify
 from hubbub.collection.shuffle_route import LAYER_BYTES, MOST_SHUFFLERS, ShuffleRoute, batch_name
-from hubbub.core.errors import DecodeError
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.core.spec import canonical
-from hubbub.wire.upload import ID_BYTES, decode_frame
+from hubbub.wire.upload import ID_BYTES, Upload, decode_frame
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from hubbub.mechanisms.base import ReportFormat
 
 BATCH_TYPE = "application/vnd.hubbub.batch+msgpack"
@@ -112,6 +114,63 @@ def _check_batch(batch: Batch) -> None:
         raise DecodeError("ids", f"{len(batch.ids)} bytes", f"{ID_BYTES} bytes for each report, of at least one")
     if not batch.reports or len(batch.reports) % batch.count:
         raise DecodeError("reports", f"{len(batch.reports)} bytes", f"as many bytes for each of {batch.count} reports")
+
+
+class Landed(NamedTuple):
+    """Rows of a landing file, and the reports that were refused: the id of each, and why."""
+
+    rows: pa.RecordBatch
+    refused: list[tuple[str, Literal["unknown_ask", "malformed"]]]
+
+
+def land(
+    frames: Iterable[Upload | Batch], mechanism_of: Callable[[str, int, AnswerName], ReportFormat | None]
+) -> Landed:
+    """Turn decoded uploads and batches into rows of a landing file (`docs/report-files.md`).
+
+    Nothing is counted, and no id is looked up: a report that a device sends again is another row, which `hubbub fold`
+    leaves out.
+
+    Parameters
+    ----------
+    frames
+        What `decode_upload`, `decode_upload_json` and `decode_batch` return.
+    mechanism_of
+        The mechanism of the ask of this collection, version and name; None if no such ask is open.
+
+    Example:
+        >>> import hubbub as hb
+        >>> from hubbub.wire.upload import Entry, encode_upload, decode_upload
+        >>> oracle = hb.OLH(epsilon=1.0, domain=5)
+        >>> report = oracle.randomize([3], hb.Random(seed=1)).to_bare()
+        >>> data = encode_upload("survey", 1, [Entry("theme", 0, 7, 1, 0, bytes(16), report)], 1024)
+        >>> landed = land([decode_upload(data)], lambda collection, version, name: oracle)
+        >>> landed.rows.num_rows, landed.refused
+        (1, [])
+    """
+    from hubbub.backends.report_files import SketchKey, landing_batch, row_bytes
+
+    rows, mechanisms = [], {}
+    refused: list[tuple[str, Literal["unknown_ask", "malformed"]]] = []
+    for frame in frames:
+        reports = frame.entries if isinstance(frame, Upload) else [frame]
+        for entry in reports:
+            ids = entry.ids if isinstance(entry, Batch) else entry.report_id
+            each = [ids[start : start + ID_BYTES] for start in range(0, len(ids), ID_BYTES)]
+            mechanism = mechanism_of(frame.collection, frame.version, entry.name)
+            if mechanism is None:
+                refused += [(identity.hex(), "unknown_ask") for identity in each]
+                continue
+            try:
+                decoded = entry.read(mechanism) if isinstance(entry, Batch) else entry.reports(mechanism)
+                mechanism.check(decoded)
+            except InvalidValue:
+                refused += [(identity.hex(), "malformed") for identity in each]
+                continue
+            mechanisms[mechanism.spec_id] = mechanism
+            key = SketchKey(frame.collection, frame.version, *entry.name, mechanism.spec_id)
+            rows += [(key, *row) for row in zip(each, row_bytes(mechanism, decoded), strict=True)]
+    return Landed(landing_batch(rows, [mechanisms[identity] for identity in sorted(mechanisms)]), refused)
 
 
 SHUFFLED_TYPE = "application/vnd.hubbub.shuffled+msgpack"

@@ -47,9 +47,7 @@ def decode_frame(decode: Callable[[bytes], Decoded], data: bytes, field: str, no
 
 
 class Entry(AnswerFields, frozen=True):
-    """One report of an upload: the name of the answer, the report's own random id, and the bytes of
-    `Reports.to_bare`.
-    """
+    """One report of an upload: the name of the answer, its own random id, and the bytes of `to_bare`."""
 
     report_id: bytes
     report: bytes

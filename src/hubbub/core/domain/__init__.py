@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hubbub.core.domain.base import NONE, Code, Domain, as_domain
+from hubbub.core.domain.base import NONE, Code, Domain, Values, as_domain
 from hubbub.core.plugins import Registry
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from hubbub.core.domain.numeric import Numeric as Numeric
     from hubbub.core.domain.sets import Sets as Sets
     from hubbub.core.domain.texts import Strings as Strings
+    from hubbub.core.domain.vector import Vector as Vector
 
-__all__ = ["DOMAINS", "NONE", "Code", "Domain", "as_domain"]
+__all__ = ["DOMAINS", "NONE", "Code", "Domain", "Values", "as_domain"]
 
 _HOMES = {
     "ordinal": "hubbub.core.domain.base:Ordinal",
@@ -28,6 +29,7 @@ _HOMES = {
     "strings": "hubbub.core.domain.texts:Strings",
     "sets": "hubbub.core.domain.sets:Sets",
     "keyvalue": "hubbub.core.domain.numeric:KeyValue",
+    "vector": "hubbub.core.domain.vector:Vector",
     "bitstrings": "hubbub.core.domain.texts:BitStrings",
 }
 _KINDS = {home.partition(":")[2]: kind for kind, home in _HOMES.items()}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Array, Ints
 from hubbub.core.spec import Json
 
 MOST_CODES = 1 << 32
@@ -22,6 +22,16 @@ NONE = "(none)"
 Code: TypeAlias = int | float | str | tuple[int, ...] | tuple[tuple[int, float], ...]
 """What a device stores of a recorded value: an integer (categorical, ordinal), a number (numeric), a text (strings),
 sorted integers (sets), or pairs of key and number (keyvalue)."""
+
+
+class Values(Protocol):
+    """A batch of what people answer, one value per person: a list, an array, `ItemSets`, a batch of ternary vectors."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, people: Any, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
 class Domain:
@@ -43,7 +53,7 @@ class Domain:
         """A name for each code, where there are names."""
         return None
 
-    def encode(self, values: Any) -> NDArray[Any]:
+    def encode(self, values: Values) -> Array:
         """The codes of a batch of values; one value is a batch of one."""
         raise NotImplementedError
 
@@ -63,91 +73,40 @@ class Domain:
         raise NotImplementedError
 
     def check_field(self) -> None:
-        """Refuse a domain that has no free code for "nothing was recorded".
-
-        Example:
-            >>> from hubbub import Categorical
-            >>> Categorical(["yes", "(none)"]).check_field()
-            Traceback (most recent call last):
-                ...
-            hubbub.core.errors.InvalidValue: names: got '(none)'; allowed: names other than (none), which is added
-        """
+        """Refuse a domain that has no free code for "nothing was recorded"."""
 
     def code(self, value: Any) -> Code:
-        """What a device stores of a recorded value. A value outside the domain is refused; numbers are clipped later.
-
-        Example:
-            >>> from hubbub import Categorical, Numeric, Ordinal, Sets
-            >>> Categorical(["yes", "no"]).code("no"), Numeric(0, 9, cells=3).code(12), Sets(Ordinal(9), 3).code({7, 2})
-            (1, 12.0, (2, 7))
-        """
+        """What a device stores of a recorded value. Values outside the domain are refused; numbers are clipped."""
         if isinstance(value, bool):
             raise InvalidValue("value", value, "one of the field's values")
         return int(self.encode([value])[0])
 
     def candidate(self, text: str) -> int | str:
-        """The symbol that a text means: the code of a name, a code in digits, or, in an open domain, the text.
-
-        Example:
-            >>> from hubbub import Categorical, Ordinal, Strings
-            >>> Categorical(["yes", "no"]).candidate("no"), Ordinal(9).candidate("7"), Strings(9).candidate("maybe")
-            (1, 7, 'maybe')
-        """
+        """The symbol that a text means: the code of a name, a code in digits, or, in an open domain, the text."""
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise InvalidValue("candidate", text, "the code of a value")
         return int(text)
 
     def missing(self) -> Code:
-        """The code of "nothing was recorded": "(none)", the lower end of a range, the empty text or set.
-
-        Example:
-            >>> from hubbub import Categorical, Numeric, Strings
-            >>> Categorical(["yes", "no"]).missing(), Numeric(5, 9, cells=3).missing(), Strings(9).missing()
-            (2, 5.0, '')
-        """
+        """The code of "nothing was recorded": "(none)", the lower end of a range, the empty text or set."""
         return self.symbols().size - 1
 
     def absent(self) -> Code | None:
-        """The code of "nothing was recorded" in a record of several fields; None where `missing` is a possible value.
-
-        Example:
-            >>> from hubbub import Categorical, Numeric
-            >>> Categorical(["yes", "no"]).absent(), Numeric(5, 9, cells=3).absent()
-            (2, None)
-        """
+        """The code of "nothing was recorded" in a record of several fields; None where `missing` is a valid value."""
         return self.missing()
 
     def symbols(self) -> Ordinal:
-        """The codes of a field with a size: one for each value, and a last one for "nothing was recorded".
-
-        Example:
-            >>> from hubbub import Categorical
-            >>> Categorical(["yes", "no"]).symbols()
-            Ordinal(size=3)
-        """
-
+        """The codes of a field with a size: one for each value, and a last one for "nothing was recorded"."""
         assert self.size is not None
         return Ordinal(self.size + 1)
 
     def symbol_labels(self) -> tuple[str, ...] | None:
-        """A name for each symbol of a field, "(none)" last; None where symbols have no names or are too many.
-
-        Example:
-            >>> from hubbub import Categorical, Ordinal
-            >>> Categorical(["yes", "no"]).symbol_labels(), Ordinal(2).symbol_labels()
-            (('yes', 'no', '(none)'), ('0', '1', '(none)'))
-        """
+        """A name for each symbol of a field, "(none)" last; None where symbols have no names or are too many."""
         labels = self.labels
         return labels if labels is None or self.size is None else (*labels, NONE)
 
     def examples(self, most: int) -> list[Any]:
-        """At most `most` different values, the first and the last among them; all values if they are that few.
-
-        Example:
-            >>> from hubbub import Categorical, Ordinal
-            >>> Ordinal(100).examples(3), Categorical(["a", "b"]).examples(9)
-            ([0, 50, 99], ['a', 'b'])
-        """
+        """At most `most` different values, the first and the last among them; all values if they are that few."""
         assert self.size is not None
         count = min(most, self.size)
         codes = [round(k * (self.size - 1) / max(count - 1, 1)) for k in range(count)]
@@ -158,13 +117,7 @@ class Domain:
         return code
 
     def spec(self) -> dict[str, Json]:
-        """The domain as JSON.
-
-        Example:
-            >>> from hubbub import Ordinal
-            >>> Ordinal(3).spec()
-            {'kind': 'ordinal', 'size': 3}
-        """
+        """The domain as JSON."""
         return {"kind": self.kind, **{key: _plain(value) for key, value in asdict(self).items()}}  # type: ignore[call-overload]
 
     @staticmethod
@@ -203,7 +156,7 @@ def as_domain(field: str, value: object) -> Domain:
     raise InvalidValue(field, value, "a size of at least 2, a list of names, or a Domain")
 
 
-def as_array(values: Any) -> NDArray[Any]:
+def as_array(values: Values) -> Array:
     """A batch of values as an array; a single value is a batch of one."""
     try:
         return np.atleast_1d(np.asarray(values))
@@ -211,7 +164,7 @@ def as_array(values: Any) -> NDArray[Any]:
         raise InvalidValue("values", values, "a one-dimensional batch") from None
 
 
-def as_list(values: Any) -> list[Any]:
+def as_list(values: Values) -> list[Any]:
     """A batch of values as a list; a text or a mapping is not a batch."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InvalidValue("values", values, "a batch: a list, an array or the like")
@@ -251,7 +204,7 @@ class Ordinal(Domain):
     def symbol_labels(self) -> tuple[str, ...] | None:
         return (*map(str, range(self.size)), NONE) if self.size <= MOST_LABELS else None
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         codes = as_array(values)
         if codes.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -321,7 +274,7 @@ class Categorical(Domain):
     def _codes(self) -> dict[str, int]:
         return {name: code for code, name in enumerate(self.names)}
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         batch = [values] if isinstance(values, str) else values
         try:
             return np.fromiter((self._codes[value] for value in batch), dtype=np.int64)

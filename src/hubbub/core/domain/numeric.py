@@ -1,20 +1,18 @@
 """The domain of the numbers of a range, and that of key-value data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain.base import Categorical, Domain, as_array
+from hubbub.core.domain.base import Categorical, Domain, Values, as_array
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Floats, Ints
 
 MOST_CELLS = 1 << 20
 _MOST_NUMBER = 1e300  # the width of a range must be a float too
@@ -58,13 +56,8 @@ class Numeric(Domain):
         return self.cells
 
     @property
-    def edges(self) -> NDArray[np.float64]:
-        """The borders of the cells.
-
-        Example:
-            >>> Numeric(0, 1, cells=4).edges.tolist()
-            [0.0, 0.25, 0.5, 0.75, 1.0]
-        """
+    def edges(self) -> Floats:
+        """The borders of the cells."""
         return np.linspace(self.low, self.high, self.cells + 1)
 
     @property
@@ -77,7 +70,7 @@ class Numeric(Domain):
     def describe(self) -> str:
         return f"{self.low:g} to {self.high:g}, in {self.cells:,} cells"
 
-    def code(self, value: Any) -> float:
+    def code(self, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             raise InvalidValue("value", value, "a finite number")
         return float(value)
@@ -92,7 +85,7 @@ class Numeric(Domain):
         width = (self.high - self.low) / self.cells
         return self.low + (code + 0.5) * width
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         numbers = as_array(values)
         if numbers.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -166,7 +159,7 @@ class KeyValue(Domain):
     def describe(self) -> str:
         return f"numbers from {self.low:g} to {self.high:g} for at most {self.most} of {len(self.keys):,} keys"
 
-    def code(self, value: Any) -> tuple[tuple[int, float], ...]:
+    def code(self, value: object) -> tuple[tuple[int, float], ...]:
         return self.pairs(value)
 
     def missing(self) -> tuple[tuple[int, float], ...]:
@@ -176,7 +169,7 @@ class KeyValue(Domain):
     def _positions(self) -> dict[str, int]:
         return {key: position for position, key in enumerate(self.keys)}
 
-    def pairs(self, value: Any) -> tuple[tuple[int, float], ...]:
+    def pairs(self, value: object) -> tuple[tuple[int, float], ...]:
         """One mapping as pairs (position of the key, number), in the order of the keys; other mappings are refused.
 
         Example:
@@ -200,7 +193,7 @@ class KeyValue(Domain):
             raise InvalidValue("values", f"{len(numbers)} keys", f"at most {self.most} keys")
         return tuple(sorted(numbers.items()))
 
-    def encode(self, values: Any) -> NDArray[np.float64]:
+    def encode(self, values: Values) -> Floats:
         if isinstance(values, Mapping | str | bytes) or not isinstance(values, Iterable):
             raise InvalidValue("values", values, "a batch of mappings")
         rows = [self.pairs(value) for value in values]
@@ -216,7 +209,7 @@ class KeyValue(Domain):
         return [{key: ends[(start + k) % 2] for k, key in enumerate(keys)} for start, keys in enumerate(key_sets)]
 
 
-def _key_numbers(value: Any) -> list[tuple[Any, Any]]:
+def _key_numbers(value: object) -> list[tuple[object, object]]:
     """The keys and numbers of a mapping or of a list of pairs, not yet checked."""
     if isinstance(value, Mapping):
         return list(value.items())

@@ -1,17 +1,15 @@
 """The domain of sets of items, and a batch of sets in two arrays."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain.base import Domain, as_list
+from hubbub.core.domain.base import Domain, Values, as_list
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Array, Ints
 from hubbub.core.spec import Json
 
 
@@ -48,17 +46,17 @@ class Sets(Domain):
         items = f" {self.items.size:,} names" if self.listed else f": {self.items.describe()}"
         return f"at most {self.most} of{items}"
 
-    def code(self, value: Any) -> tuple[int, ...]:
+    def code(self, value: object) -> tuple[int, ...]:
         return tuple(int(code) for code in self.encode([value])[0] if code >= 0)
 
     def missing(self) -> tuple[int, ...]:
         return ()
 
-    def examples(self, most: int) -> list[set[Any]]:
+    def examples(self, most: int) -> list[set[object]]:
         items = self.items.examples(most)
         return [set(items[k : k + self.most]) for k in range(len(items))]
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         rows = [as_list(members) for members in as_list(values)]
         out = np.full((len(rows), self.most), -1, dtype=np.int64)
         for row, members in enumerate(rows):
@@ -69,9 +67,6 @@ class Sets(Domain):
                 raise InvalidValue("values", members, f"sets of at most {self.most} items")
             out[row, : codes.size] = codes
         return out
-
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +90,8 @@ class ItemSets:
         [4, 4, 0]
     """
 
-    offsets: Integers
-    items: Integers
+    offsets: Ints
+    items: Ints
     domain: int
 
     def __post_init__(self) -> None:
@@ -121,11 +116,14 @@ class ItemSets:
     def __len__(self) -> int:
         return self.offsets.size - 1
 
+    def __iter__(self) -> Iterator[Ints]:
+        return (self[person] for person in range(self.n))
+
     @overload
-    def __getitem__(self, people: int) -> Integers: ...
+    def __getitem__(self, people: int) -> Ints: ...
     @overload
-    def __getitem__(self, people: slice | NDArray[Any]) -> Self: ...
-    def __getitem__(self, people: int | slice | NDArray[Any]) -> Integers | Self:
+    def __getitem__(self, people: slice | Array) -> Self: ...
+    def __getitem__(self, people: int | slice | Array) -> Ints | Self:
         if isinstance(people, int | np.integer):
             if not 0 <= people < self.n:
                 raise IndexError(f"there are {self.n} sets")
@@ -145,43 +143,33 @@ class ItemSets:
         return len(self)
 
     @property
-    def sizes(self) -> Integers:
+    def sizes(self) -> Ints:
         """How many items each set holds."""
         return np.diff(self.offsets)
 
     @property
-    def owners(self) -> Integers:
-        """The person of each entry of `items`.
-
-        Example:
-            >>> ItemSets([0, 2, 2, 3], [4, 0, 4], domain=5).owners.tolist()
-            [0, 0, 2]
-        """
+    def owners(self) -> Ints:
+        """The person of each entry of `items`."""
         return np.repeat(np.arange(self.n), self.sizes)
 
-    def support(self) -> Integers:
+    def support(self) -> Ints:
         """How many sets hold each item."""
         return np.bincount(self.items, minlength=self.domain)
 
-    def padded(self, width: int | None = None) -> Integers:
-        """A row of items for each set, filled up with -1.
-
-        Example:
-            >>> ItemSets([0, 2, 2, 3], [4, 0, 4], domain=5).padded().tolist()
-            [[4, 0], [-1, -1], [4, -1]]
-        """
+    def padded(self, width: int | None = None) -> Ints:
+        """A row of items for each set, filled up with -1."""
         sizes = self.sizes
         rows = np.full((self.n, int(sizes.max(initial=0)) if width is None else width), -1, dtype=np.int64)
         rows[self.owners, np.arange(self.items.size) - np.repeat(self.offsets[:-1], sizes)] = self.items
         return rows
 
 
-def as_item_sets(values: Any, sets: Sets) -> ItemSets:
+def as_item_sets(values: Values, sets: Sets) -> ItemSets:
     """Read a batch in any of its forms: a list of sets, rows of codes padded with -1, or `ItemSets`."""
     size = sets.items.size
     assert size is not None
     if isinstance(values, ItemSets):
-        batch = values
+        batch: ItemSets = values
         if batch.domain != size:
             raise InvalidValue("values", f"sets of {batch.domain} items", f"sets of {size} items")
     elif isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "iu":
@@ -196,25 +184,25 @@ def as_item_sets(values: Any, sets: Sets) -> ItemSets:
     return batch
 
 
-def _members(values: Any) -> list[Any]:
+def _members(values: Values) -> list[Any]:
     plain = type(values) in (list, tuple, set, frozenset)
     if not plain and (isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)):
         raise InvalidValue("values", values, "a list of sets, each a list or a set of items")
     return list(values)
 
 
-def _codes(members: list[Any], items: Domain) -> Integers:
+def _codes(members: list[object], items: Domain) -> Ints:
     codes = items.encode(members)
     if codes.shape != (len(members),):
         raise InvalidValue("values", members, "sets of single items")
     return codes
 
 
-def _checked(codes: NDArray[Any], size: int) -> Integers:
+def _checked(codes: Array, size: int) -> Ints:
     if codes.size and not 0 <= codes.min() <= codes.max() < size:
         raise InvalidValue("values", [int(codes.min()), int(codes.max())], f"codes from 0 to {size - 1}, then -1")
     return codes.astype(np.int64)
 
 
-def _offsets(sizes: Any) -> Integers:
+def _offsets(sizes: Any) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)

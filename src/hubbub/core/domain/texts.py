@@ -2,25 +2,23 @@
 
 Values as strings of bits, the prefixes of them, and the 64-bit codes of prefixes that mechanisms hash.
 
-A batch of values of m bits is an array of 64-bit words, a row a value: bit 0 is the highest of the first word, and what
+A batch of values of m bits is an array of 64-bit words, one row per value: bit 0 is the highest of the first word, what
 is beyond m is 0. A text is its NFC form in UTF-8, padded with zero bytes to its longest length: the zero byte is the
 end symbol. A value that has no such form (a text that is too long or holds a zero byte, or no text) is a string of
 ones, which is not UTF-8.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain.base import Domain, as_list
+from hubbub.core.domain.base import Domain, Values, as_list
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.hashing import fingerprint
+from hubbub.core.reports import Words
 
 WORDS = 24
 """How many example texts `Strings.examples` gives at most: an open domain cannot be listed."""
@@ -46,7 +44,7 @@ class Strings(Domain):
     def describe(self) -> str:
         return f"texts of at most {self.longest} bytes"
 
-    def code(self, value: Any) -> str:
+    def code(self, value: object) -> str:
         self.encode([value])
         return str(value)
 
@@ -59,7 +57,7 @@ class Strings(Domain):
     def examples(self, most: int) -> list[str]:
         return list(dict.fromkeys(f"{k}word"[: self.longest] for k in range(min(most, WORDS))))
 
-    def encode(self, values: Any) -> NDArray[np.uint64]:
+    def encode(self, values: Values) -> Words:
         batch = [values] if isinstance(values, str) else as_list(values)
         for value in batch:
             if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -98,7 +96,7 @@ class BitStrings(Domain):
         last = (1 << self.bits) - 1
         return [round(k * last / max(most - 1, 1)) if k < most - 1 else last for k in range(min(most, last + 1))]
 
-    def encode(self, values: Any) -> NDArray[np.uint64]:
+    def encode(self, values: Values) -> Words:
         try:
             codes = np.atleast_1d(np.asarray(values))
             if codes.dtype.kind not in "iu" and codes.size:
@@ -113,7 +111,7 @@ class BitStrings(Domain):
         return wide
 
 
-def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
+def text_words(texts: Iterable[object], bits: int) -> Words:
     """Texts, or bytes in UTF-8, as strings of `bits` bits, a multiple of 8; anything else is a string of ones."""
     width = -(-bits // _WORD) * 8
     impossible = (b"\xff" * (bits // 8)).ljust(width, b"\0")
@@ -129,9 +127,7 @@ def text_words(texts: Iterable[object], bits: int) -> NDArray[np.uint64]:
 
 
 def text_bytes(text: object, longest: int) -> bytes | None:
-    """The UTF-8 bytes of a text's NFC form; None if they are more than `longest`, hold a zero byte, or it is no
-    text.
-    """
+    """The UTF-8 bytes of a text's NFC form; None if too long, with a zero byte, or no text."""
     try:
         decoded = text.decode() if isinstance(text, bytes) else str(text)
         utf_8 = unicodedata.normalize("NFC", decoded).encode()
@@ -140,7 +136,7 @@ def text_bytes(text: object, longest: int) -> bytes | None:
     return utf_8 if len(utf_8) <= longest and 0 not in utf_8 else None
 
 
-def integer_words(codes: Any, bits: int) -> NDArray[np.uint64]:
+def integer_words(codes: object, bits: int) -> Words:
     """Integers as strings of `bits` bits, at most 64; an integer that does not fit is a string of ones."""
     integers = np.atleast_1d(np.asarray(codes))
     most = (1 << bits) - 1
@@ -149,7 +145,7 @@ def integer_words(codes: Any, bits: int) -> NDArray[np.uint64]:
     return (np.where(negative | (wide > np.uint64(most)), np.uint64(most), wide) << np.uint64(_WORD - bits))[:, None]
 
 
-def prefix_codes(words: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+def prefix_codes(words: Words, bits: int) -> Words:
     """The codes of prefixes of `bits` bits: up to 64 bits the prefix as an integer, beyond that a 64-bit fingerprint.
 
     A fingerprint is computed word by word, by h = mix(h) + word, where the bits beyond the prefix are 0. Prefixes of
@@ -165,7 +161,7 @@ def prefix_codes(words: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
         return np.asarray(_mix(code) + (words[:, last] & ~(_ALL >> np.uint64(rest) >> np.uint64(1))))
 
 
-def _mix(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(code: Words) -> Words:
     """A permutation of 64-bit words."""
     for multiply, shift in zip(_MULTIPLY, _SHIFT, strict=True):
         code = (code ^ (code >> shift)) * multiply

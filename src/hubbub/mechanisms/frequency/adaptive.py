@@ -1,7 +1,5 @@
 """The rule of section 3.4.1 for choosing an oracle: GRR, OUE or OLH."""
 
-from __future__ import annotations
-
 import math
 
 from hubbub.core.domain import as_domain
@@ -32,7 +30,7 @@ def adaptive(*, epsilon: float, domain: DomainLike, most_bytes: int = 128) -> Fr
 
     References
     ----------
-    Dissertation, section 3.4.1.
+    T. Wang, 2021, section 3.4.1.
     """
     size = as_domain("domain", domain).size
     if size is None:

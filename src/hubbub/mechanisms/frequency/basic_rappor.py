@@ -1,17 +1,16 @@
 """Basic RAPPOR: a unary encoding randomised twice, once for all reports of a value and once for each report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Ints
 from hubbub.mechanisms.frequency.unary import SUE, flip_bits, odds
 from hubbub.mechanisms.memoised import Memoised
 from hubbub.random.integers import log_upper, pack, unpack
@@ -52,7 +51,7 @@ class BasicRappor(SUE, Memoised):
 
     References
     ----------
-    Dissertation, section 3.1.1.
+    Erlingsson, Pihur and Korolova, 2014; T. Wang, 2021, section 3.1.1.
     """
 
     linkable = "between batches"
@@ -91,50 +90,30 @@ class BasicRappor(SUE, Memoised):
     def answer_bytes(self) -> int:
         return -(-self.size // 8)
 
-    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+    def memo_keys(self, values: Values, public: Ints) -> Ints:
         return self.encode(values).astype(np.int64)
 
-    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+    def _answers(self, keys: Ints, rng: Random) -> NDArray[np.uint8]:
         return flip_bits(keys[:, None], self.size, self.width, self.one, self.zero, rng)
 
-    def _from_answers(
-        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
-    ) -> dict[str, NDArray[Any]]:
-        packed = np.empty_like(answers)
-        step = max(1, _CHUNK // (self.size * self.width // 8))
-        for start in range(0, len(answers), step):
-            permanent = answers[start : start + step]
-            draws = (rng.uint16 if self.width == 16 else rng.uint32)(len(permanent), self.size)
-            threshold = draws.dtype.type
-            ones = unpack(permanent, self.size) == 1
-            packed[start : start + step] = pack(draws < np.where(ones, threshold(self.keep), threshold(self.lift)))
-        return {"bits": packed}
+    def _from_answers(self, public: Ints, answers: NDArray[np.uint8], rng: Random) -> dict[str, Array]:
+        return {"bits": flip_again(answers, self.size, self.width, self.keep, self.lift, rng)}
 
-    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+    def _sound(self, public: Ints, keys: Ints, answers: NDArray[np.uint8]) -> bool:
         spare = -self.size % 8
         return bool((public == 0).all() and (keys < self.size).all() and (answers[:, -1] < 1 << 8 - spare).all())
 
     def answer_chances(self, key: int) -> dict[bytes, Fraction] | None:
         if_held, if_not = self.permanent_rates
-        return self._bit_chances([if_held if bit == key else if_not for bit in range(self.size)])
+        every = self.outputs()
+        rates = [if_held if bit == key else if_not for bit in range(self.size)]
+        return None if every is None else bit_chances(every.private["bits"], rates)
 
     def report_chances(self, public: int, answer: bytes) -> dict[bytes, Fraction]:
         keep, lift = Fraction(self.keep, 1 << self.width), Fraction(self.lift, 1 << self.width)
         bits = unpack(np.frombuffer(answer, dtype=np.uint8)[None, :], self.size)[0]
-        return self._bit_chances([keep if bit else lift for bit in bits]) or {}
-
-    def _bit_chances(self, ones: list[Fraction]) -> dict[bytes, Fraction] | None:
-        """Every row of bits (packed), where each is 1 with its own probability."""
         every = self.outputs()
-        if every is None:
-            return None
-        chances = {}
-        for packed in every.private["bits"]:
-            bits = unpack(packed[None, :], self.size)[0]
-            chances[packed.tobytes()] = prod(
-                (p if bit else 1 - p for p, bit in zip(ones, bits, strict=True)), start=Fraction(1)
-            )
-        return chances
+        return {} if every is None else bit_chances(every.private["bits"], [keep if bit else lift for bit in bits])
 
     @cached_property
     def rates(self) -> tuple[Fraction, Fraction]:
@@ -142,7 +121,7 @@ class BasicRappor(SUE, Memoised):
         p, q = (rate * keep + (1 - rate) * lift for rate in self.permanent_rates)
         return p, q
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
         draw = rng.uint16 if self.width == 16 else rng.uint32
         step = max(1, _CHUNK // (self.size * self.width // 8))
@@ -156,3 +135,28 @@ class BasicRappor(SUE, Memoised):
             bits = draws[:, 1] < np.where(permanent, threshold(self.keep), threshold(self.lift))
             packed[start : start + step] = pack(bits)
         return {"bits": packed}
+
+
+def flip_again(
+    answers: NDArray[np.uint8], size: int, width: int, keep: int, lift: int, rng: Random
+) -> NDArray[np.uint8]:
+    """Packed bits from permanent ones: a 1 stays with probability keep/2^width, a 0 becomes 1 with lift/2^width."""
+    packed = np.empty_like(answers)
+    step = max(1, _CHUNK // (size * width // 8))
+    for start in range(0, len(answers), step):
+        permanent = answers[start : start + step]
+        draws = (rng.uint16 if width == 16 else rng.uint32)(len(permanent), size)
+        threshold = draws.dtype.type
+        packed[start : start + step] = pack(
+            draws < np.where(unpack(permanent, size) == 1, threshold(keep), threshold(lift))
+        )
+    return packed
+
+
+def bit_chances(rows: NDArray[np.uint8], ones: list[Fraction]) -> dict[bytes, Fraction]:
+    """The probability of each row of packed bits, where each bit is 1 with its own probability."""
+    bits = unpack(rows, len(ones))
+    return {
+        row.tobytes(): prod((p if bit else 1 - p for p, bit in zip(ones, own, strict=True)), start=Fraction(1))
+        for row, own in zip(rows, bits, strict=True)
+    }

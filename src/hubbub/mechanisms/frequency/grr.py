@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.reports import Reports
+from hubbub.core.domain.base import Values
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
-from hubbub.mechanisms.weights import choice_rates, choose
+from hubbub.mechanisms.weights import Blanket, choice_rates, choose
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 1 << 16
 
@@ -49,7 +46,7 @@ class GRR(FrequencyOracle):
 
     References
     ----------
-    Dissertation, section 3.3.1.
+    Warner, 1965; Kairouz, Oh and Viswanath, 2016; T. Wang, 2021, section 3.3.1.
     """
 
     other: int = 0
@@ -68,8 +65,6 @@ class GRR(FrequencyOracle):
         return p / q
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         return Blanket(self.size * self.rates[1], self.ratio(), both=Fraction(0))
 
     def server_operations(self, n: int) -> float:
@@ -79,25 +74,23 @@ class GRR(FrequencyOracle):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec("private", "value", unsigned(self.size), below=self.size),)
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         return {"value": choose(codes, rng.uint64(codes.size), self.other, self.size)}
 
-    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+    def _same(self, reports: Reports, values: Values) -> Bools:
         return np.asarray(reports.private["value"][:, None] == self.encode(values)[None, :])
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = self.rates
         return (q, p), self._same(reports, values).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return self._beside(public, {"value": np.arange(self.size)}) if self.size <= _ENUMERABLE else None
+    def outputs(self, public: Columns | None = None) -> Reports | None:
+        return self._with_public(public, {"value": np.arange(self.size)}) if self.size <= _ENUMERABLE else None
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return np.bincount(reports.private["value"], minlength=self.size)
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         dense = np.zeros(self.size, dtype=np.int64)
         np.add.at(dense, reports.private["value"], 1 if weights is None else weights)
         return dense[candidates]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.domain.base import Values
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports, Sketch, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
-from hubbub.mechanisms.weights import choice_rates, truth_weight
+from hubbub.mechanisms.weights import Blanket, choice_rates, truth_weight
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +44,7 @@ class Hadamard(FrequencyOracle):
 
     References
     ----------
-    Acharya, Sun and Zhang, "Hadamard response", 2019; Bassily et al., "Practical locally private heavy hitters", 2017.
+    Acharya, Sun and Zhang, 2019; Bassily et al., 2017.
     """
 
     other: int = 0
@@ -74,8 +71,6 @@ class Hadamard(FrequencyOracle):
         return truth / other
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         # Two columns of the matrix agree at half of the rows.
         return Blanket(2 * choice_rates(self.other, 2)[1], self.ratio(), both=Fraction(1, 4))
 
@@ -89,45 +84,43 @@ class Hadamard(FrequencyOracle):
             ColumnSpec("private", "minus", "u1", below=2),
         )
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         draws = rng.uint64(codes.size, 2)
         row = draws[:, 0] & np.uint64(self.rows - 1)
         flip = draws[:, 1] >= np.uint64(truth_weight(self.other, 2))
-        return {"row": row, "minus": _sign(row, codes) ^ flip}
+        return {"row": row, "minus": negative(row, codes) ^ flip}
 
-    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
-        signs = _sign(reports.public["row"].astype(np.uint64)[:, None], self.encode(values)[None, :])
+    def _same(self, reports: Reports, values: Values) -> Bools:
+        signs = negative(reports.public["row"].astype(np.uint64)[:, None], self.encode(values)[None, :])
         return np.asarray(signs == reports.private["minus"][:, None])
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = choice_rates(self.other, 2)
         return (q, p), self._same(reports, values).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return self._beside(public, {"minus": np.arange(2)})
+    def outputs(self, public: Columns | None = None) -> Reports:
+        return self._with_public(public, {"minus": np.arange(2)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (self.rows,)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         """The signs of each row, summed."""
         cell = reports.public["row"].astype(np.int64) * 2 + reports.private["minus"]
         plus, minus = np.bincount(cell, minlength=2 * self.rows).reshape(-1, 2).T
         return plus - minus
 
-    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+    def _support_counts(self, sketch: Sketch) -> Ints:
         return self._supports(sketch.counts, sketch.n)[: self.size]
 
-    def _supports(self, signs: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    def _supports(self, signs: Ints, total: int) -> Ints:
         """Each report adds +1 to the transform where it supports a value, and -1 elsewhere."""
         from hubbub.kernels.estimators import walsh_hadamard
 
         return (walsh_hadamard(signs) + total) // 2
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         if weights is None:
             return self._supports(self._fold(reports), len(reports))[candidates]
         signs = np.zeros(self.rows, dtype=np.int64)
@@ -141,6 +134,6 @@ class Hadamard(FrequencyOracle):
         yield cls(epsilon=0.5, domain=300)
 
 
-def _sign(row: NDArray[np.uint64], code: NDArray[Any]) -> NDArray[np.bool_]:
+def negative(row: Words, code: Array | np.uint64) -> Bools:
     """Whether the Hadamard matrix is -1 at a row and a column: the parity of the bits that both have."""
     return np.asarray(np.bitwise_count(row & code.astype(np.uint64)) & 1, dtype=bool)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.hashing import HASH, bucket, hash32
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
-from hubbub.mechanisms.weights import TWO_64, choice_rates, choose
+from hubbub.mechanisms.weights import TWO_64, Blanket, choice_rates, choose
 from hubbub.random.integers import exp_floor
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 MOST_BUCKETS = 1 << 16
 
@@ -66,8 +63,6 @@ class LocalHashing(FrequencyOracle):
         return truth / other
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         # Two values that collide prefer the same bucket, but no hash promises how often they do: 0 is the worst case.
         return Blanket(self.buckets * choice_rates(self.other, self.buckets)[1], self.ratio(), both=Fraction(0))
 
@@ -78,34 +73,32 @@ class LocalHashing(FrequencyOracle):
             ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
         )
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         draws = rng.uint64(codes.size, 2)
         seed = self._drawn_seeds(draws[:, 0].copy())  # a view would carry the private draws along
         truth = bucket(hash32(seed, codes), self.buckets)
         return {"seed": seed, "bucket": choose(truth, draws[:, 1], self.other, self.buckets)}
 
-    def _drawn_seeds(self, draws: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _drawn_seeds(self, draws: Words) -> Words:
         """The seeds that random words select."""
         return draws
 
-    def _seeds(self, public: Mapping[str, NDArray[Any]]) -> NDArray[np.uint64]:
+    def _seeds(self, public: Columns) -> Words:
         return public["seed"]
 
-    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+    def _same(self, reports: Reports, values: Values) -> Bools:
         codes = self.encode(values).astype(np.uint64)
         hashed = bucket(hash32(self._seeds(reports.public)[:, None], codes[None, :]), self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = choice_rates(self.other, self.buckets)
         return (q, p), self._same(reports, values).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return self._beside(public, {"bucket": np.arange(self.buckets)})
+    def outputs(self, public: Columns | None = None) -> Reports:
+        return self._with_public(public, {"bucket": np.arange(self.buckets)})
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         from hubbub.kernels.support import hash_support
 
         if weights is not None:
@@ -113,9 +106,7 @@ class LocalHashing(FrequencyOracle):
         seeds = self._seeds(reports.public)
         return hash_support(seeds, reports.private["bucket"], self.buckets, candidates)
 
-    def _support_sums(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64], powers: int
-    ) -> NDArray[np.int64]:
+    def _support_sums(self, reports: Reports, candidates: Words, weights: Ints, powers: int) -> Ints:
         from hubbub.kernels.support import hash_sums
 
         seeds, buckets = self._seeds(reports.public), reports.private["bucket"]
@@ -153,7 +144,7 @@ class BLH(LocalHashing):
 
     References
     ----------
-    Dissertation, section 3.3.4.
+    Bassily and Smith, 2015; T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.4.
     """
 
     def _default_buckets(self) -> int:
@@ -192,7 +183,7 @@ class OLH(LocalHashing):
 
     References
     ----------
-    Dissertation, section 3.3.5.
+    T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.5.
     """
 
     def _default_buckets(self) -> int:
@@ -241,7 +232,8 @@ class SOLH(LocalHashing):
 
     References
     ----------
-    Dissertation, section 9.3.2. That all 2^64 numbers are reports is ours: else shares of fakes would not be uniform.
+    T. Wang, Ding, Xu et al., 2020; T. Wang, 2021, section 9.3.2. That all 2^64 numbers are reports is ours: else shares
+    of fakes would not be uniform.
     """
 
     def _default_buckets(self) -> int:
@@ -264,15 +256,15 @@ class SOLH(LocalHashing):
             ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
         )
 
-    def _drawn_seeds(self, draws: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _drawn_seeds(self, draws: Words) -> Words:
         return draws >> np.uint64(self.bucket_bits)
 
-    def numbers(self, reports: Reports) -> NDArray[np.uint64]:
+    def numbers(self, reports: Reports) -> Words:
         """Each report as a number below 2^64."""
         self.check(reports)
         return reports.public["seed"] << np.uint64(self.bucket_bits) | reports.private["bucket"].astype(np.uint64)
 
-    def reports(self, numbers: NDArray[Any]) -> Reports:
+    def reports(self, numbers: Array) -> Reports:
         """The reports of numbers; every number is one."""
         if numbers.dtype != np.uint64 or numbers.ndim != 1:
             raise DecodeError("numbers", f"{numbers.dtype}{list(numbers.shape)}", "a row of unsigned 64-bit numbers")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Bools, Columns, Floats, Ints, Reports, Sketch, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, unsigned
 from hubbub.mechanisms.memoised import Memoised
@@ -30,7 +31,7 @@ def toeplitz_functions(size: int, buckets: int) -> int:
     return 1 << (size - 1).bit_length() + buckets.bit_length() - 2
 
 
-def toeplitz(functions: NDArray[Any], values: NDArray[Any], buckets: int) -> NDArray[np.int64]:
+def toeplitz(functions: Array, values: Array, buckets: int) -> Ints:
     """The bucket of each value under each function; the two arrays broadcast, the buckets are a power of two.
 
     Bit j of the bucket is the parity of (function >> j) & value: a Toeplitz matrix times a vector of bits. Over the
@@ -44,7 +45,7 @@ def toeplitz(functions: NDArray[Any], values: NDArray[Any], buckets: int) -> NDA
     return hashes
 
 
-def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def supports(table: Ints, size: int) -> Ints:
     """For every value, the total of a table (functions by buckets) over the cells that the value falls in.
 
     The indicator of a bucket is a sum of signs over its bits, and a sign of the bucket's bits is a sign of the
@@ -64,7 +65,7 @@ def supports(table: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     return np.asarray(total // buckets)
 
 
-def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> NDArray[np.float64]:
+def cell_weights(weights: Floats, functions: int, buckets: int) -> Floats:
     """For every cell (functions by buckets), the weight of the values that fall in it: the transpose of `supports`."""
     from hubbub.kernels.estimators import walsh_hadamard
 
@@ -76,12 +77,12 @@ def cell_weights(weights: NDArray[np.float64], functions: int, buckets: int) -> 
     return np.asarray(sums / buckets)
 
 
-def _signs(combination: int, buckets: int) -> NDArray[np.int64]:
+def _signs(combination: int, buckets: int) -> Ints:
     """The sign of every bucket under a combination of its bits."""
     return np.asarray(1 - 2 * (np.bitwise_count(np.arange(buckets) & combination).astype(np.int64) & 1))
 
 
-def _mixed(values: NDArray[np.int64], combination: int) -> NDArray[np.int64]:
+def _mixed(values: Ints, combination: int) -> Ints:
     """For each value, the bits of a function whose parity is that of the combination of its bucket's bits."""
     mix = np.zeros(values.size, dtype=np.int64)
     for bit in range(combination.bit_length()):
@@ -134,8 +135,7 @@ class Loloha(FrequencyOracle, Memoised):
 
     References
     ----------
-    Arcolezi, Pinzon, Palamidessi and Gambs, "Frequency estimation of evolving data under local differential privacy",
-    2023. Their second layer spends less than it may where g > 2; this one is solved exactly.
+    Arcolezi et al., 2023. Their second layer spends less than it may where g > 2; this one is solved exactly.
     """
 
     linkable = "between batches"
@@ -219,14 +219,14 @@ class Loloha(FrequencyOracle, Memoised):
         return replace(super().noise(n), pairs=False)
 
     def _with_sketch_noise(self, sketch: Sketch, estimate: Estimate) -> Estimate:
-        from hubbub.mechanisms.frequency.flh import TableNoise
+        from hubbub.mechanisms.frequency.function_list import TableNoise
 
         assert estimate.noise is not None
         p, q = (float(rate) for rate in self.rates)
         own, other = (float(rate) for rate in self.bucket_rates)
         cells = partial(cell_weights, functions=self.functions, buckets=self.buckets)
 
-        def likely(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        def likely(shares: Floats) -> Floats:
             # Over all functions, not those that happened to be drawn: a rare one may put many values in one bucket.
             # And for possible shares: else an estimate that is too low would also state a smaller error.
             chances = other + (own - other) * cells(_nearest_shares(shares))
@@ -245,7 +245,7 @@ class Loloha(FrequencyOracle, Memoised):
             ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
         )
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         draws = rng.uint64(codes.size, 3)
         function = (draws[:, 0] & np.uint64(self.functions - 1)).astype(np.int64)
         permanent = choose(toeplitz(function, codes, self.buckets), draws[:, 1], self.other, self.buckets)
@@ -257,22 +257,20 @@ class Loloha(FrequencyOracle, Memoised):
     def answer_bytes(self) -> int:
         return 1
 
-    def _draw_public(self, n: int, rng: Random) -> NDArray[np.int64]:
+    def _draw_public(self, n: int, rng: Random) -> Ints:
         return (rng.uint64(n) & np.uint64(self.functions - 1)).astype(np.int64)
 
-    def memo_keys(self, values: Any, public: NDArray[np.int64]) -> NDArray[np.int64]:
+    def memo_keys(self, values: Values, public: Ints) -> Ints:
         return toeplitz(public, self.encode(values), self.buckets)
 
-    def _answers(self, keys: NDArray[np.int64], rng: Random) -> NDArray[np.uint8]:
+    def _answers(self, keys: Ints, rng: Random) -> NDArray[np.uint8]:
         return choose(keys, rng.uint64(keys.size), self.other, self.buckets).astype(np.uint8)[:, None]
 
-    def _from_answers(
-        self, public: NDArray[np.int64], answers: NDArray[np.uint8], rng: Random
-    ) -> dict[str, NDArray[Any]]:
+    def _from_answers(self, public: Ints, answers: NDArray[np.uint8], rng: Random) -> dict[str, Array]:
         permanent = answers[:, 0].astype(np.int64)
         return {"function": public, "bucket": choose(permanent, rng.uint64(permanent.size), self.swap, self.buckets)}
 
-    def _sound(self, public: NDArray[np.int64], keys: NDArray[np.int64], answers: NDArray[np.uint8]) -> bool:
+    def _sound(self, public: Ints, keys: Ints, answers: NDArray[np.uint8]) -> bool:
         known_functions = bool(((public >= 0) & (public < self.functions)).all())
         return known_functions and bool((keys < self.buckets).all() and (answers < self.buckets).all())
 
@@ -293,35 +291,33 @@ class Loloha(FrequencyOracle, Memoised):
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 
-    def _same(self, reports: Reports, values: Any) -> NDArray[np.bool_]:
+    def _same(self, reports: Reports, values: Values) -> Bools:
         hashed = toeplitz(reports.public["function"][:, None], self.encode(values)[None, :], self.buckets)
         return np.asarray(hashed == reports.private["bucket"][:, None])
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = self.bucket_rates
         return (q, p), self._same(reports, values).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return self._beside(public, {"bucket": np.arange(self.buckets)})
+    def outputs(self, public: Columns | None = None) -> Reports:
+        return self._with_public(public, {"bucket": np.arange(self.buckets)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (self.functions, self.buckets)
 
-    def _table(self, reports: Reports, weights: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def _table(self, reports: Reports, weights: Ints | None = None) -> Ints:
         table = np.zeros(self.sketch_shape, dtype=np.int64)
         np.add.at(table, (reports.public["function"], reports.private["bucket"]), 1 if weights is None else weights)
         return table
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return self._table(reports)
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         return supports(self._table(reports, weights), self.size)[candidates]
 
-    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+    def _support_counts(self, sketch: Sketch) -> Ints:
         return supports(sketch.counts, self.size)
 
     @classmethod
@@ -340,7 +336,7 @@ def _best_buckets(report_epsilon: float, size: int) -> int:
     return min(fitting, key=lambda g: (power - 1 + g) ** 2 / (g - 1))
 
 
-def _nearest_shares(estimate: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nearest_shares(estimate: Floats) -> Floats:
     """The point of the simplex that is nearest to estimated shares."""
     ranked = np.sort(estimate)[::-1]
     excess = (np.cumsum(ranked) - 1) / np.arange(1, ranked.size + 1)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import as_domain
+from hubbub.core.domain import Values, as_domain
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.oracle import DomainLike, FrequencyOracle
@@ -55,11 +55,15 @@ class Measured(Mechanism):
         >>> reports = measured.randomize([(0, [2.5]), (2, [9.0])], Random(seed=1))
         >>> measured.numbers(reports).tolist(), reports.private["value"].tolist()
         ([[2.5], [9.0]], [0, 2])
+
+    References
+    ----------
+    Ours.
     """
 
     linkable = "always"
     domain: DomainLike
-    oracle: FrequencyOracle | Mapping[str, Any] | str = ""
+    oracle: FrequencyOracle | Mapping[str, object] | str = ""
     measures: int = 1
 
     def _resolve(self) -> None:
@@ -69,9 +73,7 @@ class Measured(Mechanism):
             self._set("oracle", adaptive(epsilon=self.epsilon, domain=self.domain, most_bytes=0))
         elif isinstance(self.oracle, Mapping):
             self._set("oracle", FrequencyOracle.from_spec(self.oracle))
-        inner = self.oracle
-        if not isinstance(inner, FrequencyOracle) or isinstance(inner, Stateful) or not inner.fixed_block:
-            raise InvalidValue("oracle", inner, "a frequency oracle that remembers nothing, or its spec")
+        inner = forgetful("oracle", self.oracle)
         if inner.domain != self.domain:
             raise InvalidValue("oracle", inner.domain, f"an oracle over {self.domain}")
 
@@ -88,36 +90,22 @@ class Measured(Mechanism):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec("public", MEASURES, "u8", (self.measures,)), *self.inner.columns)
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         values = self.inner.example_values(most)
         return [(value, (float(place),) * self.measures) for place, value in enumerate(values)]
 
-    def encode(self, values: Any) -> NDArray[Any]:
-        try:
-            codes: Any
-            numbers: Any
-            if isinstance(values, np.ndarray) and values.dtype.names == ("code", "measures"):
-                codes, numbers = values["code"], values["measures"]
-            else:
-                pairs = list(values)
-                codes, numbers = [code for code, _ in pairs], [list(values) for _, values in pairs]
-            table = np.array(numbers, dtype=np.float64).reshape(len(codes), self.measures)
-        except (TypeError, ValueError):
-            raise InvalidValue("values", values, f"codes, each with {self.measures} numbers") from None
-        if np.isinf(table).any():
-            raise InvalidValue("values", float(table[np.isinf(table)][0]), "finite numbers, or NaN for none")
-        table[np.isnan(table)] = np.nan  # every NaN with the same bits
+    def encode(self, values: Values) -> Array:
+        codes, table = codes_and_numbers(values, self.measures)
         read = self.inner.encode(codes)
         encoded = np.empty(len(read), dtype=[("code", read.dtype), ("measures", "f8", (self.measures,))])
         encoded["code"], encoded["measures"] = read, table
         return encoded
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
-        bits = np.ascontiguousarray(codes["measures"]).view(np.uint64)
-        return {MEASURES: bits, **self.inner._randomize(codes["code"], rng)}
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
+        return {MEASURES: bits_of(codes["measures"]), **self.inner._randomize(codes["code"], rng)}
 
     @staticmethod
-    def numbers(reports: Reports) -> NDArray[np.float64]:
+    def numbers(reports: Reports) -> Floats:
         """The numbers of some reports, a row each: reports hold the bits of their 64-bit floats.
 
         Example:
@@ -140,21 +128,19 @@ class Measured(Mechanism):
 
     def check(self, reports: Reports) -> None:
         super().check(reports)
-        bits = reports.public[MEASURES]
-        if (~np.isfinite(self.numbers(reports)) & (bits != _NONE)).any():
-            raise InvalidValue(MEASURES, "bits of no number", "finite numbers, or NaN for none")
+        check_numbers(reports)
         self.inner.check(self.inner_reports(reports))
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         return self.inner.prob(self.inner_reports(reports), self._codes_of(values))
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         return self.inner.log_prob(self.inner_reports(reports), self._codes_of(values))
 
-    def _codes_of(self, values: Any) -> Any:
+    def _codes_of(self, values: Values) -> Any:
         return [code for code, _ in values] if isinstance(values, list) else self.encode(values)["code"]
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         inner_public = dict(public or {})
         bits = inner_public.pop(MEASURES, np.zeros((1, self.measures), dtype=np.uint64))
         every = self.inner.outputs(inner_public or None)
@@ -167,14 +153,14 @@ class Measured(Mechanism):
     def sketch_shape(self) -> tuple[int, ...]:
         return self.inner.sketch_shape
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return self.inner._fold(self.inner_reports(reports))
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         return self.inner._estimate(Sketch(self.inner.spec_id, sketch.n, sketch.counts))
 
-    def truth(self, values: Any) -> NDArray[np.float64]:
+    def truth(self, values: Values) -> Floats:
         """The shares of the codes."""
         codes = self.encode(values)["code"]
         return np.bincount(codes.astype(np.int64), minlength=self.inner.size) / max(len(codes), 1)
@@ -186,3 +172,44 @@ class Measured(Mechanism):
     def examples(cls) -> Iterator[Self]:
         yield cls(epsilon=1.0, domain=3, measures=2)
         yield cls(epsilon=0.5, domain=["a", "b", "c", "d", "e", "f", "g"])
+
+
+def forgetful(field: str, oracle: object) -> FrequencyOracle:
+    """A frequency oracle whose reports are all fresh, and take a fixed block of random bytes."""
+    if not isinstance(oracle, FrequencyOracle) or isinstance(oracle, Stateful) or not oracle.fixed_block:
+        raise InvalidValue(field, oracle, "a frequency oracle that remembers nothing, or its spec")
+    return oracle
+
+
+def codes_and_numbers(values: Values, measures: int) -> tuple[Any, Floats]:
+    """The codes of a batch, and its table of numbers, with the same bits for every NaN."""
+    codes: Any
+    numbers: Any
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.names == ("code", "measures"):
+            codes, numbers = values["code"], values["measures"]
+        elif measures:
+            pairs = list(values)
+            codes, numbers = [code for code, _ in pairs], [list(row) for _, row in pairs]
+        else:
+            codes = values if isinstance(values, np.ndarray) else list(values)
+            numbers = np.zeros((len(codes), 0))
+        table = np.array(numbers, dtype=np.float64).reshape(len(codes), measures)
+    except (TypeError, ValueError):
+        raise InvalidValue("values", values, f"codes, each with {measures} numbers") from None
+    if np.isinf(table).any():
+        raise InvalidValue("values", float(table[np.isinf(table)][0]), "finite numbers, or NaN for none")
+    table[np.isnan(table)] = np.nan
+    return codes, table
+
+
+def bits_of(numbers: Floats) -> Array:
+    """Numbers as reports hold them."""
+    return np.ascontiguousarray(numbers).view(np.uint64)
+
+
+def check_numbers(reports: Reports) -> None:
+    """Refuse numbers that no device can have sent."""
+    bits = reports.public[MEASURES]
+    if (~np.isfinite(Measured.numbers(reports)) & (bits != _NONE)).any():
+        raise InvalidValue(MEASURES, "bits of no number", "finite numbers, or NaN for none")

@@ -1,31 +1,122 @@
-"""Frequency oracles: everyone holds one value, and reports support some of them."""
+"""Mechanisms whose reports support values, and how supports of candidates are counted, with weights or without."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from hubbub.core.domain import as_domain
+from hubbub.core.domain import Domain, Values, as_domain
 from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Reports, Sketch
-from hubbub.mechanisms.frequency.candidate_counts import CandidateCounts, DomainLike
+from hubbub.core.reports import Array, Ints, Reports, Sketch, Words
+from hubbub.core.spec import spec_id
+from hubbub.mechanisms.base import Linkable, Mechanism
 from hubbub.mechanisms.weights import TWO_64, other_weight, truth_weight
 
 if TYPE_CHECKING:
+    from hubbub.core.estimate import Estimate
     from hubbub.core.noise import Noise
     from hubbub.statistics.influence import Influence
 
-__all__ = ["DomainLike", "FrequencyOracle", "Moments", "SupportMechanism", "unsigned"]
+DomainLike: TypeAlias = Domain | int | Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateCounts(Mechanism):
+    """A mechanism over a domain whose reports each support some of its values."""
+
+    linkable: ClassVar[Linkable] = "never"
+    domain: DomainLike
+    takes_open: ClassVar[bool] = False
+    """Whether the domain may be open (`BitStrings`). A sketch then holds n alone: `support` counts candidates."""
+
+    @abstractmethod
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
+        """For each candidate, the number (or total weight) of reports that support it."""
+
+    def _support_sums(self, reports: Reports, candidates: Words, weights: Ints, powers: int) -> Ints:
+        """The weight of the reports that support each candidate, then of all; for 2 powers, the same of squares."""
+        columns = [weights**power for power in range(1, powers + 1)]
+        return np.array([np.append(self._support(reports, candidates, row), row.sum()) for row in columns])
+
+    @cached_property
+    def _domain(self) -> Domain:
+        """The domain of what is counted."""
+        return as_domain("domain", self.domain)
+
+    @cached_property
+    def size(self) -> int:
+        """How many values there are."""
+        domain = self._domain
+        if isinstance(domain, BitStrings):
+            return 1 << domain.bits
+        assert domain.size is not None
+        return domain.size
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the values are too many to list: then only candidates are estimated, by `support`."""
+        return self._domain.size is None
+
+    def support(self, reports: Reports, candidates: Values, weights: ArrayLike | None = None) -> Sketch:
+        """Count supports of some candidates only, each report counting as its integer weight.
+
+        The sketch's id covers the candidates, so that sketches of different candidates do not merge. With weights
+        (fixed-point numbers), the counts have a row for weights and one for squared weights, each with its total last.
+        """
+        self.check(reports)
+        codes = self._codes(candidates)
+        if weights is None:
+            return Sketch(self._support_id(codes, False), len(reports), self._support(reports, codes, None))
+        return Sketch(self._support_id(codes, True), len(reports), self.weighted_supports(reports, codes, weights))
+
+    def supports(self, reports: Reports, codes: Words) -> Ints:
+        """How many reports support each code; codes may repeat. The fast form of `support` for many candidates."""
+        self.check(reports)
+        return self._support(reports, codes, None)
+
+    def weighted_supports(self, reports: Reports, codes: Words, weights: ArrayLike) -> Ints:
+        """The weight of the reports that support each code, then of all; in the second row, of squared weights."""
+        self.check(reports)
+        return self._support_sums(reports, codes, _weights(weights, len(reports)), 2)
+
+    def support_sketch(self, candidates: Values, n: int, counts: ArrayLike) -> Sketch:
+        """The sketch that `support` returned for n reports, with or without weights, rebuilt from its counts."""
+        codes = self._codes(candidates)
+        array = np.asarray(counts, dtype=np.int64)
+        if array.shape not in ((codes.size,), (2, codes.size + 1)):
+            raise InvalidValue("counts", array.shape, f"{codes.size} counts, one per candidate")
+        return Sketch(self._support_id(codes, array.ndim == 2), n, array)
+
+    def _codes(self, candidates: Values) -> Words:
+        codes = self._domain.encode(candidates).astype(np.uint64)
+        if np.unique(codes).size < codes.size:
+            raise InvalidValue("candidates", candidates, "candidates that differ from each other")
+        return codes
+
+    def _support_id(self, codes: Words, weighted: bool) -> str:
+        digest = hashlib.sha256(codes.astype("<u8").tobytes()).hexdigest()
+        return spec_id({"support": self.spec_id, "candidates": digest, "weighted": weighted})
+
+
+def _weights(weights: ArrayLike, n: int) -> Ints:
+    array = np.asarray(weights)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise InvalidValue("weights", array, f"{n} integers, one per report")
+    most = max(abs(int(array.min(initial=0))), int(array.max(initial=0)))
+    if most * most * max(n, 1) >= 1 << 63:
+        raise InvalidValue("weights", most, "weights whose squares sum to less than 2^63")
+    return array.astype(np.int64, copy=False)
 
 
 class Moments(NamedTuple):
@@ -59,8 +150,6 @@ class SupportMechanism(CandidateCounts):
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (0,) if self.is_open else (self.size,)
-
-    # -- the estimator ----------------------------------------------------------------------------------------
 
     def moments(self) -> Moments:
         """The mean and variance of one report's support of a value, from a holder and from anyone else."""
@@ -96,9 +185,7 @@ class SupportMechanism(CandidateCounts):
 
     @property
     def confusion(self) -> float:
-        """Times f^2, the variance that another value of share f adds, whatever n is: 0 unless hash functions are
-        few.
-        """
+        """Times f^2, the variance that another value of share f adds at any n: 0 unless hash functions are few."""
         return 0.0
 
     @property
@@ -144,16 +231,15 @@ class SupportMechanism(CandidateCounts):
         low, high = self.support_range
         return low * values, high * values
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         if self.is_open:
             return np.zeros(0, dtype=np.int64)
         return self._support(reports, np.arange(self.size, dtype=np.uint64), None)
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         if candidates is None and self.is_open:
-            raise InvalidValue(
-                "candidates", None, "a list of candidates, and a sketch of their support: the domain is open"
-            )
+            allowed = "a list of candidates, and a sketch of their support: the domain is open"
+            raise InvalidValue("candidates", None, allowed)
         if candidates is None:
             self._check_sketch(sketch, self.spec_id, self.sketch_shape)
             estimate = self._pure(self._support_counts(sketch), sketch.n, self._domain.labels)
@@ -166,7 +252,7 @@ class SupportMechanism(CandidateCounts):
         self._check_sketch(sketch, self._support_id(codes, True), (2, codes.size + 1))
         return self._weighted(sketch, labels)
 
-    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+    def _support_counts(self, sketch: Sketch) -> Ints:
         """The support of every value of the domain, from the sketch."""
         return sketch.counts
 
@@ -174,8 +260,8 @@ class SupportMechanism(CandidateCounts):
         """The estimate with the covariances that only the whole sketch tells; the same, unless overridden."""
         return estimate
 
-    def _pure(self, counts: NDArray[np.int64], n: int, labels: tuple[str, ...] | None) -> Estimate:
-        from hubbub.core.estimate import Estimate
+    def _pure(self, counts: Ints, n: int, labels: tuple[str, ...] | None) -> Estimate:
+        from hubbub.core.estimate import Estimate  # devices do not load it
 
         low, high = self.support_range
         if counts.size and not (low * n <= int(counts.min()) and int(counts.max()) <= high * n):
@@ -195,11 +281,8 @@ class SupportMechanism(CandidateCounts):
         (supported, squares), (total, total_squares) = sketch.counts[:, :-1], sketch.counts[:, -1]
         value = (supported - moments.false_mean * total) / gap
         of_holders = (squares - moments.false_mean * total_squares) / gap  # the squared weights, estimated likewise
-        variance = (
-            moments.false_variance * total_squares + (moments.true_variance - moments.false_variance) * of_holders
-        )
-        variance = variance / gap**2
-        variance = np.maximum(variance, 0.0)
+        slope = moments.true_variance - moments.false_variance
+        variance = np.maximum((moments.false_variance * total_squares + slope * of_holders) / gap**2, 0.0)
         estimate = Estimate(value, variance, sketch.n, bias=self.bias, kind="quantity", labels=labels)
         # The sum of the weights' sizes is no larger: they are integers, and there are n of them.
         most = min(int(total_squares), math.sqrt(sketch.n * int(total_squares)))
@@ -209,7 +292,6 @@ class SupportMechanism(CandidateCounts):
         """The estimate with the error of confusion, where all values together come to `total`."""
         if not self.confusion:
             return estimate
-
         return add_confusion(estimate, confusion=self.confusion, total=total, size=self.values_counted)
 
 
@@ -263,8 +345,8 @@ class FrequencyOracle(SupportMechanism):
         if truth_weight(getattr(self, field), options) <= getattr(self, field):
             raise InvalidValue("epsilon", self.epsilon, "an epsilon that 64-bit probabilities can tell from 0")
 
-    def encode(self, values: Any) -> NDArray[Any]:
+    def encode(self, values: Values) -> Array:
         return self._domain.encode(values)
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         return self._domain.examples(most)

@@ -1,7 +1,5 @@
 """Several questions at once: each person answers one of them with the whole budget, not all of them with a part."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -39,7 +37,7 @@ class Questions:
 
     References
     ----------
-    Dissertation, section 3.4.2.
+    T. Wang, 2021, section 3.4.2.
     """
 
     oracles: Mapping[str, FrequencyOracle]
@@ -73,14 +71,7 @@ class Questions:
         return {name: oracle.estimate(sketches[name]).of_population(everyone) for name, oracle in self.oracles.items()}
 
     def variance(self, n: int, share: float = 0.0) -> dict[str, float]:
-        """The predicted variance of each question's shares, from n people in all.
-
-        Example:
-            >>> from hubbub import OLH
-            >>> whole, half = OLH(epsilon=2.0, domain=64), OLH(epsilon=1.0, domain=64)
-            >>> Questions({"a": whole, "b": whole}).variance(1000)["a"] < half.variance(1000)
-            True
-        """
+        """The predicted variance of each question's shares, from n people in all."""
         part = n / len(self.oracles)
         sampling = share * (1 - share) / part * (1 - 1 / len(self.oracles))
         return {name: oracle.variance(1, share) / part + sampling for name, oracle in self.oracles.items()}

@@ -1,23 +1,20 @@
 """RAPPOR: a Bloom filter of the value, its bits flipped, decoded by regression over candidates."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.domain import Domain, Strings, as_domain
+from hubbub.core.domain import Domain, Strings, Values, as_domain
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.hashing import HASH, bucket, hash32, spread_seeds
-from hubbub.core.reports import Reports, Sketch
-from hubbub.mechanisms.base import Cases, ColumnSpec, Mechanism
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Sketch
+from hubbub.mechanisms.base import Cases, ColumnSpec, Linkable, Mechanism
 from hubbub.mechanisms.frequency.oracle import DomainLike, unsigned
 from hubbub.mechanisms.frequency.unary import flip_bits
 from hubbub.random.integers import ceil_div, every_row, exp_floor, unpack
@@ -60,10 +57,10 @@ class Rappor(Mechanism):
 
     References
     ----------
-    Dissertation, section 3.1.2; Erlingsson, Pihur and Korolova, "RAPPOR", 2014.
+    Erlingsson, Pihur and Korolova, 2014; T. Wang, 2021, section 3.1.2.
     """
 
-    linkable = "never"
+    linkable: ClassVar[Linkable] = "never"
     domain: DomainLike = _ANY_TEXT
     bits: int = 128
     hashes: int = 2
@@ -107,13 +104,13 @@ class Rappor(Mechanism):
             ColumnSpec.packed("bits", self.bits),
         )
 
-    def encode(self, values: Any) -> NDArray[Any]:
+    def encode(self, values: Values) -> Array:
         return self._domain.encode(values)
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         return self._domain.examples(most)
 
-    def filters(self, cohorts: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
+    def filters(self, cohorts: Array, codes: Array) -> Ints:
         """The bits that each code sets in each cohort (the two broadcast); a bit set twice is -1 the second time."""
         first, words = cohorts.astype(np.uint64) * np.uint64(self.hashes), codes.astype(np.uint64)
         seeds = [spread_seeds(first + np.uint64(k)) for k in range(self.hashes)]
@@ -123,15 +120,12 @@ class Rappor(Mechanism):
             out[..., k] = np.where((out[..., :k] == out[..., k : k + 1]).any(axis=-1), -1, out[..., k])
         return out
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         cohort = rng.below(self.cohorts, codes.size)
         ones = self.filters(cohort, codes)
-        return {
-            "cohort": cohort,
-            "bits": flip_bits(ones, self.bits, _WIDTH, (1 << _WIDTH) - self.zero, self.zero, rng),
-        }
+        return {"cohort": cohort, "bits": flip_bits(ones, self.bits, _WIDTH, (1 << _WIDTH) - self.zero, self.zero, rng)}
 
-    def _flips(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+    def _flips(self, reports: Reports, values: Values) -> Ints:
         """How many bits of each report differ from the filter of each value."""
         sent = unpack(reports.private["bits"], self.bits).astype(bool)
         places = self.filters(reports.public["cohort"][:, None], self.encode(values)[None, :])
@@ -139,18 +133,18 @@ class Rappor(Mechanism):
         np.put_along_axis(wanted, places, True, axis=2)  # -1 is the spare place at the end
         return np.asarray((wanted[:, :, :-1] != sent[:, None, :]).sum(axis=2))
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         p, q = self.rates
         return [q**k * p ** (self.bits - k) for k in range(self.bits + 1)], self._flips(reports, values)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return None if self.bits > _ENUMERABLE else self._beside(public, {"bits": every_row(self.bits)})
+    def outputs(self, public: Columns | None = None) -> Reports | None:
+        return None if self.bits > _ENUMERABLE else self._with_public(public, {"bits": every_row(self.bits)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (self.cohorts, self.bits + 1)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         """How often each bit was set in each cohort, and the cohort's size at the end."""
         from hubbub.kernels.estimators import column_sums
 
@@ -162,7 +156,7 @@ class Rappor(Mechanism):
             counts[c, -1] = len(bits)
         return counts
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
 
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         if candidates is None:
@@ -183,8 +177,6 @@ class Rappor(Mechanism):
         yield cls(epsilon=4.0)
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ROUNDS = 8
 _CERTAIN = 1e-6
 _CHUNK = 1 << 12
@@ -210,7 +202,7 @@ class _Equations(NamedTuple):
         return column
 
 
-def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats, Floats]:
+def decode(rappor: Rappor, sketch: Sketch, codes: Array) -> tuple[Floats, Floats]:
     """The shares of the candidates, selected or not, and their variances.
 
     Each bit of each cohort is an equation: the unbiased share of the cohort that set it is the sum of the shares of the
@@ -227,7 +219,8 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     precision, total, spread = np.zeros(len(codes)), np.zeros(len(codes)), np.zeros(len(codes))
     for half, other in zip(halves, halves[::-1], strict=True):
         if half.target.size:
-            selected = _select(other) if other.target.size else np.empty(0, dtype=np.int64)
+            most = min(half.target.size, other.target.size) // 2
+            selected = _select(other, most) if most else np.empty(0, dtype=np.int64)
             own, value, noise = _least_squares(half, selected)
             precision, total, spread = precision + own, total + own * value, spread + own * noise
     estimable = precision > 0
@@ -235,7 +228,7 @@ def decode(rappor: Rappor, sketch: Sketch, codes: NDArray[Any]) -> tuple[Floats,
     return np.where(estimable, total / safe, 0.0), np.where(estimable, spread / safe**2, np.inf)
 
 
-def _equations(rappor: Rappor, sketch: Sketch, codes: NDArray[Any], cohorts: Ints) -> _Equations:
+def _equations(rappor: Rappor, sketch: Sketch, codes: Array, cohorts: Ints) -> _Equations:
     p, q = (float(rate) for rate in rappor.rates)
     sizes = sketch.counts[cohorts, -1].astype(np.float64)[:, None]
     share = (sketch.counts[cohorts, :-1] / sizes - q) / (p - q)
@@ -270,8 +263,9 @@ def _least_squares(half: _Equations, selected: Ints) -> tuple[Floats, Floats, fl
     return own, value, noise
 
 
-def _select(half: _Equations) -> Ints:
-    """The candidates that the LASSO selects. They and the background are fitted in turn, each to the rest of the other.
+def _select(half: _Equations, most: int) -> Ints:
+    """The candidates that the LASSO selects, at most so many: with as many unknowns as equations least squares would
+    only amplify the noise. They and the background are fitted in turn, each to the rest of the other.
 
     The penalty is the universal one, sqrt(2 ln candidates) noise standard deviations a column. Without the background,
     rare values that cannot be told apart would be attributed to some candidates by chance.
@@ -285,5 +279,4 @@ def _select(half: _Equations) -> Ints:
         selected = np.flatnonzero(share)
         fitted = sum((share[candidate] * half.column(candidate) for candidate in selected), np.zeros_like(half.target))
         background = max(float(np.mean((half.target - fitted) / half.scale)), 0.0)
-    most = half.target.size // 2  # with as many unknowns as equations least squares would only amplify the noise
     return np.sort(selected[np.argsort(-share[selected], kind="stable")[:most]])

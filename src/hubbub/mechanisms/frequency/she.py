@@ -1,19 +1,18 @@
 """Summation with histogram encoding: a report is a histogram of one value with Laplace noise on every count."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Words
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
 from hubbub.random.integers import ExactChoice, exp_floor, log_fraction
@@ -51,7 +50,7 @@ class SHE(FrequencyOracle):
 
     References
     ----------
-    Dissertation, section 3.3.2.
+    T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.2.
     """
 
     grid: int = 0
@@ -126,7 +125,7 @@ class SHE(FrequencyOracle):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec("private", "cells", "i2", (self.size,), below=self.grid + self.clamp + 1),)
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         out = np.empty((codes.size, self.size), dtype=np.int16)
         step = max(1, (1 << 17) // self.size)
         for start in range(0, codes.size, step):
@@ -142,7 +141,7 @@ class SHE(FrequencyOracle):
         if lowest < -self.clamp:
             raise InvalidValue("cells", lowest, f"cells from {-self.clamp}")
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         tables = [np.array(table, dtype=object) for table in self._table]
         index = reports.private["cells"].astype(np.int64) + self.clamp
         codes = self.encode(values)
@@ -153,24 +152,22 @@ class SHE(FrequencyOracle):
             out[:, column] = chances.prod(axis=1)
         return out
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         index = reports.private["cells"].astype(np.int64) + self.clamp
         other, own = (np.array([log_fraction(chance) for chance in table]) for table in self._table)
         return np.asarray(other[index].sum(axis=1)[:, None] + (own - other)[index[:, self.encode(values)]])
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         cells = np.arange(-self.clamp, self.grid + self.clamp + 1, dtype=np.int16)
         if self.size * math.log(cells.size) > math.log(_ENUMERABLE):
             return None
         every = np.stack(np.meshgrid(*[cells] * self.size, indexing="ij"), axis=-1).reshape(-1, self.size)
-        return self._beside(public, {"cells": every})
+        return self._with_public(public, {"cells": every})
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return np.asarray(reports.private["cells"].sum(axis=0, dtype=np.int64))
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         cells = reports.private["cells"][:, candidates].astype(np.int64)
         return np.asarray(cells.sum(axis=0) if weights is None else weights @ cells)
 

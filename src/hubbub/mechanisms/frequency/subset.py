@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.mechanisms.frequency.unary import PackedBits
-from hubbub.mechanisms.weights import TWO_64
+from hubbub.mechanisms.weights import TWO_64, Blanket
 from hubbub.random.integers import exp_floor, pack, unpack
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 5_000
 
@@ -52,7 +49,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
 
     References
     ----------
-    Ye and Barg, "Optimal schemes for discrete distribution estimation under locally differential privacy", 2018.
+    Ye and Barg, 2018.
     """
 
     subset: int = 0
@@ -89,8 +86,6 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         return max(gain, 1 / gain)
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         d, k = self.size, self.subset
         return Blanket(math.comb(d, k) * self._set_chances[0], self.ratio(), both=Fraction(k * (k - 1), d * (d - 1)))
 
@@ -103,7 +98,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         both = (p * (k - 1) * (k - 2) + (1 - p) * k * (k - 1)) / ((d - 1) * (d - 2)) if d > 2 else 0.0
         return p * (k - 1) / (d - 1) - p * q, both - q * q
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         packed = np.empty((codes.size, -(-self.size // 8)), dtype=np.uint8)
         step = max(1, (1 << 18) // self.size)
         for start in range(0, codes.size, step):
@@ -114,9 +109,7 @@ class SubsetSelection(PackedBits, FrequencyOracle):
             )
         return {"bits": packed}
 
-    def _sets(
-        self, codes: NDArray[np.int64], held: NDArray[np.bool_], draws: NDArray[np.uint64], rng: Random
-    ) -> NDArray[np.bool_]:
+    def _sets(self, codes: Ints, held: Bools, draws: Words, rng: Random) -> Bools:
         """The k smallest of random keys; the true value's key comes first where it is to be held, else last."""
         k, rows = self.subset, np.arange(codes.size)
         keys = draws >> np.uint64(1)
@@ -134,17 +127,17 @@ class SubsetSelection(PackedBits, FrequencyOracle):
         if (sizes != self.subset).any():
             raise InvalidValue("bits", "a set of another size", f"sets of {self.subset} of {self.size} values")
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         bits = unpack(reports.private["bits"], self.size)
         return self._set_chances, bits[:, self.encode(values)].astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         if self.size > _ENUMERABLE or math.comb(self.size, self.subset) > _ENUMERABLE:
             return None
         sets = np.array(list(combinations(range(self.size), self.subset)))
         bits = np.zeros((len(sets), self.size), dtype=bool)
         np.put_along_axis(bits, sets, True, axis=1)
-        return self._beside(public, {"bits": pack(bits)})
+        return self._with_public(public, {"bits": pack(bits)})
 
     @classmethod
     def examples(cls) -> Iterator[Self]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Words
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, SupportMechanism
 from hubbub.random.integers import ceil_div, every_row, exp_floor, log_fraction, unpack
@@ -40,12 +41,10 @@ class PackedBits(SupportMechanism):
     def columns(self) -> tuple[ColumnSpec, ...]:
         return (ColumnSpec.packed("bits", self.size),)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return None if self.size > _ENUMERABLE else self._beside(public, {"bits": every_row(self.size)})
+    def outputs(self, public: Columns | None = None) -> Reports | None:
+        return None if self.size > _ENUMERABLE else self._with_public(public, {"bits": every_row(self.size)})
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         from hubbub.kernels.estimators import column_sums
 
         return column_sums(reports.private["bits"], weights)[: self.size][candidates]
@@ -113,20 +112,20 @@ class Unary(PackedBits, FrequencyOracle):
         p, q = self.rates  # under any value, bits have at least (1-p)/(1-q) of their chance under noise alone
         return Blanket((1 - p) / (1 - q), self.ratio(), both=q * q)
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         return {"bits": flip_bits(codes[:, None], self.size, self.width, self.one, self.zero, rng)}
 
-    def _counts_of_bits(self, reports: Reports, values: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _counts_of_bits(self, reports: Reports, values: Values) -> tuple[Array, Array]:
         bits = unpack(reports.private["bits"], self.size)
         return bits.sum(axis=1, dtype=np.int64)[:, None], bits[:, self.encode(values)].astype(np.int64)
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         (p, q), d = self.rates, self.size
         ones, own = self._counts_of_bits(reports, values)
         others = [q**rest * (1 - q) ** (d - 1 - rest) for rest in range(d)]
         return np.asarray(fractions([1 - p, p], own) * fractions(others, ones - own))
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         p, q = self.rates
         ones, own = self._counts_of_bits(reports, values)
         rest = ones - own
@@ -163,7 +162,7 @@ class SUE(Unary):
 
     References
     ----------
-    Dissertation, section 3.3.3.
+    T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.3.
     """
 
     def _thresholds(self, width: int) -> tuple[int, int]:
@@ -194,14 +193,14 @@ class OUE(Unary):
 
     References
     ----------
-    Dissertation, section 3.3.3.
+    T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.3.
     """
 
     def _thresholds(self, width: int) -> tuple[int, int]:
         return 1 << (width - 1), ceil_div(1 << width, exp_floor(self.epsilon) + 1)
 
 
-def flip_bits(ones: NDArray[Any], size: int, width: int, one: int, zero: int, rng: Random) -> NDArray[np.uint8]:
+def flip_bits(ones: Array, size: int, width: int, one: int, zero: int, rng: Random) -> NDArray[np.uint8]:
     """Packed random bits: 1 below `one` at each row's positions `ones`, below `zero` elsewhere.
 
     Each row takes one block from `rng`, whatever its positions: an integer of `width` bits for each of `size` bits, and
@@ -258,7 +257,7 @@ class THE(Unary):
 
     References
     ----------
-    Dissertation, section 3.3.2.
+    T. Wang, Blocki et al., 2017; T. Wang, 2021, section 3.3.2.
     """
 
     theta: float = 0.0

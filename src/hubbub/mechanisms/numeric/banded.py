@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Words
 from hubbub.mechanisms.base import ColumnSpec
-from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism, Ranged
+from hubbub.mechanisms.numeric.mean import CellMean, Curve, Ranged
 from hubbub.random.integers import GRAIN, ceil_div, exp_floor, log_fraction, to_grid
 from hubbub.random.source import Random
 
@@ -89,12 +89,12 @@ class Banded(Ranged):
         cells = self.cells + self.band
         return (ColumnSpec("private", "cell", "u1" if cells <= 256 else "u2", below=cells),)
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         draws = rng.uint64(codes.size, 2)
         point = to_grid(codes, (draws[:, 0] >> np.uint64(32)).astype(np.uint32))
         return {"cell": self.scatter(point, draws[:, 1])}
 
-    def scatter(self, point: NDArray[np.int64], draws: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def scatter(self, point: Ints, draws: Words) -> Ints:
         """The cell that 64 random bits choose for each point."""
         if self.band == 1 and self.cells == 1:
             return np.where(draws < np.uint64(self._high), point, 1 - point)
@@ -105,39 +105,39 @@ class Banded(Ranged):
         far += self.band * (far >= point)
         return np.where(inside, near, far)
 
-    def _table(self, cell: NDArray[Any], units: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    def _table(self, cell: Array, units: Ints) -> tuple[Array, ...]:
         """For each cell and value: is it in the band of the point below, of the point above; the part above."""
         offset = cell.astype(np.int64)[:, None] - (units >> 32)[None, :]
         in_lower, in_upper = (offset >= 0) & (offset < self.band), (offset >= 1) & (offset <= self.band)
         return in_lower, in_upper, (units & (GRAIN - 1))[None, :]
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         return self.cell_prob(reports.private["cell"], self.encode(values))
 
-    def cell_prob(self, cell: NDArray[Any], units: NDArray[np.int64]) -> NDArray[np.object_]:
+    def cell_prob(self, cell: Array, units: Ints) -> NDArray[np.object_]:
         """The exact probability of each cell (row) given each encoded value (column)."""
         lower, upper, part = (part.astype(object) for part in self._table(cell, units))
         weight = lower * (GRAIN - part) + upper * part  # of 2^32, the chance that the cell is in the band
         gain, other = Fraction(self._high - self.other, TWO_64 * GRAIN), Fraction(self.other, TWO_64)
         return np.asarray(weight * gain + other)
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         return self.cell_log_prob(reports.private["cell"], self.encode(values))
 
-    def cell_log_prob(self, cell: NDArray[Any], units: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cell_log_prob(self, cell: Array, units: Ints) -> Floats:
         """The logarithm of `cell_prob`."""
         lower, upper, part = self._table(cell, units)
         up = part / GRAIN
         excess = (float(self.ratio()) - 1) * (lower * (1 - up) + upper * up)
         return np.asarray(log_fraction(Fraction(self.other, TWO_64)) + np.log1p(excess))
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return self._beside(public, {"cell": np.arange(self.cells + self.band)})
+    def outputs(self, public: Columns | None = None) -> Reports | None:
+        return self._with_public(public, {"cell": np.arange(self.cells + self.band)})
 
 
 @dataclass(frozen=True, kw_only=True)
-class BandedMean(Banded, MeanMechanism):
-    """Banded noise whose reports are added up: the sketch is the sum of their cells and of the squares."""
+class BandedMean(Banded, CellMean):
+    """Banded noise whose reports are added up."""
 
     @property
     def _exact_lift(self) -> Fraction:
@@ -154,15 +154,9 @@ class BandedMean(Banded, MeanMechanism):
 
     @cached_property
     def _affine(self) -> tuple[float, float]:
-        """The number of a cell is first + step cell: its mean is then the value on the scale -1 to 1."""
         step = 2 / (self.cells * self._lift)
         middle = (self.cells + self.band - 1) / 2
         return -middle * step, step
-
-    def number_of(self, cell: NDArray[Any]) -> NDArray[np.float64]:
-        """The unbiased number that each single report stands for, on the scale -1 to 1."""
-        first, step = self._affine
-        return np.asarray(first + step * cell.astype(np.float64))
 
     @cached_property
     def curve(self) -> Curve:
@@ -173,30 +167,3 @@ class BandedMean(Banded, MeanMechanism):
         if self.cells == 1:
             return Curve(constant=step**2 * spread + 1 / lift, square=-1.0)
         return Curve(constant=step**2 * spread + (2 / self.cells) ** 2 / (6 * lift), square=1 / lift - 1)
-
-    @property
-    def sketch_shape(self) -> tuple[int, ...]:
-        return (2,)
-
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
-        return self.fold_cells(reports.private["cell"])
-
-    @staticmethod
-    def fold_cells(cell: NDArray[Any]) -> NDArray[np.int64]:
-        """The sum of the cells, and of their squares."""
-        whole = cell.astype(np.int64)
-        return np.array([whole.sum(), whole @ whole], dtype=np.int64)
-
-    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
-        return self.numbers(sketch.counts, sketch.n)
-
-    def numbers(self, sums: NDArray[np.int64], n: int) -> tuple[float, float, float | None]:
-        """The mean number, the mean of their squares, and the values' mean square where the squares tell it."""
-        first, step = self._affine
-        total, squares = int(sums[0]), int(sums[1])
-        mean = first + step * total / n
-        mean_square = first**2 + 2 * first * step * total / n + step**2 * squares / n
-        if self.cells == 1:
-            return mean, mean_square, None  # two cells: every square is the same
-        curve = self.curve
-        return mean, mean_square, (mean_square - curve.constant) / (1 + curve.square)

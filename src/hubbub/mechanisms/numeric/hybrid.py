@@ -1,19 +1,18 @@
 """The piecewise mechanism, stochastic rounding, and the hybrid that chooses between them by a public coin."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.numeric.banded import TWO_64, BandedMean
 from hubbub.mechanisms.numeric.mean import Curve, MeanMechanism
@@ -47,7 +46,7 @@ class Piecewise(BandedMean):
 
     References
     ----------
-    LDP-IDS, section 6.1.1; Wang et al., "Collecting and analyzing multidimensional data with LDP", 2019.
+    N. Wang et al., 2019; Ren et al., 2022, section 6.1.1.
     """
 
     def _shape(self) -> tuple[int, int]:
@@ -85,7 +84,8 @@ class StochasticRounding(BandedMean):
 
     References
     ----------
-    LDP-IDS, section 6.1.1; Duchi, Jordan and Wainwright, 2018.
+    Ren et al., 2022, section 6.1.1; Duchi, Jordan and Wainwright, 2018. Ding, Kulkarni and Yekhanin, 2017, have the
+    same report as 1BitMean.
     """
 
     def _shape(self) -> tuple[int, int]:
@@ -133,7 +133,7 @@ class Hybrid(MeanMechanism):
 
     References
     ----------
-    LDP-IDS, section 6.1.1; Wang et al., 2019.
+    N. Wang et al., 2019; Ren et al., 2022, section 6.1.1.
     """
 
     coin: int = 0
@@ -190,32 +190,24 @@ class Hybrid(MeanMechanism):
         (cell,) = self.piecewise.columns
         return (ColumnSpec("public", "rounded", "u1", below=2), cell)
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         draws = rng.uint64(codes.size, 3)
         rounded = np.ones(codes.size, dtype=bool) if self.coin == TWO_64 else draws[:, 0] < np.uint64(self.coin)
         bits = (draws[:, 1] >> np.uint64(32)).astype(np.uint32)
         ends = to_grid(self._ends(codes), bits)
         cell = np.where(
-            rounded,
-            self.rounding.scatter(ends, draws[:, 2]),
-            self.piecewise.scatter(to_grid(codes, bits), draws[:, 2]),
+            rounded, self.rounding.scatter(ends, draws[:, 2]), self.piecewise.scatter(to_grid(codes, bits), draws[:, 2])
         )
         return {"rounded": rounded, "cell": cell}
 
-    def numbers_of(self, reports: Reports) -> NDArray[np.float64]:
-        """The unbiased number that each report stands for by itself, in the units of the range.
-
-        Example:
-            >>> hybrid = Hybrid(epsilon=4.0, low=0.0, high=10.0)
-            >>> float(hybrid.numbers_of(hybrid.randomize([4.0] * 20_000, Random(seed=1))).mean().round(1))
-            4.0
-        """
+    def numbers_of(self, reports: Reports) -> Floats:
+        """The unbiased number that each report stands for by itself, in the units of the range."""
         self.check(reports)
         cell, rounded = reports.private["cell"], reports.public["rounded"] == 1
         unit = np.where(rounded, self.rounding.number_of(cell), self.piecewise.number_of(cell))
         return np.asarray(self.low + (self.high - self.low) / 2 * (unit + 1))
 
-    def _ends(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _ends(self, codes: Ints) -> Ints:
         """The same values on a grid of one cell, as stochastic rounding reads them."""
         return codes // self.cells
 
@@ -228,26 +220,26 @@ class Hybrid(MeanMechanism):
         if ends.size and int(ends.max()) > 1:  # compared before any cast: as a byte, 256 would pass for 0
             raise InvalidValue("cell", int(ends.max()), "0 or 1 where the report is rounded")
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         cell, rounded, codes = reports.private["cell"], reports.public["rounded"][:, None] == 1, self.encode(values)
         by_rounding = self.rounding.cell_prob(cell, self._ends(codes))
         return np.where(rounded, by_rounding, self.piecewise.cell_prob(cell, codes))
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         cell, rounded, codes = reports.private["cell"], reports.public["rounded"][:, None] == 1, self.encode(values)
         by_rounding = self.rounding.cell_log_prob(cell, self._ends(codes))
         return np.where(rounded, by_rounding, self.piecewise.cell_log_prob(cell, codes))
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         public = public or {"rounded": np.ones(1)}
         cells = 2 if public["rounded"][0] else self.cells + self.band
-        return self._beside(public, {"cell": np.arange(cells)})
+        return self._with_public(public, {"cell": np.arange(cells)})
 
     @property
     def sketch_shape(self) -> tuple[int, ...]:
         return (2, 3)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         """For the piecewise reports and the rounded ones: how many, the sum of their cells, the sum of the squares."""
         rows = []
         for side in (0, 1):

@@ -1,18 +1,16 @@
 """Mechanisms that estimate the mean of a bounded number, and their estimator."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Array, Floats, Ints, Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.random.integers import to_units
 from hubbub.statistics.influence import Influence
@@ -48,10 +46,10 @@ class Ranged(Mechanism):
         if self.high - self.low < least:
             raise InvalidValue("high", self.high, f"a number at least {least:.3g} above low = {self.low:g}")
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         return to_units(values, self.low, self.high, self.cells_in)
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         return [float(number) for number in np.linspace(self.low, self.high, min(most, 65))]
 
 
@@ -101,7 +99,7 @@ class MeanMechanism(Ranged):
         unit = 0.0 if value is None else (value - self.low) / scale - 1
         return scale**2 * self.curve.at(unit**2) / n
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
         mean, mean_square, second_moment = self._numbers(sketch)
         least = min(mean**2, 1.0)  # a mean square is never below the square of the mean
@@ -117,3 +115,45 @@ class MeanMechanism(Ranged):
             spread=scale**2 * max(mean_square - mean**2 - report_variance, 0.0),
             bounds=(self.low, self.high),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellMean(MeanMechanism):
+    """A report is a cell of a grid, whose mean is affine in the value: the sketch sums the cells and their squares."""
+
+    @property
+    @abstractmethod
+    def _affine(self) -> tuple[float, float]:
+        """The number of a cell is first + step cell: its mean is then the value on the scale -1 to 1."""
+
+    def number_of(self, cell: Array) -> Floats:
+        """The unbiased number that each single report stands for, on the scale -1 to 1."""
+        first, step = self._affine
+        return np.asarray(first + step * cell.astype(np.float64))
+
+    @property
+    def sketch_shape(self) -> tuple[int, ...]:
+        return (2,)
+
+    def _fold(self, reports: Reports) -> Ints:
+        return self.fold_cells(reports.private["cell"])
+
+    @staticmethod
+    def fold_cells(cell: Array) -> Ints:
+        """The sum of the cells, and of their squares."""
+        whole = cell.astype(np.int64)
+        return np.array([whole.sum(), whole @ whole], dtype=np.int64)
+
+    def _numbers(self, sketch: Sketch) -> tuple[float, float, float | None]:
+        return self.numbers(sketch.counts, sketch.n)
+
+    def numbers(self, sums: Ints, n: int) -> tuple[float, float, float | None]:
+        """The mean number, the mean of their squares, and the values' mean square where the squares tell it."""
+        first, step = self._affine
+        total, squares = int(sums[0]), int(sums[1])
+        mean = first + step * total / n
+        mean_square = first**2 + 2 * first * step * total / n + step**2 * squares / n
+        if self.cells_in == 1:
+            return mean, mean_square, None  # values are rounded to two points: their squares are the same
+        curve = self.curve
+        return mean, mean_square, (mean_square - curve.constant) / (1 + curve.square)

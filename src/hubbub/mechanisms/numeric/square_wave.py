@@ -6,21 +6,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Floats, Ints, Reports, Sketch
 from hubbub.mechanisms.numeric.banded import TWO_64, Banded
 from hubbub.random.integers import GRAIN
 
 if TYPE_CHECKING:
     from hubbub.statistics.distribution import Distribution
     from hubbub.statistics.influence import Influence
-
-Floats = NDArray[np.float64]
 
 
 def forged_range(target: Floats, *, cells: int, band: int, near: float, far: float) -> tuple[float, float]:
@@ -57,9 +56,7 @@ def part_below(border: int, half: int, points: int) -> Floats:
     return np.asarray((borders[None, :] > np.arange(points)[:, None]).mean(axis=1))
 
 
-def unbiased_shares(
-    counts: NDArray[np.int64], shares: Floats, *, band: int, near: float, far: float
-) -> tuple[Floats, Floats]:
+def unbiased_shares(counts: Ints, shares: Floats, *, band: int, near: float, far: float) -> tuple[Floats, Floats]:
     """The unbiased estimate of smallest variance, if `shares` are about right, and its covariance given the population.
 
     With M the probabilities of the cells (rows) given the points, and m = M shares, the Fisher information of a report
@@ -98,7 +95,7 @@ LEAST_EPSILON = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class SquareWave(Banded):
-    """The distribution of a bounded number: histogram, quantiles, mean and shares of ranges, from one report a person.
+    """The distribution of a bounded number: histogram, quantiles, mean, shares of ranges; from one report per person.
 
     A value is rounded without bias to one of `cells` + 1 points. Point j makes the `band` cells from j on e^eps times
     as likely as the others, of cells + band in all. The estimate is the distribution over the points that makes the
@@ -126,7 +123,7 @@ class SquareWave(Banded):
 
     References
     ----------
-    tops-topl, appendix E.1; Li et al., "Estimating numerical distributions under local differential privacy", 2020.
+    Li et al., 2020; T. Wang et al., 2021, appendix E.1.
     """
 
     bias: ClassVar = "consistent"
@@ -151,22 +148,12 @@ class SquareWave(Banded):
         self._integer("cells", 1, MOST_CELLS)
 
     @property
-    def points(self) -> NDArray[np.float64]:
-        """The numbers that values are rounded to.
-
-        Example:
-            >>> SquareWave(epsilon=1.0, low=0.0, high=10.0, cells=4).points.tolist()
-            [0.0, 2.5, 5.0, 7.5, 10.0]
-        """
+    def points(self) -> Floats:
+        """The numbers that values are rounded to."""
         return np.linspace(self.low, self.high, self.cells + 1)
 
-    def truth(self, values: Any) -> NDArray[np.float64]:
-        """The shares of the points, as rounding makes them: what an estimate should come to.
-
-        Example:
-            >>> SquareWave(epsilon=1.0, low=0.0, high=10.0, cells=4).truth([0.0, 0.0, 1.25, 10.0]).tolist()
-            [0.625, 0.125, 0.0, 0.0, 0.25]
-        """
+    def truth(self, values: Values) -> Floats:
+        """The shares of the points, as rounding makes them: what an estimate should come to."""
         units = self.encode(values)
         lower, part = units >> 32, (units & (GRAIN - 1)) / GRAIN
         size = self.cells + 1
@@ -177,10 +164,10 @@ class SquareWave(Banded):
     def sketch_shape(self) -> tuple[int, ...]:
         return (self.cells + self.band,)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return np.bincount(reports.private["cell"], minlength=self.cells + self.band)
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Distribution:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Distribution:
         return self.distribution(sketch)
 
     def smoothing(self, n: int) -> float:
@@ -188,16 +175,11 @@ class SquareWave(Banded):
 
         The same in the units of the range at any number of points, and less the more reports there are: the published
         quarter for any number would leave a bias that no number of reports removes.
-
-        Example:
-            >>> wave = SquareWave(epsilon=1.0, cells=1023)
-            >>> wave.smoothing(100_000), wave.smoothing(1_000_000)
-            (0.25, 0.025)
         """
         scale = ((self.cells + 1) / USUAL_POINTS) ** 2 * USUAL_REPORTS / n
         return min(SMOOTH, SMOOTH * scale)
 
-    def likeliest(self, sketch: Sketch, *, smooth: bool = True) -> NDArray[np.float64]:
+    def likeliest(self, sketch: Sketch, *, smooth: bool = True) -> Floats:
         """The shares of the points, by EMS; or by EM alone, which follows atoms better, and noise too.
 
         Example:
@@ -231,7 +213,6 @@ class SquareWave(Banded):
             >>> float(wave.distribution(sketch, smooth=False).share(-1.0, 0.0).value[0].round(2))
             0.9
         """
-
         shares = self.likeliest(sketch, smooth=smooth)
         near, far = self.rates
         whole, covariance = unbiased_shares(sketch.counts, shares, band=self.band, near=near, far=far)
@@ -239,23 +220,13 @@ class SquareWave(Banded):
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The probability of a cell of the band, and of any other.
-
-        Example:
-            >>> near, far = SquareWave(epsilon=1.0, cells=15).rates
-            >>> round(near / far, 3)
-            2.718
-        """
+        """The probability of a cell of the band, and of any other."""
         return float(Fraction(self._high, TWO_64)), float(Fraction(self.other, TWO_64))
 
     def influence(self) -> Influence:
         """The numbers that one forged report can stand for in `Distribution.mean()`, whatever the other reports are.
 
         Honest reports average the truth whatever their weights are. So forged reports move the mean by `shift` at most.
-
-        Example:
-            >>> SquareWave(epsilon=1.0, low=0.0, high=100.0).influence().shift(0.01).largest < 3
-            True
         """
         return self._influence(self.points, self.low, self.high)
 
@@ -271,25 +242,19 @@ class SquareWave(Banded):
             The ends of the share, of which the nearest borders are taken.
         blur
             The length that its ends are blurred over: the `resolution` of the distribution there.
-
-        Example:
-            >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0)
-            >>> [round(wave.share_influence(0.0, 50.0, blur=blur).weight) for blur in (24.0, 6.0, 0.0)]
-            [5, 17, 260]
         """
         if not self.low <= low <= high <= self.high:
             raise InvalidValue("high", (low, high), f"numbers in ascending order, from {self.low:g} to {self.high:g}")
         target = self._below(high, blur) - self._below(low, blur)
         return self._influence(target, 0.0, 1.0)
 
-    def _below(self, number: float, blur: float) -> NDArray[np.float64]:
+    def _below(self, number: float, blur: float) -> Floats:
         """How much of each point is below the border nearest to a number, blurred as `Distribution` does."""
-
         size, part = self.cells + 1, 1 / (self.high - self.low)
         border = int(np.argmin(np.abs(self._borders - number)))
         return part_below(border, min(round(blur * part * size / 2), border, size - border), size)
 
-    def _influence(self, target: NDArray[np.float64], low: float, high: float) -> Influence:
+    def _influence(self, target: Floats, low: float, high: float) -> Influence:
         from hubbub.statistics.influence import Influence
 
         near, far = self.rates
@@ -297,21 +262,16 @@ class SquareWave(Banded):
         return Influence(Fraction(least), Fraction(most), Fraction(low), Fraction(high))
 
     @property
-    def _borders(self) -> NDArray[np.float64]:
+    def _borders(self) -> Floats:
         """The ends of the cells around the points."""
         points = self.points
         return np.concatenate([[self.low], (points[:-1] + points[1:]) / 2, [self.high]])
 
-    def resolution(self, n: int, slope: ArrayLike = 20.0) -> NDArray[np.float64]:
+    def resolution(self, n: int, slope: ArrayLike = 20.0) -> Floats:
         """The length over which the intervals of n reports blur the distribution, in the units of the range.
 
         Chosen so that blurring adds about a third of a standard error where the density has that slope (in units in
         which the range and the mean density are 1).
-
-        Example:
-            >>> wave = SquareWave(epsilon=1.0, low=0.0, high=100.0)
-            >>> wave.resolution(100_000, [2.0, 20.0, 80.0]).round(1).tolist(), wave.resolution(10**7).round(1).tolist()
-            ([15.3, 6.1, 3.5], 2.4)
         """
         size = self.cells + 1
         gain = float(Fraction(self._high - self.other, TWO_64))
@@ -326,9 +286,7 @@ class SquareWave(Banded):
         yield cls(epsilon=0.5)
 
 
-def _distribution(
-    wave: SquareWave, n: int, shares: NDArray[np.float64], whole: NDArray[np.float64], covariance: NDArray[np.float64]
-) -> Distribution:
+def _distribution(wave: SquareWave, n: int, shares: Floats, whole: Floats, covariance: Floats) -> Distribution:
     from hubbub.statistics.distribution import Distribution
 
     return Distribution.of(
@@ -343,7 +301,7 @@ def _distribution(
     )
 
 
-def _slopes(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _slopes(shares: Floats) -> Floats:
     """Of every border, the steepest slope of the density as far around it as intervals may blur; at least 1."""
     size = len(shares)
     steep = np.concatenate([[0.0], np.abs(np.diff(shares)) * size**2, [0.0]])

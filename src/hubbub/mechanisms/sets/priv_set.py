@@ -7,24 +7,22 @@ w(j) = 1 where j >= t and f = e^-eps elsewhere, and Z = E[w(J)], an element that
 E[J w(J)] / (s Z), any other with E[(m-J) w(J)] / ((D-s) Z).
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import lgamma
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Ordinal, Sets, Values
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Floats, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
@@ -33,7 +31,6 @@ from hubbub.mechanisms.weights import resolve_two_weights, search_power
 from hubbub.random.integers import ExactChoice, pack, unpack
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest m and t is taken
 
@@ -60,14 +57,14 @@ def best_overlap(epsilon: float, items: int, held: int, share: float) -> Overlap
     return rule
 
 
-def _best_of(epsilon: float, items: int, held: int, share: float, sizes: NDArray[np.int64]) -> OverlapRule:
+def _best_of(epsilon: float, items: int, held: int, share: float, sizes: Ints) -> OverlapRule:
     errors = _errors(epsilon, items, held, share, sizes)
     close = errors <= errors.min() * (1 + _EQUAL)
     row, column = (int(place[0]) for place in np.nonzero(close))
     return OverlapRule(int(sizes[row]), column + 1, float(errors[row, column]))
 
 
-def _errors(epsilon: float, items: int, held: int, share: float, sizes: NDArray[np.int64]) -> Floats:
+def _errors(epsilon: float, items: int, held: int, share: float, sizes: Ints) -> Floats:
     """For each size (row) and threshold 1, 2, ... (column)."""
     power, elements = search_power(epsilon), items + held
     met = np.arange(held + 1)
@@ -91,7 +88,7 @@ def _errors(epsilon: float, items: int, held: int, share: float, sizes: NDArray[
     return np.where(rule & (p > q) & np.isfinite(error), error, np.inf)
 
 
-def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
+def _log_choose(n: int, k: Ints) -> Floats:
     ways = [lgamma(n + 1) - lgamma(number + 1) - lgamma(n - number + 1) for number in k.ravel().tolist()]
     return np.array(ways).reshape(k.shape)
 
@@ -137,7 +134,7 @@ class PrivSet(SetMechanism):
 
     References
     ----------
-    Wang, Huang, Nie, Wang, Xu, Yang, "PrivSet: set-valued data analyses with local differential privacy", 2018 (t = 1).
+    S. Wang et al., 2018 (t = 1).
     """
 
     m: int = 0
@@ -148,14 +145,7 @@ class PrivSet(SetMechanism):
 
     @classmethod
     def best_for(cls, *, epsilon: float, domain: Sets, held: float) -> Self:
-        """The mechanism with the m and t of the smallest mean variance where people hold `held` items on average.
-
-        Example:
-            >>> from hubbub import Ordinal, Sets
-            >>> sets = Sets(Ordinal(40), most=12)
-            >>> [PrivSet.best_for(epsilon=4.0, domain=sets, held=held).m for held in (1, 6, 12)]
-            [1, 2, 2]
-        """
+        """The mechanism with the m and t of the smallest mean variance where people hold `held` items on average."""
         plain = cls(epsilon=epsilon, domain=domain, m=1, t=1)
         m, t, _ = plain._best(held)
         return cls(epsilon=epsilon, domain=domain, m=m, t=t)
@@ -235,7 +225,7 @@ class PrivSet(SetMechanism):
     def server_operations(self, n: int) -> float:
         return float(self.m if self._as_list else -(-self.elements // 8))
 
-    def _pack(self, chosen: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    def _pack(self, chosen: Bools) -> dict[str, Array]:
         if self._as_list:
             return {"element": np.nonzero(chosen)[1].reshape(len(chosen), self.m).astype(unsigned(self.elements))}
         return {"bits": pack(chosen)}
@@ -247,7 +237,7 @@ class PrivSet(SetMechanism):
         rows[:, self.size :] = np.arange(self.held) < (self.held - people.sizes)[:, None]
         return rows
 
-    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, Array]:  # type: ignore[override]
         words = 1 + -(-self.elements // 2)
         step = max(1, _CHUNK // self.elements)
         parts = []
@@ -264,7 +254,7 @@ class PrivSet(SetMechanism):
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 
-    def _rows(self, reports: Reports) -> NDArray[np.bool_]:
+    def rows(self, reports: Reports) -> Bools:
         if not self._as_list:
             return unpack(reports.private["bits"], self.elements).astype(bool)
         rows = np.zeros((len(reports), self.elements), dtype=bool)
@@ -279,22 +269,20 @@ class PrivSet(SetMechanism):
         elif (np.bitwise_count(reports.private["bits"]).sum(axis=1, dtype=np.int64) != self.m).any():
             raise InvalidValue("bits", "a report of another size", f"{self.m} of {self.elements} elements")
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
-        met = self._rows(reports).astype(np.int64) @ self._filled(self.encode(values)).T.astype(np.int64)
+    def _cases(self, reports: Reports, values: Values) -> Cases:
+        met = self.rows(reports).astype(np.int64) @ self._filled(self.encode(values)).T.astype(np.int64)
         scale = Fraction(math.perm(self.elements, self.held), math.comb(self.elements, self.m))
         unit = scale / self._meets.total
         return [self.least * unit, (1 << self.bits) * unit], (met >= self.t).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         if math.comb(self.elements, self.m) > _ENUMERABLE:
             return None
         rows = np.zeros((math.comb(self.elements, self.m), self.elements), dtype=bool)
         np.put_along_axis(rows, np.array(list(combinations(range(self.elements), self.m))), True, axis=1)
-        return self._beside(public, self._pack(rows))
+        return self._with_public(public, self._pack(rows))
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         if not self._as_list:
             from hubbub.kernels.estimators import column_sums
 

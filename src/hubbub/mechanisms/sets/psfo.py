@@ -1,20 +1,18 @@
 """Padding and sampling: a set is filled up with dummies, one of its elements is drawn, and an oracle reports it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Ordinal, Sets, Values
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Columns, Floats, Ints, Reports, Sketch, Words
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.grr import GRR
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle, Moments
@@ -69,11 +67,12 @@ class PSFO(SetMechanism):
 
     References
     ----------
-    Dissertation, sections 5.2 and 5.2.4. Variances are the bracketed exact line of Theorem 5.2.4.
+    T. Wang, Li and Jha, 2018; T. Wang, 2021, sections 5.2 and 5.2.4. Variances are the bracketed exact line of Theorem
+    5.2.4.
     """
 
     length: int = 0
-    oracle: FrequencyOracle | Mapping[str, Any] | str = ""
+    oracle: FrequencyOracle | Mapping[str, object] | str = ""
     fixed_block = False
 
     def _resolve(self) -> None:
@@ -162,22 +161,16 @@ class PSFO(SetMechanism):
     def sketch_shape(self) -> tuple[int, ...]:
         return self.inner.sketch_shape
 
-    def truth(self, values: Any) -> NDArray[np.float64]:
+    def truth(self, values: Values) -> Floats:
         people = self.encode(values)
         counted = np.minimum(self.length / np.maximum(people.sizes, 1), 1.0)
         return np.bincount(people.items, counted[people.owners], minlength=self.size) / max(len(people), 1)
 
-    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, Array]:  # type: ignore[override]
         return self.inner._randomize(self.drawn(codes, rng), rng)
 
-    def drawn(self, people: ItemSets, rng: Random) -> NDArray[np.int64]:
-        """One element of each set filled up with dummies, which are numbered from d on.
-
-        Example:
-            >>> psfo = PSFO(epsilon=2.0, domain=6, length=2)
-            >>> sorted(set(psfo.drawn(psfo.encode([[4]] * 99), Random(seed=1)).tolist()))
-            [4, 7]
-        """
+    def drawn(self, people: ItemSets, rng: Random) -> Ints:
+        """One element of each set filled up with dummies, which are numbered from d on."""
         sizes = people.sizes
         place = bounded(rng.uint64(len(people)), np.maximum(sizes, self.length), rng)
         held = place < sizes
@@ -192,7 +185,7 @@ class PSFO(SetMechanism):
         super().check(reports)
         self.inner.check(self._inner_reports(reports))
 
-    def _elements(self, values: Any) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    def _elements(self, values: Values) -> tuple[Ints, list[Ints]]:
         """The different elements of some padded sets, and the places of each set's among them."""
         people = self.encode(values)
         dummies = self.size + np.arange(self.length)
@@ -200,7 +193,7 @@ class PSFO(SetMechanism):
         different = np.unique(np.concatenate([*padded, dummies[:1]]))
         return different, [np.searchsorted(different, row) for row in padded]
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         different, padded = self._elements(values)
         chances = self.inner.prob(self._inner_reports(reports), different)
         out = np.empty((len(reports), len(padded)), dtype=object)
@@ -208,7 +201,7 @@ class PSFO(SetMechanism):
             out[:, column] = chances[:, row].sum(axis=1) * Fraction(1, len(row))
         return out
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         different, padded = self._elements(values)
         logs = self.inner.log_prob(self._inner_reports(reports), different)
         most = logs.max(axis=1, keepdims=True, initial=-1e300)
@@ -216,20 +209,18 @@ class PSFO(SetMechanism):
         means = [chances[:, row].mean(axis=1) for row in padded]
         return np.asarray(np.log(np.stack(means, axis=1)) + most)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         every = self.inner.outputs(public)
         return None if every is None else Reports(self.spec_id, public=every.public, private=every.private)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return self.inner._fold(self._inner_reports(reports))
 
-    def _support_counts(self, sketch: Sketch) -> NDArray[np.int64]:
+    def _support_counts(self, sketch: Sketch) -> Ints:
         whole = Sketch(self.inner.spec_id, sketch.n, sketch.counts)
         return self.inner._support_counts(whole)[: self.size]
 
-    def _support(
-        self, reports: Reports, candidates: NDArray[np.uint64], weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
+    def _support(self, reports: Reports, candidates: Words, weights: Ints | None) -> Ints:
         return self.inner._support(self._inner_reports(reports), candidates, weights)
 
     @classmethod
@@ -244,7 +235,7 @@ def amplified_grr(epsilon: float, items: int, length: int) -> GRR:
 
     References
     ----------
-    Dissertation, Theorem 5.2.1.
+    T. Wang, 2021, Theorem 5.2.1.
     """
     options = items + length
     other = ceil_div(TWO_64, length * (exp_floor(epsilon) - 1) + options)

@@ -1,19 +1,15 @@
 """Mechanisms whose values are sets: they estimate the share of people that hold each item."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
 from math import comb
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hubbub.core.domain import Domain, Sets, as_domain
+from hubbub.core.domain import Domain, Sets, Values, as_domain
 from hubbub.core.domain.sets import ItemSets, as_item_sets
+from hubbub.core.reports import Floats
 from hubbub.mechanisms.frequency.oracle import SupportMechanism
 
 
@@ -45,18 +41,18 @@ class SetMechanism(SupportMechanism):
     def _domain(self) -> Domain:
         return self.sets.items
 
-    def encode(self, values: Any) -> ItemSets:  # type: ignore[override]
+    def encode(self, values: Values) -> ItemSets:  # type: ignore[override]
         return as_item_sets(values, self.sets)
 
     def pair_covariance(self) -> tuple[float, float] | None:
         return None
 
-    def truth(self, values: Any) -> NDArray[np.float64]:
+    def truth(self, values: Values) -> Floats:
         """The shares that estimates should come to."""
         people = self.encode(values)
         return people.support() / max(len(people), 1)
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         """Sets of every size in turn: the first few include the empty one and full ones."""
         from hubbub.mechanisms.base import round_robin  # a device needs no examples
 
@@ -72,7 +68,7 @@ class SetMechanism(SupportMechanism):
         )
 
 
-def _runs(names: list[Any], size: int) -> Iterator[tuple[Any, ...]]:
+def _runs(names: list[object], size: int) -> Iterator[tuple[object, ...]]:
     """Runs of a given number of neighbours, which wrap round."""
     for start in range(len(names) if 0 < size < len(names) else 1):
         yield tuple(islice((names * 2)[start:], size))

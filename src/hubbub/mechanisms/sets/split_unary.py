@@ -1,21 +1,19 @@
 """A unary encoding of a whole set: a bit for every item, each with its part of the budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.domain import Ordinal, Sets
+from hubbub.core.domain import Ordinal, Sets, Values
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Floats, Ints, Reports
 from hubbub.mechanisms.base import fractions
 from hubbub.mechanisms.frequency.unary import PackedBits, flip_bits
 from hubbub.mechanisms.sets.set_mechanism import SetMechanism
@@ -52,6 +50,10 @@ class SplitUnary(PackedBits, SetMechanism):
         >>> reports = split.randomize([{0, 2}] * 3_000 + [{2}] * 1_000, Random(seed=1))
         >>> split.estimate(split.accumulate(reports)).value.round(1).tolist()
         [0.8, -0.0, 1.0, 0.0, -0.0, 0.0]
+
+    References
+    ----------
+    Ours: what SUE and OUE become where up to l bits are 1.
     """
 
     one: int = 0
@@ -115,10 +117,10 @@ class SplitUnary(PackedBits, SetMechanism):
     def pair_covariance(self) -> tuple[float, float]:
         return 0.0, 0.0  # bits are drawn one by one
 
-    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, NDArray[Any]]:  # type: ignore[override]
+    def _randomize(self, codes: ItemSets, rng: Random) -> dict[str, Array]:  # type: ignore[override]
         return {"bits": flip_bits(codes.padded(), self.size, _WIDTH, self.one, self.zero, rng)}
 
-    def _counts_of_bits(self, reports: Reports, values: Any) -> list[NDArray[np.int64]]:
+    def _counts_of_bits(self, reports: Reports, values: Values) -> list[Ints]:
         """For each report and set: bits of held items that are 1 and 0, and of others that are 1 and 0."""
         bits, people = unpack(reports.private["bits"], self.size).astype(np.int64), self.encode(values)
         held = np.zeros((len(people), self.size), dtype=np.int64)
@@ -126,14 +128,14 @@ class SplitUnary(PackedBits, SetMechanism):
         both, ones, sizes = bits @ held.T, bits.sum(axis=1)[:, None], held.sum(axis=1)[None, :]
         return [both, sizes - both, ones - both, self.size - sizes - ones + both]
 
-    def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
+    def prob(self, reports: Reports, values: Values) -> NDArray[np.object_]:
         p, q = self.rates
         counts = np.stack(self._counts_of_bits(reports, values), axis=-1)
         patterns, index = np.unique(counts.reshape(-1, 4), axis=0, return_inverse=True)
         chances = [p**a * (1 - p) ** b * q**c * (1 - q) ** e for a, b, c, e in patterns.tolist()]
         return fractions(chances, index.reshape(counts.shape[:2]))
 
-    def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
+    def log_prob(self, reports: Reports, values: Values) -> Floats:
         p, q = self.rates
         logs = [log_fraction(rate) for rate in (p, 1 - p, q, 1 - q)]
         return np.asarray(

@@ -1,19 +1,17 @@
 """CoCo, correlated Collision: the two signs of a position share a pair of buckets, the held sign's the likelier one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import bucket, hash32
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases
 from hubbub.mechanisms.ternary.collision import (
     MOST_BUCKETS,
@@ -24,20 +22,18 @@ from hubbub.mechanisms.ternary.collision import (
     low_and_high,
     skipping,
 )
-from hubbub.mechanisms.ternary.rates import Quantity, Rates
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates
 from hubbub.mechanisms.weights import TWO_64, search_power
 from hubbub.random.integers import bounded
 from hubbub.random.source import Random
-
-Integers = NDArray[np.int64]
 
 
 class _Hashed(NamedTuple):
     """The sorted buckets of a vector's entries; the pairs of buckets that are hit, filled up with t; their number."""
 
-    own: Integers
-    pairs: Integers
-    hits: Integers
+    own: Ints
+    pairs: Ints
+    hits: Ints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +67,7 @@ class CoCo(BucketReports):
 
     References
     ----------
-    collision-coco, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
+    S. Wang, Li, Li et al., 2023, section 7 (Algorithms 1 and 2, Lemma 3). P_t + P_o is (e^eps+1)/Omega, not half of it.
     """
 
     low: int = 0
@@ -120,7 +116,7 @@ class CoCo(BucketReports):
     def words(self) -> int:
         return 3
 
-    def _hash(self, seed: NDArray[np.uint64], symbols: Integers) -> _Hashed:
+    def _hash(self, seed: Words, symbols: Ints) -> _Hashed:
         stubs = 2 * (self.dimension + np.arange(self.sparsity))
         filled = np.where(symbols >= 0, symbols, stubs)
         own = bucket(hash32(seed[:, None], filled >> 1), self.buckets) ^ filled & 1
@@ -130,7 +126,7 @@ class CoCo(BucketReports):
         pairs.sort(axis=1)
         return _Hashed(own, pairs, (pairs < self.buckets).sum(axis=1))
 
-    def _respond(self, symbols: Integers, draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+    def _respond(self, symbols: Ints, draws: Words, rng: Random) -> dict[str, Array]:
         seed, bits = draws[:, 0], draws[:, 1]
         own, pairs, count = self._hash(seed, symbols)
         start, each, extra = (np.array(part, dtype=np.uint64)[count - 1] for part in zip(*self._shares, strict=True))
@@ -145,7 +141,7 @@ class CoCo(BucketReports):
         hit = np.take_along_axis(own, winner[:, None], axis=1)[:, 0] ^ turned
         return {"seed": seed, "bucket": np.where(bits < start, hit, elsewhere)}
 
-    def _case(self, seeds: NDArray[np.uint64], buckets: Integers, symbols: Integers) -> Integers:
+    def _case(self, seeds: Words, buckets: Ints, symbols: Ints) -> Ints:
         """k (s+1) + a where k entries fall in the bucket's pair and a of them in the bucket; larger where none do."""
         s = self.sparsity
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
@@ -163,11 +159,11 @@ class CoCo(BucketReports):
         rivals, agreeing = divmod(code, self.sparsity + 1)
         return Fraction(agreeing * self.high + (rivals - agreeing) * self.low, rivals * TWO_64)
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         codes, index = np.unique(self._case_table(reports, values), return_inverse=True)
         return [self._chance(code) for code in codes.tolist()], index
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         from hubbub.kernels.ternary import pair_support
 
         seeds, buckets = reports.public["seed"], reports.private["bucket"]

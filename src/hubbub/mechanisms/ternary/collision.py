@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import HASH, bucket, hash32
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.mechanisms.weights import TWO_64, search_power
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism
+from hubbub.mechanisms.weights import TWO_64, Blanket, search_power
 from hubbub.random.integers import ceil_div, exp_floor
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 
 class BucketWeights(NamedTuple):
@@ -60,9 +56,7 @@ def low_and_high(epsilon: float, sparsity: int, buckets: int) -> tuple[int, int]
     return low, (TWO_64 - (buckets - sparsity) * low) // sparsity
 
 
-def among_the_rest(
-    offset: NDArray[np.uint64], each: NDArray[np.uint64], extra: NDArray[np.uint64]
-) -> NDArray[np.int64]:
+def among_the_rest(offset: Words, each: Words, extra: Words) -> Ints:
     """The number of the remaining bucket that an offset into their weights falls in."""
     front = extra * (each + np.uint64(1))
     with np.errstate(over="ignore"):
@@ -70,7 +64,7 @@ def among_the_rest(
     return np.where(offset < front, offset // (each + np.uint64(1)), behind).astype(np.int64)
 
 
-def skipping(index: NDArray[np.int64], taken: NDArray[np.int64]) -> NDArray[np.int64]:
+def skipping(index: Ints, taken: Ints) -> Ints:
     """The index-th bucket that is not taken; each row of `taken` is sorted, filled up with large numbers."""
     for column in taken.T:
         index = index + (index >= column)
@@ -105,9 +99,7 @@ class BucketReports(TernaryMechanism):
         """The smallest weight, of 2^64, that a bucket has under any vector."""
 
     @abstractmethod
-    def _case(
-        self, seeds: NDArray[np.uint64], buckets: NDArray[np.int64], symbols: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _case(self, seeds: Words, buckets: Ints, symbols: Ints) -> Ints:
         """A number for the probability of each row's report (its seed and bucket) given the row's symbols."""
 
     def _resolve_hash(self) -> None:
@@ -115,8 +107,6 @@ class BucketReports(TernaryMechanism):
         self._resolve_shape()
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         return Blanket(chance(self.buckets * self._least_weight), self.ratio())
 
     @property
@@ -126,10 +116,10 @@ class BucketReports(TernaryMechanism):
             ColumnSpec("private", "bucket", unsigned(self.buckets), below=self.buckets),
         )
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports:
-        return self._beside(public, {"bucket": np.arange(self.buckets)})
+    def outputs(self, public: Columns | None = None) -> Reports:
+        return self._with_public(public, {"bucket": np.arange(self.buckets)})
 
-    def _case_table(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+    def _case_table(self, reports: Reports, values: Values) -> Ints:
         """`_case` of every report (row) and value (column), some values at a time: memory stays small."""
         symbols, n = self.symbols(values), len(reports)
         table = np.empty((n, len(symbols)), dtype=np.int64)
@@ -172,7 +162,7 @@ class Collision(BucketReports):
 
     References
     ----------
-    collision-coco, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
+    S. Wang, Li, Li et al., 2023, section 5 (Definition 5); the exact error of the mean: `TernaryMechanism.mse`.
     """
 
     high: int = 0
@@ -210,7 +200,7 @@ class Collision(BucketReports):
     def words(self) -> int:
         return 2
 
-    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+    def _respond(self, symbols: Ints, draws: Words, rng: Random) -> dict[str, Array]:
         seed, bits = draws[:, 0], draws[:, 1]
         hit, count = self._hit(seed, symbols)
         start, each, extra = (np.array(part, dtype=np.uint64)[count] for part in zip(*self._shares, strict=True))
@@ -219,7 +209,7 @@ class Collision(BucketReports):
         own = np.take_along_axis(hit, number[:, None], axis=1)[:, 0]
         return {"seed": seed, "bucket": np.where(bits < start, own, rest)}
 
-    def _hit(self, seed: NDArray[np.uint64], symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _hit(self, seed: Words, symbols: Ints) -> tuple[Ints, Ints]:
         """The different buckets that are hit, in order, filled up with t; and how many they are."""
         held = symbols >= 0
         hashes = hash32(seed[:, None], np.where(held, symbols, 0))
@@ -229,9 +219,7 @@ class Collision(BucketReports):
         hit.sort(axis=1)
         return hit, (hit < self.buckets).sum(axis=1)
 
-    def _case(
-        self, seeds: NDArray[np.uint64], buckets: NDArray[np.int64], symbols: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _case(self, seeds: Words, buckets: Ints, symbols: Ints) -> Ints:
         """0 where the bucket is hit. Where c others are hit: 1 + 2 c, and one more for a bucket without the extra."""
         extra = np.array([shares.extra for shares in self._shares], dtype=np.int64)
         hit, count = self._hit(seeds, symbols)
@@ -244,10 +232,10 @@ class Collision(BucketReports):
             chance(shares.each + more) for shares in self._shares for more in (shares.extra > 0, 0)
         ]
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         return self._chances, self._case_table(reports, values)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         from hubbub.kernels.support import hash_support
 
         every = np.arange(2 * self.dimension, dtype=np.uint64)

@@ -9,23 +9,21 @@ powers, so all powers from 0 to 2l sum to zero, which a Vandermonde matrix allow
 BCH code.) So under a uniform seed the bits at any 2l + 1 positions are independent and fair: not nearly, but exactly.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
-from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.core.reports import Floats, Ints, Sketch
+from hubbub.mechanisms.ternary.ternary import Quantity, Rates, TernaryMechanism
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +42,14 @@ class MeanOnly(TernaryMechanism):
         """The mean square of one report's number."""
 
     @abstractmethod
-    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
+    def _means(self, sketch: Sketch) -> Floats:
         """The means from a checked sketch."""
 
     @cached_property
     def _variances(self) -> tuple[tuple[float, float], tuple[float, float]]:
         return (self.square - 1, self.square), (math.inf, math.inf)
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every position is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
@@ -82,7 +80,7 @@ class EverySign(MeanOnly):
     def square(self) -> float:
         return float(1 / self.rates.gap("mean") ** 2)
 
-    def _means(self, sketch: Sketch) -> NDArray[np.float64]:
+    def _means(self, sketch: Sketch) -> Floats:
         counts = sketch.counts
         if counts.min() < 0 or (counts.sum(axis=0) != sketch.n).any():
             raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"{sketch.n} signs at every position")
@@ -132,9 +130,9 @@ def _width(positions: int) -> int:
     return max(1, (positions - 1).bit_length())
 
 
-def _product(a: NDArray[np.int64], b: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+def _product(a: Ints, b: Ints, width: int) -> Ints:
     """Products in GF(2^width)."""
-    modulus, result = _irreducible(width), np.zeros_like(a)
+    modulus, result = irreducible(width), np.zeros_like(a)
     for bit in range(width - 1, -1, -1):
         result = result << 1
         result ^= modulus * (result >> width)
@@ -143,7 +141,7 @@ def _product(a: NDArray[np.int64], b: NDArray[np.int64], width: int) -> NDArray[
 
 
 @lru_cache(maxsize=32)
-def _irreducible(width: int) -> int:
+def irreducible(width: int) -> int:
     """The smallest polynomial of a degree, as bits, that no smaller one divides."""
     candidates = range((1 << width) + 1, 2 << width, 2)
     if width == 1:

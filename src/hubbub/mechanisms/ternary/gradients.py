@@ -1,20 +1,18 @@
 """Real-valued gradients as sparse ternary vectors, without bias, and estimates scaled back to gradients."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 from hubbub.mechanisms.ternary.vectors import Ternary
 from hubbub.random.integers import GRAIN
 from hubbub.random.source import Random
 
-Floats = NDArray[np.float64]
 _MOST_ENTRIES = 1 << 20  # so that a row's chances add up in 64 bits
 
 
@@ -51,7 +49,7 @@ class Gradients:
 
     References
     ----------
-    collision-coco, sections 1.1 and 2.1: federated gradients, discretised and made sparse.
+    S. Wang, Li, Li et al., 2023, sections 1.1 and 2.1: federated gradients, discretised and made sparse.
     """
 
     scale: float
@@ -64,12 +62,7 @@ class Gradients:
         check_integer("sparsity", sparsity, 1, _MOST_ENTRIES)
 
     def clipped(self, rows: ArrayLike) -> Floats:
-        """The rows, each shrunk until it meets both bounds.
-
-        Example:
-            >>> Gradients(scale=1.0, sparsity=1).clipped([0.5, -1.5]).tolist()
-            [[0.25, -0.75]]
-        """
+        """The rows, each shrunk until it meets both bounds."""
         array = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         if array.ndim != 2 or not np.isfinite(array).all():
             raise InvalidValue("rows", rows, "rows of finite numbers")
@@ -78,12 +71,7 @@ class Gradients:
         return np.asarray(array / np.maximum(excess, 1.0)[:, None])
 
     def variance(self, rows: ArrayLike) -> Floats:
-        """What rounding adds to each entry of each row: c |g_j| - g_j^2.
-
-        Example:
-            >>> Gradients(scale=1.0, sparsity=2).variance([0.5, -1.0]).tolist()
-            [[0.25, 0.0]]
-        """
+        """What rounding adds to each entry of each row: c |g_j| - g_j^2."""
         clipped = self.clipped(rows)
         return np.asarray(self.scale * np.abs(clipped) - clipped**2)
 

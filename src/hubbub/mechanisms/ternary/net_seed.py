@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Bools, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.ternary.every_sign import EverySign, columns_of, seed_bits, solve
 from hubbub.mechanisms.ternary.net_sub import best_net
-from hubbub.mechanisms.weights import resolve_two_weights
+from hubbub.mechanisms.weights import Blanket, resolve_two_weights
 from hubbub.random.integers import ExactChoice, every_row, pack, subsets, unpack
 from hubbub.random.source import Random
-
-if TYPE_CHECKING:
-    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 12  # bits of a seed
 _MOST_TABLE = 1 << 28
@@ -98,7 +96,7 @@ class NetSeed(EverySign):
         return seed_bits(self.positions, self.sparsity + 1)
 
     @property
-    def _code(self) -> NDArray[np.uint8]:
+    def code(self) -> NDArray[np.uint8]:
         return columns_of(self.positions, self.sparsity + 1)
 
     @cached_property
@@ -114,8 +112,6 @@ class NetSeed(EverySign):
         return Fraction(1 << self.bits, self.least)
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         return Blanket(Fraction(self.least << self.sparsity, self._trues.total), self.ratio())
 
     @cached_property
@@ -132,7 +128,7 @@ class NetSeed(EverySign):
     def words(self) -> int:
         return 1 + self.sparsity + -(-self.seed_length // 64)
 
-    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+    def _respond(self, symbols: Ints, draws: Words, rng: Random) -> dict[str, Array]:
         s = self.sparsity
         true = subsets(draws[:, 1 : 1 + s], self._trues.place(draws[:, 0], rng), rng)
         seeds = unpack(np.ascontiguousarray(draws[:, 1 + s :]).view(np.uint8), self.seed_length)
@@ -142,12 +138,12 @@ class NetSeed(EverySign):
         for start in range(0, len(seeds), step):
             chunk = slice(start, start + step)
             # A uniform seed, moved to where its signs at the entries are the wanted ones: uniform among those seeds.
-            rows = np.moveaxis(self._code[:, positions[chunk]], 0, 2)
+            rows = np.moveaxis(self.code[:, positions[chunk]], 0, 2)
             now = (rows & seeds[chunk, None]).sum(axis=2, dtype=np.int64) & 1
             seeds[chunk] ^= solve(rows, wanted[chunk] ^ now.astype(np.uint8))
         return {"seed": pack(seeds.astype(bool))}
 
-    def _filled(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _filled(self, symbols: Ints) -> tuple[Ints, Bools]:
         """The positions of exactly s entries, stubs included, and which of them are -1."""
         missing = symbols < 0
         stubs = self.dimension + np.cumsum(missing, axis=1) - 1
@@ -155,12 +151,12 @@ class NetSeed(EverySign):
 
     # -- probabilities and counts -----------------------------------------------------------------------------
 
-    def _minus(self, reports: Reports, positions: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
+    def _minus(self, reports: Reports, positions: Ints | slice) -> Bools:
         """Whether each report's sign is -1 at some positions: exact sums of whole numbers in floats."""
         seeds = unpack(reports.private["seed"], self.seed_length).astype(np.float32)
-        return np.asarray((seeds @ self._code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
+        return np.asarray((seeds @ self.code[:, positions].astype(np.float32)).astype(np.int32) & 1 == 1)
 
-    def _net(self, reports: Reports, values: Any) -> NDArray[np.int64]:
+    def _net(self, reports: Reports, values: Values) -> Ints:
         nets = []
         for positions, minus in zip(*self._filled(self.symbols(values)), strict=True):
             wrong = (self._minus(reports, positions) != minus).sum(axis=1)
@@ -173,13 +169,15 @@ class NetSeed(EverySign):
         seeds = Fraction(self._trues.total) * 2 ** (self.seed_length - self.sparsity)
         return self.least / seeds, (1 << self.bits) / seeds
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         return self._seed_chances, (self._net(reports, values) >= self.t).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return None if self.seed_length > _ENUMERABLE else self._beside(public, {"seed": every_row(self.seed_length)})
+    def outputs(self, public: Columns | None = None) -> Reports | None:
+        return (
+            None if self.seed_length > _ENUMERABLE else self._with_public(public, {"seed": every_row(self.seed_length)})
+        )
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         minus, step = np.zeros(self.dimension, dtype=np.int64), max(1, _CHUNK // self.dimension)
         for start in range(0, len(reports), step):
             minus += self._minus(reports[start : start + step], slice(0, self.dimension)).sum(axis=0)

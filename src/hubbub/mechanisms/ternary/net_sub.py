@@ -19,21 +19,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.mechanisms.ternary.rates import Quantity
-from hubbub.mechanisms.ternary.set_forms import SetForm, shortest_form
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.ternary.signed_sets import SignedSets
+from hubbub.mechanisms.ternary.ternary import Quantity
 from hubbub.mechanisms.weights import search_power
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.ternary.set_forms import SetForm
 
 _SIZES = 1 << 10  # sizes m looked at together: all of them, or a grid that is narrowed down
 _MOST_T = 1 << 8
 _EQUAL = 1e-9  # errors that differ by less are ties, on any machine: the smallest t and m is taken
-
-Floats = NDArray[np.float64]
 
 
 class SizeAndThreshold(NamedTuple):
@@ -79,7 +79,7 @@ def best_net(
         low, high = int(sizes[max(at - 1, 0)]), int(sizes[min(at + 1, len(sizes) - 1)])
 
 
-def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.int64], *, of: Quantity) -> Floats:
+def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: Ints, *, of: Quantity) -> Floats:
     """The squared error of one report over all d positions: a row for each threshold t >= 1, a column for each size m.
 
     Infinite where no set reaches the threshold; for frequencies also where all positions are reported equally often.
@@ -104,7 +104,7 @@ def net_errors(epsilon: float, dimension: int, sparsity: int, sizes: NDArray[np.
     return np.where(np.isfinite(errors), errors, np.inf)
 
 
-def _grid(low: int, high: int) -> NDArray[np.int64]:
+def _grid(low: int, high: int) -> Ints:
     """All sizes, or a grid of them that is denser near the two ends of the range."""
     if high - low < _SIZES:
         return np.arange(low, high + 1)
@@ -112,7 +112,7 @@ def _grid(low: int, high: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[low, high], low + offsets, high - offsets]))
 
 
-def _met(dimension: int, sparsity: int, sizes: NDArray[np.int64]) -> Floats:
+def _met(dimension: int, sparsity: int, sizes: Ints) -> Floats:
     """The chance that a set of each size (row) meets each number of entries (column), weights one from the other."""
     m, j = sizes[:, None].astype(np.float64), np.arange(sparsity + 1.0)
     possible = (j <= m) & (m - j <= dimension)
@@ -205,6 +205,8 @@ class NetSub(SignedSets):
 
     @cached_property
     def form(self) -> SetForm:
+        from hubbub.mechanisms.ternary.set_forms import shortest_form  # a stream of changes sends no whole set
+
         return shortest_form(self.positions, self.m)
 
     @classmethod

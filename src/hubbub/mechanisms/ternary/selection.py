@@ -5,8 +5,6 @@ of each are still to be reported, and how many entries and zeros are still to co
 probability of selection sampling: still to be reported over still to come. **Compare first, then count down.**
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import MutableSequence, Sequence
 

@@ -1,22 +1,18 @@
 """How a set of signed positions is encoded: as a list of symbols, or as one or two bits for every position."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Array, Columns, Ints
 from hubbub.mechanisms.base import ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.random.integers import pack, unpack
 
-Columns = Mapping[str, NDArray[Any]]
 Signs = NDArray[np.int8]
 
 
@@ -44,7 +40,7 @@ class SetForm(ABC):
         """How many bits a report holds."""
 
     @abstractmethod
-    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
+    def pack(self, signs: Signs) -> dict[str, Array]:
         """The columns of rows of signs, which are 0 at the positions that a report does not have."""
 
     @abstractmethod
@@ -52,11 +48,11 @@ class SetForm(ABC):
         """Refuse columns that do not encode such sets."""
 
     @abstractmethod
-    def counts(self, columns: Columns) -> NDArray[np.int64]:
+    def counts(self, columns: Columns) -> Ints:
         """How many reports have +1 (first row) and -1 (second row) at every position."""
 
     @abstractmethod
-    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[Ints, Ints]:
         """How many signs of each report (row) are true for each vector (column), and how many are reversed."""
 
 
@@ -72,7 +68,7 @@ class AsList(SetForm):
     def bits(self) -> int:
         return self.size * (2 * self.positions - 1).bit_length()
 
-    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
+    def pack(self, signs: Signs) -> dict[str, Array]:
         row, position = np.nonzero(signs)  # in order of rows, then of positions
         return {"symbol": (2 * position + (signs[row, position] < 0)).reshape(len(signs), self.size)}
 
@@ -80,11 +76,11 @@ class AsList(SetForm):
         if (np.diff(columns["symbol"].astype(np.int64) >> 1, axis=1) <= 0).any():
             raise InvalidValue("symbol", "positions out of order or twice", f"{self.size} positions in order")
 
-    def counts(self, columns: Columns) -> NDArray[np.int64]:
+    def counts(self, columns: Columns) -> Ints:
         counts = np.bincount(columns["symbol"].ravel(), minlength=2 * self.positions)
         return np.ascontiguousarray(counts.reshape(-1, 2).T)
 
-    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[Ints, Ints]:
         both = np.stack([vectors, -vectors], axis=2).reshape(len(vectors), -1)  # what each symbol is to each vector
         met = [row[columns["symbol"]] for row in both]
         trues, reverses = ([(row == sign).sum(axis=1) for row in met] for sign in (1, -1))
@@ -106,7 +102,7 @@ class AsBits(SetForm):
     def bits(self) -> int:
         return self.positions if self._every else math.ceil(self.positions * math.log2(3))
 
-    def pack(self, signs: Signs) -> dict[str, NDArray[Any]]:
+    def pack(self, signs: Signs) -> dict[str, Array]:
         return {"plus": pack(signs > 0)} | ({} if self._every else {"minus": pack(signs < 0)})
 
     def check(self, columns: Columns) -> None:
@@ -117,14 +113,14 @@ class AsBits(SetForm):
         if (np.bitwise_count(columns["plus"] | columns["minus"]).sum(axis=1, dtype=np.int64) != self.size).any():
             raise InvalidValue("plus", "too few or too many positions", f"{self.size} positions with a sign")
 
-    def counts(self, columns: Columns) -> NDArray[np.int64]:
+    def counts(self, columns: Columns) -> Ints:
         from hubbub.kernels.estimators import column_sums
 
         plus = column_sums(columns["plus"])[: self.positions]
         minus = len(columns["plus"]) - plus if self._every else column_sums(columns["minus"])[: self.positions]
         return np.stack([plus, minus])
 
-    def meeting(self, columns: Columns, vectors: Signs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def meeting(self, columns: Columns, vectors: Signs) -> tuple[Ints, Ints]:
         plus = unpack(columns["plus"], self.positions)
         minus = 1 - plus if self._every else unpack(columns["minus"], self.positions)
         plus, minus = plus.astype(np.float32), minus.astype(np.float32)  # sums of at most a few thousand: exact

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,22 +19,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Columns, Ints, Reports, Words
 from hubbub.mechanisms.base import Cases, ColumnSpec
-from hubbub.mechanisms.ternary.rates import Rates
 from hubbub.mechanisms.ternary.selection import select
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
-from hubbub.mechanisms.weights import resolve_two_weights
+from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
+from hubbub.mechanisms.weights import Blanket, resolve_two_weights
 from hubbub.random.integers import ExactChoice
 from hubbub.random.source import Random
 
 if TYPE_CHECKING:
     from hubbub.core.noise import Noise
     from hubbub.mechanisms.ternary.set_forms import SetForm
-    from hubbub.mechanisms.weights import Blanket
 
 _ENUMERABLE = 5_000
+_CHUNK = 1 << 22  # entries looked at together
 _MOST_WEIGHTS = 1 << 30  # bits of all group weights together: 128 MiB
 
 
@@ -95,8 +95,6 @@ class SignedSets(TernaryMechanism):
         return 1 / self._floor  # a set preferred for a vector of s entries is not preferred for the opposite one
 
     def blanket(self) -> Blanket:
-        from hubbub.mechanisms.weights import Blanket  # a device amplifies nothing
-
         return Blanket(self._floor / self._mean_weight, self.ratio(), both=self._both())
 
     def _both(self) -> Fraction | None:
@@ -173,8 +171,8 @@ class SignedSets(TernaryMechanism):
         weights = self.group_weights()
         return np.array(list(weights), dtype=np.int32), ExactChoice(list(weights.values()))
 
-    def counters(self, draws: NDArray[np.uint64], rng: Random) -> NDArray[np.int32]:
-        """The state that selection starts from, from 64 random bits a device: it does not depend on any value."""
+    def counters(self, draws: Words, rng: Random) -> NDArray[np.int32]:
+        """The state that selection starts from, from 64 random bits per device: it does not depend on any value."""
         signs, choice = self._groups
         chosen = signs[choice.place(draws, rng)]
         start = np.empty((len(chosen), 5), dtype=np.int32)
@@ -183,16 +181,31 @@ class SignedSets(TernaryMechanism):
         start[:, 3], start[:, 4] = self.sparsity, self.dimension
         return start
 
-    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+    def _respond(self, symbols: Ints, draws: Words, rng: Random) -> dict[str, Array]:
         words = np.ascontiguousarray(draws[:, 1:]).view("<u4")[:, : self.positions]
         return self.form.pack(self._select(self._filled(symbols), words, self.counters(draws[:, 0], rng), rng))
+
+    def next_signs(self, values: NDArray[np.int8], counters: NDArray[np.int32], rng: Random) -> NDArray[np.int8]:
+        """The signs that devices say of their next entries, a row for each; their counters are counted down."""
+        signs, rows = np.empty(values.shape, dtype=np.int8), max(1, _CHUNK // max(1, values.shape[1]))
+        for start in range(0, len(values), rows):
+            part = slice(start, start + rows)
+            signs[part] = self._select(values[part], rng.uint32(*values[part].shape), counters[part], rng)
+        return signs
+
+    def skip_entries(self, entries: int, counters: NDArray[np.int32], rng: Random) -> None:
+        """Pass over a number of entries, which count as zeros and are not said; the counters are counted down."""
+        while entries:
+            chunk = min(entries, max(1, _CHUNK // max(1, len(counters))))
+            self.next_signs(np.zeros((len(counters), chunk), dtype=np.int8), counters, rng)
+            entries -= chunk
 
     def _select(
         self, values: NDArray[np.int8], words: NDArray[np.uint32], counters: NDArray[np.int32], rng: Random
     ) -> NDArray[np.int8]:
         return select(values, words, counters, rng)
 
-    def _filled(self, symbols: NDArray[np.int64]) -> NDArray[np.int8]:
+    def _filled(self, symbols: Ints) -> NDArray[np.int8]:
         """Rows over all D positions: the vector, and as many stubs as it lacks entries."""
         filled = np.zeros((len(symbols), self.positions), dtype=np.int8)
         row, column = np.nonzero(symbols >= 0)
@@ -214,21 +227,21 @@ class SignedSets(TernaryMechanism):
         preferred = 1 / ((math.comb(self.positions, self.m) << self.m) * self._mean_weight)
         return preferred * self._floor, preferred
 
-    def _cases(self, reports: Reports, values: Any) -> Cases:
+    def _cases(self, reports: Reports, values: Values) -> Cases:
         vectors = self._filled(self.symbols(values))
         preferred = self.prefers(*self.form.meeting(reports.private, vectors))
         return self._set_chances, np.asarray(preferred).astype(np.int64)
 
-    def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
+    def outputs(self, public: Columns | None = None) -> Reports | None:
         if math.comb(self.positions, self.m) << self.m > _ENUMERABLE:
             return None
         sets = list(product(combinations(range(self.positions), self.m), product((1, -1), repeat=self.m)))
         rows = np.zeros((len(sets), self.positions), dtype=np.int8)
         for row, (held, signs) in zip(rows, sets, strict=True):
             row[list(held)] = signs
-        return self._beside(public, self.form.pack(rows))
+        return self._with_public(public, self.form.pack(rows))
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         return np.ascontiguousarray(self.form.counts(reports.private)[:, : self.dimension])  # stubs tell nothing
 
 

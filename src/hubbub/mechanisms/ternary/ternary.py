@@ -11,12 +11,8 @@ How to write one (see `collision.py`, the shortest): subclass `TernaryMechanism`
 - `columns`, `ratio`, `_cases` (or `prob` and `log_prob`), `outputs`, `examples` as for any mechanism. Values come as
   users give them: `self.symbols(values)` makes rows of symbols of them.
 
-The estimator (`estimator.py`) works from `rates`. A mechanism whose reports do not support signs (SUCCINCT) overrides
-`sketch_shape`, `_estimate`, and `answers`.
-
-The estimator of every ternary mechanism that counts supports of signs: means, frequencies and conditional means.
-
-It is loaded by servers alone; `TernaryMechanism` has its formulas.
+The estimator (`estimator.py`, which devices do not load) works from `rates`. A mechanism whose reports do not support
+signs (SUCCINCT) overrides `sketch_shape`, `_estimate`, and `answers`.
 """
 
 from __future__ import annotations
@@ -24,29 +20,79 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Sketch
-from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.ternary.rates import Quantity, Rates
-from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION, as_ternary
+from hubbub.core.reports import Array, Ints, Sketch, Words
+from hubbub.mechanisms.base import Mechanism, round_robin
+from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION, as_ternary, exact_symbols, symbols_of_rows
 from hubbub.random.source import Random
 
 if TYPE_CHECKING:
+    from hubbub.core.estimate import Estimate
     from hubbub.core.noise import Noise
     from hubbub.statistics.influence import Influence
 
 MOST_SPARSITY = 1 << 12
 _CHUNK = 1 << 20  # words drawn at once
+
+Quantity = Literal["mean", "frequency", "conditional"]
+
+
+class Rates(NamedTuple):
+    """The chance that a report supports a sign at a position, given what its sender holds there.
+
+    Parameters
+    ----------
+    true, false, reverse
+        The chance where the sender holds that sign, where the sender holds nothing, and where the sender holds the
+        opposite sign.
+    both_held, both_missing
+        The chance that the report supports both signs at once, where the sender holds one of them and where the sender
+        holds nothing.
+    """
+
+    true: Fraction
+    false: Fraction
+    reverse: Fraction
+    both_held: Fraction = Fraction(0)
+    both_missing: Fraction = Fraction(0)
+
+    def gap(self, of: Quantity) -> Fraction:
+        """The denominator of the estimator: how far supports differ between the values that it has to tell apart."""
+        return self.true - self.reverse if of == "mean" else self.true + self.reverse - 2 * self.false
+
+    def supports(self) -> tuple[tuple[int, int], ...]:
+        """The pairs that a report's supports of +1 and of -1 at one position can be."""
+        neither = 2 * self.false - self.both_missing < 1
+        both = self.both_missing > 0
+        return (*([(0, 0)] if neither else []), (1, 0), (0, 1), *([(1, 1)] if both else []))
+
+    def stands_for(self, plus: int, minus: int, of: Quantity) -> Fraction:
+        """The number that a report with these supports contributes; the estimate is the mean of these numbers."""
+        return (plus - minus if of == "mean" else plus + minus - 2 * self.false) / self.gap(of)
+
+    def variances(self, of: Quantity) -> tuple[float, float]:
+        """The variance of one report's number at a position where something is held, and where nothing is held.
+
+        Infinite where a position is supported equally often whether something is held there or not.
+        """
+        gap, supported = self.gap(of), self.true + self.reverse
+        if not gap:
+            return math.inf, math.inf
+        if of == "mean":
+            held, missing = supported - 2 * self.both_held - gap**2, 2 * self.false - 2 * self.both_missing
+        else:
+            held = supported + 2 * self.both_held - supported**2
+            missing = 2 * self.false + 2 * self.both_missing - 4 * self.false**2
+        return float(held / gap**2), float(missing / gap**2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +114,7 @@ class SparseVectors(Mechanism):
         """How many 64-bit random words one report takes, whatever the value."""
 
     @abstractmethod
-    def _respond(self, symbols: NDArray[np.int64], draws: NDArray[np.uint64], rng: Random) -> dict[str, NDArray[Any]]:
+    def _respond(self, symbols: Ints, draws: Words, rng: Random) -> dict[str, Array]:
         """The columns of reports on rows of symbols (filled up with -1), from `words` random words a row."""
 
     def _resolve_shape(self) -> None:
@@ -80,19 +126,15 @@ class SparseVectors(Mechanism):
         """How many vectors there are with at most `sparsity` entries."""
         return sum(math.comb(self.dimension, entries) << entries for entries in range(self.sparsity + 1))
 
-    def encode(self, values: Any) -> NDArray[np.int64]:
+    def encode(self, values: Values) -> Ints:
         return as_ternary(values, self.dimension).entries
 
-    def symbols(self, values: Any) -> NDArray[np.int64]:
+    def symbols(self, values: Values) -> Ints:
         """Rows of symbols of vectors that need no rounding and no clipping: what a probability is conditional on."""
-        from hubbub.mechanisms.ternary.vectors import settled
-
-        return settled(self.encode(values), self.sparsity)
+        return exact_symbols(self.encode(values), self.sparsity)
 
     def example_values(self, most: int) -> list[Any]:
         """Vectors of every number of entries in turn: the first few are short ones and full ones."""
-        from hubbub.mechanisms.base import round_robin  # a device needs no examples
-
         # The number of all vectors may take long to compute: pairs of positions alone are often too many.
         every = math.comb(self.dimension, min(self.sparsity, 2)) <= most and self.size <= most
         counts = [0, *range(self.sparsity, 0, -1)]
@@ -110,18 +152,14 @@ class SparseVectors(Mechanism):
         for start, sign in product(range(d if count else 1), (1, -1) if count else (1,)):
             yield {(start + k) % d: sign * (1 - 2 * (k % 2)) for k in range(count)}
 
-    def _randomize(self, codes: NDArray[Any], rng: Random) -> dict[str, NDArray[Any]]:
-        from hubbub.mechanisms.ternary.vectors import (
-            settle,  # a device that is given its vector an entry at a time needs none of it
-        )
-
+    def _randomize(self, codes: Array, rng: Random) -> dict[str, Array]:
         width = 1 + self.words
         step = max(1, _CHUNK // width)
         parts = []
         for start in range(0, max(len(codes), 1), step):
             chunk = codes[start : start + step]
             draws = rng.uint64(len(chunk), width)
-            parts.append(self._respond(settle(chunk, draws[:, 0], self.sparsity), draws[:, 1:], rng))
+            parts.append(self._respond(symbols_of_rows(chunk, draws[:, 0], self.sparsity), draws[:, 1:], rng))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -129,14 +167,16 @@ class SparseVectors(Mechanism):
 class TernaryMechanism(SparseVectors):
     """Reports that support signs at positions; three rates describe them: p_true, p_false and p_reverse.
 
-    With C+ and C- supports of the two signs at a position among n reports (Proposition 5.2 of sao2-exsub),
+    With C+ and C- supports of the two signs at a position among n reports (S. Wang, Li, Xin et al.,
+    2023, Proposition 5.2),
 
         mean       (C+ - C-)/n / (p_true - p_reverse)
         frequency  ((C+ + C-)/n - 2 p_false) / (p_true + p_reverse - 2 p_false)
 
     are unbiased, and mean/frequency is the conditional mean: the mean among people who hold something there. Their
-    variances follow from the same rates (Lemma B.1; Lemma 3 of collision-coco). The covariance of two positions depends
-    on how many people hold both, which no count tells: `Estimate.linear` states the largest variance possible.
+    variances follow from the same rates (Lemma B.1 there; S. Wang, Li, Li et al., 2023, Lemma 3). The covariance of two
+    positions depends on how many people hold both, which no count tells: `Estimate.linear` states the largest variance
+    possible.
     """
 
     answers: ClassVar[tuple[Quantity, ...]] = get_args(Quantity)
@@ -177,7 +217,7 @@ class TernaryMechanism(SparseVectors):
         return (2, self.dimension)
 
     def estimate(
-        self, sketch: Sketch, candidates: Any = None, *, of: Quantity = "mean", signs: bool = False
+        self, sketch: Sketch, candidates: Values | None = None, *, of: Quantity = "mean", signs: bool = False
     ) -> Estimate:
         """Estimate, for every position, the mean, the share of people that hold something, or the mean among them.
 
@@ -187,20 +227,22 @@ class TernaryMechanism(SparseVectors):
         """
         if of not in self.answers:
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
+        from hubbub.mechanisms.ternary.estimator import conditional_means, frequencies, with_rounding
 
         mean = super().estimate(sketch, candidates)
         mean = mean if signs else with_rounding(mean)
         if of == "mean":
             return mean
-        frequency = estimate_frequencies(self, sketch)
-        return frequency if of == "frequency" else estimate_conditional_means(self, mean, frequency)
+        frequency = frequencies(self, sketch)
+        return frequency if of == "frequency" else conditional_means(self, mean, frequency)
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         if candidates is not None:
             raise InvalidValue("candidates", candidates, "nothing: every position is estimated")
         self._check_sketch(sketch, self.spec_id, self.sketch_shape)
+        from hubbub.mechanisms.ternary.estimator import means
 
-        return estimate_means(self, sketch)
+        return means(self, sketch)
 
     def frequency_noise(self, n: int) -> Noise:
         """The variance of frequencies from n reports, as a function of them, where nobody holds two positions."""
@@ -263,65 +305,3 @@ class TernaryMechanism(SparseVectors):
     @cached_property
     def _gaps(self) -> tuple[float, float]:
         return float(self.rates.gap("mean")), float(self.rates.gap("frequency"))
-
-
-def estimate_means(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
-    """The mean of every position, of vectors that hold nothing but -1, 0 and 1."""
-    counts, n, rates = sketch.counts, sketch.n, mechanism.rates
-    if not (counts.min() >= 0 and counts.max() <= n):
-        raise InvalidValue("counts", [int(counts.min()), int(counts.max())], f"0 to {n}, as n = {n}")
-    gap, supported = mechanism.gap("mean"), counts.sum(axis=0) / n
-    value = (counts[0] - counts[1]) / n / gap
-    counts_frequency = "frequency" in mechanism.answers
-    if counts_frequency:
-        share = np.clip((supported - 2 * float(rates.false)) / mechanism.gap("frequency"), 0.0, 1.0)
-    else:
-        share = np.minimum(np.abs(value), 1.0)  # the share of holders is no smaller than the mean
-    # The supports themselves tell most of a report's second moment; the noisy frequency only a small rest of it.
-    both = float(rates.both_missing) * (1 - share) + float(rates.both_held) * share
-    variance = (supported - 2 * both) / gap**2 - share
-    return Estimate(
-        value,
-        np.maximum(variance, min(mechanism.variances("mean")) / 2) / n,
-        n,
-        bias=mechanism.bias,
-        kind="quantity",
-        spread=np.maximum(share - value**2, 0.0) if counts_frequency else None,
-        bounds=(-1.0, 1.0),
-    )
-
-
-def with_rounding(mean: Estimate) -> Estimate:
-    """The same means, of values that may be any number from -1 to 1 and were rounded to signs.
-
-    Rounding a number v has the variance 1 - v^2. Over all people, that and the variance of their values add up to
-    frequency - mean^2, whatever the values are. So the returned variance bounds the error of rounding from above, and
-    already contains what people differ by: its `spread` is 0.
-    """
-    spread = mean.spread if mean.spread is not None else 1 - np.minimum(mean.value**2, 1.0)
-    return replace(mean, variance=mean.variance + spread / mean.n, spread=np.zeros_like(mean.value))
-
-
-def estimate_frequencies(mechanism: TernaryMechanism, sketch: Sketch) -> Estimate:
-    """The share of people that hold something, at every position."""
-    n, rates = sketch.n, mechanism.rates
-    value = (sketch.counts.sum(axis=0) / n - 2 * float(rates.false)) / mechanism.gap("frequency")
-    variance = np.maximum(mechanism.frequency_noise(n).variance(value), min(mechanism.variances("frequency")) / n)
-    # Without the noise: how errors of two positions go together depends on how many people hold both.
-    return Estimate(value, variance, n, bias=mechanism.bias)
-
-
-def estimate_conditional_means(mechanism: TernaryMechanism, mean: Estimate, frequency: Estimate) -> Estimate:
-    """mean/frequency, with the variance of the delta method; infinite where the estimated frequency is not above 0.
-
-    Cov(mean, frequency) = mean (1 - p_true - p_reverse) / (n (p_true + p_reverse - 2 p_false)).
-    """
-    rates = mechanism.rates
-    positive = frequency.value > 0
-    share = np.where(positive, frequency.value, 1.0)
-    value = np.where(positive, mean.value / share, 0.0)
-    covariance = mean.value * float(1 - rates.true - rates.reverse) / (mean.n * mechanism.gap("frequency"))
-    numerator = mean.variance - 2 * value * covariance + value**2 * frequency.variance
-    variance = np.where(positive, np.maximum(numerator, 0.0) / share**2, np.inf)
-    # A ratio of two unbiased estimates is biased.
-    return Estimate(value, variance, mean.n, bias="heuristic", kind="quantity", bounds=(-1.0, 1.0))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
 from hubbub.core.hashing import mix32
+from hubbub.core.reports import Array, Floats, Ints, Words
 from hubbub.random.integers import GRAIN, to_units
 from hubbub.random.source import Random
 
@@ -27,7 +29,7 @@ class Clipping(NamedTuple):
 
     rows: int
     lost: float
-    bias: NDArray[np.float64]
+    bias: Floats
 
 
 class Ternary:
@@ -44,7 +46,7 @@ class Ternary:
 
     __slots__ = ("dimension", "entries")
 
-    def __init__(self, entries: NDArray[np.int64], dimension: int) -> None:
+    def __init__(self, entries: Ints, dimension: int) -> None:
         self.entries = entries.view()  # a row each, in order of position, filled up with -1
         self.entries.flags.writeable = False
         self.dimension = dimension
@@ -146,18 +148,21 @@ class Ternary:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Ternary:
+    def __iter__(self) -> Iterator[Ternary]:
+        return (self[row : row + 1] for row in range(len(self)))
+
+    def __getitem__(self, rows: slice | Array) -> Ternary:
         return Ternary(self.entries[rows], self.dimension)
 
     def __repr__(self) -> str:
         return f"Ternary(n={len(self)}, dimension={self.dimension})"
 
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Floats:
         """The true mean of every position."""
         key, value, _ = self._flat()
         return np.bincount(key, weights=value, minlength=self.dimension) / max(len(self), 1)
 
-    def frequencies(self) -> NDArray[np.float64]:
+    def frequencies(self) -> Floats:
         """The share of rows that hold something at every position."""
         return np.bincount(self._flat()[0], minlength=self.dimension) / max(len(self), 1)
 
@@ -175,7 +180,7 @@ class Ternary:
         rows = int(np.count_nonzero((self.entries >= 0).sum(axis=1) > sparsity))
         return Clipping(rows, float(lost.sum() / max(key.size, 1)), bias + 0.0)
 
-    def _flat(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    def _flat(self) -> tuple[Ints, Floats, Ints]:
         """The position and the value of every entry, and how many entries its row has."""
         present = self.entries >= 0
         flat = self.entries[present]
@@ -183,7 +188,7 @@ class Ternary:
         return flat >> INDEX_SHIFT, (flat & (2 * GRAIN - 1)) / (GRAIN / 2) - 1, sizes
 
 
-def as_ternary(values: Any, dimension: int) -> Ternary:
+def as_ternary(values: Values, dimension: int) -> Ternary:
     """Read a batch in any of its forms: rows, a mapping for each person, or a `Ternary`."""
     if isinstance(values, Mapping):
         values = [values]
@@ -200,7 +205,7 @@ def as_ternary(values: Any, dimension: int) -> Ternary:
     return batch
 
 
-def check_ternary(array: NDArray[Any]) -> None:
+def check_ternary(array: Array) -> None:
     """Refuse numbers other than -1, 0 and 1."""
     if array.dtype.kind in "iu":
         odd = (array > 1) | (array < -1) if array.size and (array.max() > 1 or array.min() < -1) else None
@@ -210,7 +215,7 @@ def check_ternary(array: NDArray[Any]) -> None:
         raise InvalidValue("values", array[odd][0].item(), _TERNARY)
 
 
-def _gathered(row: NDArray[np.int64], key: NDArray[Any], value: NDArray[Any], n: int, dimension: int) -> Ternary:
+def _gathered(row: Ints, key: Array, value: Array, n: int, dimension: int) -> Ternary:
     """A batch from entries in any order, checked."""
     _check_dimension(dimension)
     if key.dtype.kind not in "iu" or key.ndim != 1:
@@ -228,7 +233,7 @@ def _gathered(row: NDArray[np.int64], key: NDArray[Any], value: NDArray[Any], n:
     return Ternary(_padded(row, key, to_units(value[order], -1.0, 1.0, 1), n), dimension)
 
 
-def _padded(row: NDArray[np.int64], key: NDArray[np.int64], chance: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _padded(row: Ints, key: Ints, chance: Ints, n: int) -> Ints:
     counts = np.bincount(row, minlength=n)
     entries = np.full((n, int(counts.max(initial=0))), -1, dtype=np.int64)
     starts = np.cumsum(counts) - counts
@@ -236,7 +241,7 @@ def _padded(row: NDArray[np.int64], key: NDArray[np.int64], chance: NDArray[np.i
     return entries
 
 
-def _array(values: Any, empty: Any = np.int64) -> NDArray[Any]:
+def _array(values: ArrayLike, empty: DTypeLike = np.int64) -> Array:
     try:
         array = np.asarray(values)
     except (ValueError, TypeError):  # rows of different lengths, or no numbers at all
@@ -257,7 +262,7 @@ _CHANCE = 2 * GRAIN - 1
 _CLIP = np.uint64(1 << 32)  # sets the hashes that choose entries apart from those that choose signs
 
 
-def settle(entries: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) -> NDArray[np.int64]:
+def symbols_of_rows(entries: Ints, keys: Words, sparsity: int) -> Ints:
     """The symbols of each row: 2 i for +1 at position i, 2 i + 1 for -1, in order, padded with -1.
 
     A row's 64 random bits (`keys`) decide everything, however many entries the row has, so that the number of bits
@@ -278,15 +283,15 @@ def settle(entries: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) 
     return np.pad(symbols, ((0, 0), (0, sparsity - symbols.shape[1])), constant_values=-1)
 
 
-def settled(entries: NDArray[np.int64], sparsity: int) -> NDArray[np.int64]:
+def exact_symbols(entries: Ints, sparsity: int) -> Ints:
     """The symbols of rows that need no random rounding; other rows are refused."""
     chance = (entries & _CHANCE)[entries >= 0]
     if ((chance != 0) & (chance != GRAIN)).any() or ((entries >= 0).sum(axis=1) > sparsity).any():
         raise InvalidValue("values", "rows that are rounded or cut", f"-1, 0 and 1, at most {sparsity} of them not 0")
-    return settle(entries, np.zeros(len(entries), dtype=np.uint64), sparsity)
+    return symbols_of_rows(entries, np.zeros(len(entries), dtype=np.uint64), sparsity)
 
 
-def _subset(symbols: NDArray[np.int64], keys: NDArray[np.uint64], sparsity: int) -> NDArray[np.int64]:
+def _subset(symbols: Ints, keys: Words, sparsity: int) -> Ints:
     """Rows with `sparsity` of their symbols, drawn at random, in front; the rest is -1."""
     place = symbols.astype(np.uint64) >> np.uint64(1) | _CLIP
     order = np.where(symbols < 0, np.int64(1) << 32, mix32(keys[:, None], place).astype(np.int64))

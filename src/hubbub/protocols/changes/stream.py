@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, product
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports, Sketch
+from hubbub.core.reports import Array, Bools, Ints, Reports, Sketch
 from hubbub.core.spec import Json
-from hubbub.mechanisms.base import ColumnSpec
+from hubbub.mechanisms.base import ColumnSpec, Mechanism
 from hubbub.mechanisms.stateful import Stateful, States, Transcript
-from hubbub.mechanisms.ternary.exsub import ExSub
-from hubbub.mechanisms.ternary.online import OnlineExSub, OnlineState
-from hubbub.protocols.ask import CIRCLE
+from hubbub.mechanisms.ternary.exsub import ExSub, OnlineExSub, OnlineState
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
+from hubbub.protocols.ask import CIRCLE, Arc, Pointer
 from hubbub.protocols.views.changes import Changes
 from hubbub.random.source import Random
 
@@ -33,7 +34,7 @@ MOST_STEPS = 1 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeStream(Stateful):
-    """Reports of how a value changes over time (`Sao2` with ExSub), for devices that remember.
+    """Reports of how a value changes over time (`Sao2` with ExSub), for devices that remember; of NetSub: `NetStream`.
 
     A device draws one level of the tree at random when it enrols, and reports at the end of each interval (node) of
     that level. A report holds the level, whether the device enrols with it, and for each entry a sign or nothing. It is
@@ -66,9 +67,18 @@ class ChangeStream(Stateful):
         ...     sketch = sketch + stream.accumulate(stream.with_enrolment(states, reports, speaks, new)[0])
         >>> int(sketch.counts[:, 0].sum()), int(sketch.counts[0, 1]) == 4 * int(sketch.counts[0, 0])  # enrolled, came
         (500, True)
+
+    References
+    ----------
+    S. Wang, Li, Xin et al., 2023, section 4.
     """
 
+    rule: ClassVar[type[SignedSets]] = ExSub
+    """The mechanism of which all reports of a horizon together are one report."""
+    level_fields: ClassVar[dict[str, str]] = {"sizes": "m"}
+    """The fields with a number for each level, and the field of the level's mechanism that each of them is."""
     enrols: ClassVar[bool] = True
+    linkable = "never"  # what stays the same is the level, which many devices share
     state_types: ClassVar[dict[str, str]] = {
         "level": "u1",
         "node": "i4",
@@ -89,17 +99,19 @@ class ChangeStream(Stateful):
     def _resolve(self) -> None:
         self._integer("steps", 1, MOST_STEPS)
         self._integer("fanout", 2, 1 << 24)
-        for name in ("sizes", "lengths"):
+        names = (*self.level_fields, "lengths")
+        for name in names:
             self._set(name, _integers(name, getattr(self, name)))
-        levels = len(self.views)
-        if not self.sizes or not self.lengths:
-            from hubbub.protocols.changes.plan import best_levels  # not on devices, whose terms have both
+        if not all(getattr(self, name) for name in names):
+            from hubbub.protocols.changes.plan import best_levels  # not on devices, whose terms have all of them
 
-            sizes, lengths = best_levels(self)
-            self._set("sizes", self.sizes or sizes)
+            chosen, lengths = best_levels(self)
+            for name, field in self.level_fields.items():
+                self._set(name, getattr(self, name) or tuple(getattr(mechanism, field) for mechanism in chosen))
             self._set("lengths", self.lengths or lengths)
-        if not len(self.sizes) == len(self.lengths) == levels:
-            raise InvalidValue("lengths", self.lengths, f"{levels} of them, one per level")
+        for name in names:
+            if len(getattr(self, name)) != len(self.views):
+                raise InvalidValue(name, getattr(self, name), f"{len(self.views)} of them, one per level")
         if min(self.lengths) < 0 or sum(self.lengths) != CIRCLE:
             raise InvalidValue("lengths", self.lengths, f"numbers of at least 0 that sum to {CIRCLE}")
 
@@ -112,11 +124,16 @@ class ChangeStream(Stateful):
         return tuple(Changes(span, self.steps, self.dimension, self.changes, self.one) for span in spans)
 
     @cached_property
-    def mechanisms(self) -> tuple[ExSub, ...]:
-        """The ExSub of each level."""
+    def mechanisms(self) -> tuple[SignedSets, ...]:
+        """The mechanism of each level."""
         return tuple(
-            ExSub(epsilon=self.epsilon, dimension=view.entries, sparsity=view.sparsity, m=m)
-            for view, m in zip(self.views, self.sizes, strict=True)
+            self.rule(
+                epsilon=self.epsilon,
+                dimension=view.entries,
+                sparsity=view.sparsity,
+                **{field: getattr(self, name)[level] for name, field in self.level_fields.items()},
+            )
+            for level, view in enumerate(self.views)
         )
 
     @cached_property
@@ -126,8 +143,23 @@ class ChangeStream(Stateful):
 
         return plan_of(self)
 
+    @property
+    def whole_reports(self) -> tuple[tuple[float, Mechanism], ...]:
+        pairs = zip(self.lengths, self.mechanisms, strict=True)
+        return tuple((length / CIRCLE, mechanism) for length, mechanism in pairs if length)
+
     def ratio(self) -> Fraction:
         return max(mechanism.ratio() for mechanism in self.mechanisms)
+
+    @cached_property
+    def parts(self) -> dict[Arc, ChangeStream]:
+        """For each level with devices, its arc of the circle, and the stream of devices that are all on that level."""
+        pointer, parts = Pointer(), {}
+        for level, length in enumerate(self.lengths):
+            if length:
+                only = tuple(CIRCLE if other == level else 0 for other in range(len(self.lengths)))
+                parts[pointer.take(length)] = replace(self, lengths=only)
+        return parts
 
     # -- devices ----------------------------------------------------------------------------------------------
 
@@ -161,7 +193,7 @@ class ChangeStream(Stateful):
         for number in np.unique(level).tolist():
             rows = level == number
             counters[rows] = self.mechanisms[number].counters(rng.uint64(int(rows.sum())), rng)
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, Array] = {
             "level": level,
             "node": np.zeros(n, dtype=np.int32),
             "begun": np.zeros(n, dtype=np.uint8),
@@ -171,14 +203,14 @@ class ChangeStream(Stateful):
         }
         return States(self.spec_id, columns)
 
-    def price(self, states: States, step: int, values: Any) -> NDArray[np.int64]:
+    def price(self, states: States, step: int, values: Values) -> Ints:
         self._check_batch(states, values)
         return np.where(states["begun"] > 0, np.int64(0), np.int64(self.event().spent))
 
     def step(
-        self, states: States, step: int, values: Any, rng: Random, paid: NDArray[np.bool_]
-    ) -> tuple[States, Reports, NDArray[np.bool_]]:
-        bits = self.views[0].bits(values)
+        self, states: States, step: int, values: Values, rng: Random, paid: Bools
+    ) -> tuple[States, Reports, Bools]:
+        bits = self.views[0].bits(np.asarray(values))
         self._check_batch(states, bits)
         columns = {name: column.copy() for name, column in states.columns.items()}
         columns["begun"] |= paid
@@ -200,7 +232,7 @@ class ChangeStream(Stateful):
         return States(self.spec_id, columns), self.make_reports(level, False, sign_codes(signs)), speaks
 
     def _signs(
-        self, level: int, missed: int, columns: dict[str, NDArray[Any]], rows: NDArray[Any], bits: Any, rng: Random
+        self, level: int, missed: int, columns: dict[str, Array], rows: Array, bits: Any, rng: Random
     ) -> NDArray[np.int8]:
         """The signs that devices of one level report of a node, after `missed` nodes without a report.
 
@@ -217,9 +249,7 @@ class ChangeStream(Stateful):
         _put_rows(columns["counters"], rows, state.counters)
         return signs
 
-    def with_enrolment(
-        self, states: States, reports: Reports, speaks: NDArray[np.bool_], new: NDArray[np.bool_]
-    ) -> tuple[Reports, NDArray[np.bool_]]:
+    def with_enrolment(self, states: States, reports: Reports, speaks: Bools, new: Bools) -> tuple[Reports, Bools]:
         new = new & (states["begun"] > 0)
         if not new.any():
             return reports, speaks
@@ -228,7 +258,7 @@ class ChangeStream(Stateful):
         sends = speaks | new
         return self.make_reports(states["level"][sends], new[sends], signs[sends]), sends
 
-    def make_reports(self, level: NDArray[Any], new: NDArray[np.bool_] | bool, signs: NDArray[Any]) -> Reports:
+    def make_reports(self, level: Array, new: Bools | bool, signs: Array) -> Reports:
         """Reports of devices of these levels, with signs as `sign_codes` encodes them."""
         return self._reports({"level": level, "new": np.broadcast_to(new, level.shape), "sign": signs})
 
@@ -265,7 +295,7 @@ class ChangeStream(Stateful):
         """A row for each level: how many devices enrolled, how many reports came, and the +1 and -1 of each entry."""
         return (len(self.lengths), 2 + 2 * self.dimension)
 
-    def _fold(self, reports: Reports) -> NDArray[np.int64]:
+    def _fold(self, reports: Reports) -> Ints:
         levels, d = len(self.lengths), self.dimension
         level, sign = reports.public["level"].astype(np.int64), reports.private["sign"]
         new = np.bincount(level[reports.public["new"] > 0], minlength=levels)
@@ -273,7 +303,7 @@ class ChangeStream(Stateful):
         signs = np.bincount(entry.ravel(), minlength=levels * d * 3).reshape(levels, d, 3)
         return np.column_stack([new, np.bincount(level, minlength=levels), signs[:, :, 1], signs[:, :, 2]])
 
-    def _estimate(self, sketch: Sketch, candidates: Any = None) -> Estimate:
+    def _estimate(self, sketch: Sketch, candidates: Values | None = None) -> Estimate:
         """The mean change of each entry from one step to the next, from the reports of the lowest level.
 
         To estimate the value at a step takes all earlier reports of all levels: see `change_protocol`.
@@ -292,11 +322,11 @@ class ChangeStream(Stateful):
         return Estimate(changes.value[: self.dimension], changes.variance[: self.dimension], came, kind="quantity")
 
     def spec(self) -> dict[str, Json]:
-        return {**super().spec(), "sizes": list(self.sizes), "lengths": list(self.lengths)}
+        return {**super().spec(), **{name: list(getattr(self, name)) for name in (*self.level_fields, "lengths")}}
 
     # -- for the contract suite -------------------------------------------------------------------------------
 
-    def example_values(self, most: int) -> list[Any]:
+    def example_values(self, most: int) -> list[object]:
         if self.one:
             return list(range(min(most, self.dimension)))
         return [list(bits) for bits in islice(product((0, 1), repeat=self.dimension), most)]
@@ -304,10 +334,10 @@ class ChangeStream(Stateful):
     def publics(self) -> dict[int, Fraction]:
         return {level: Fraction(length, CIRCLE) for level, length in enumerate(self.lengths) if length}
 
-    def public_of(self, states: States) -> NDArray[np.int64]:
+    def public_of(self, states: States) -> Ints:
         return states["level"].astype(np.int64)
 
-    def transcripts(self, public: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+    def transcripts(self, public: int, values: Sequence[object]) -> dict[Transcript, Fraction] | None:
         from hubbub.protocols.changes.transcripts import change_transcripts  # devices do not load it
 
         return change_transcripts(self, public, values)
@@ -319,7 +349,7 @@ class ChangeStream(Stateful):
         yield cls(epsilon=2.0, dimension=1, steps=3, changes=2)
 
 
-def _integers(name: str, numbers: Any) -> tuple[int, ...]:
+def _integers(name: str, numbers: object) -> tuple[int, ...]:
     if not isinstance(numbers, list | tuple) or any(type(number) is not int for number in numbers):
         raise InvalidValue(name, numbers, "a list of integers")
     return tuple(numbers)
@@ -331,7 +361,7 @@ def sign_codes(signs: NDArray[np.int8]) -> NDArray[np.uint8]:
     return low - (low >> 1)
 
 
-def _put_rows(table: NDArray[Any], rows: NDArray[Any], values: NDArray[Any]) -> None:
+def _put_rows(table: Array, rows: Array, values: Array) -> None:
     """Write some rows of a table. A row is copied as one opaque item, which is several times as fast as by entries."""
     row = np.dtype((np.void, table.itemsize * table.shape[1]))
     table.view(row)[rows, 0] = np.ascontiguousarray(values, dtype=table.dtype).view(row)[:, 0]

@@ -1,25 +1,21 @@
 """All transcripts of a stream of changes and their exact probabilities, for the contract suite."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Ints, Reports
 from hubbub.mechanisms.stateful import Transcript
-from hubbub.mechanisms.ternary.exsub import ExSub
+from hubbub.mechanisms.ternary.signed_sets import SignedSets
 from hubbub.protocols.changes.stream import ChangeStream, sign_codes
 
 
-def change_transcripts(stream: ChangeStream, level: int, values: Sequence[Any]) -> dict[Transcript, Fraction] | None:
+def change_transcripts(stream: ChangeStream, level: int, values: Sequence[object]) -> dict[Transcript, Fraction] | None:
     """The probability of everything that a device of a level can report while it has these values, one for each step.
 
-    A transcript is a report of the level's ExSub without its stubs, cut into nodes, as far as the nodes have ended.
+    A transcript is a report of the level's mechanism without its stubs, cut into nodes, as far as the nodes have ended.
     Returns None if there are too many reports to list, or more values than steps in a horizon.
     """
     view, mechanism = stream.views[level], stream.mechanisms[level]
@@ -44,7 +40,7 @@ def change_transcripts(stream: ChangeStream, level: int, values: Sequence[Any]) 
 
 
 @lru_cache(maxsize=16)
-def _all_reports(mechanism: ExSub) -> tuple[Reports, NDArray[np.int64]] | None:
+def _all_reports(mechanism: SignedSets) -> tuple[Reports, Ints] | None:
     """All reports that a mechanism can make, and the sign that each has for every entry; None if they are too many."""
     reports = mechanism.outputs()
     if reports is None:

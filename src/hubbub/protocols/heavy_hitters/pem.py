@@ -10,8 +10,6 @@ The final estimate is the mean over the models, weighted by their likelihoods. W
 prefix in a group, this group and the earlier ones are used for neither.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,11 +17,11 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain.texts import prefix_codes
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats, Ints
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask
 from hubbub.protocols.driver import Count, Protocol, Release, ask_all, ask_count
 from hubbub.protocols.heavy_hitters.prefixes import PrefixPlan
@@ -39,12 +37,12 @@ _LEAST = 1e-12
 class Level(NamedTuple):
     """The estimates of one group: the share of each chosen prefix, and the place of its parent in the level before."""
 
-    shares: NDArray[np.float64]
+    shares: Floats
     variance: float
-    parents: NDArray[np.int64]
+    parents: Ints
 
 
-def pooled_shares(levels: Sequence[Level]) -> NDArray[np.float64]:
+def pooled_shares(levels: Sequence[Level]) -> Floats:
     """The shares of the prefixes of the last level, from the estimates of all levels; none is negative."""
     return np.array([max(_model_average(estimates), 0.0) for estimates in _unshared(levels)])
 
@@ -103,7 +101,7 @@ def sensitivity_threshold(sigma: float, candidates: float, n: int, false_positiv
 
     References
     ----------
-    Dissertation, section 4.3.2; Table 4.1.
+    T. Wang, 2021, section 4.3.2; Table 4.1.
     """
     if not n >= 1:
         raise InvalidValue("n", n, "at least 1")
@@ -164,7 +162,7 @@ FALSE_POSITIVES, TESTED = "expected false positives", "candidates tested"
 """The labels of the numbers in `REACH` (the first) and in `SEARCH` (the others)."""
 
 
-def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
+def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE, groups: int = 1) -> Protocol:
     """Find the k most common values by a study of one round, whose parts are the groups of a plan.
 
     Each device reports once, a prefix of its group's length, and the reports are kept. The server counts the support of
@@ -177,14 +175,17 @@ def prefix_extending(plan: PrefixPlan, cohort: Arc = EVERYONE) -> Protocol:
         The groups and the lengths of their prefixes.
     cohort
         Who is asked; the groups are equal parts of this arc.
+    groups
+        If devices are in equal groups, of which one is asked: how many. The circle is that of this group.
 
     References
     ----------
-    Dissertation, section 4.2, Algorithm 1.
+    T. Wang, Li and Jha, 2019; T. Wang, 2021, section 4.2, Algorithm 1.
     """
     asks = group_asks(plan, cohort)
     sketches = yield from ask_all(asks)
     n = sum(sketch.n for sketch in sketches)
+    n = max(n, round(n * groups / cohort.share))
     strings: tuple[int, ...] = (0,)
     levels: list[Level] = []
     known = tested = 0
@@ -224,13 +225,13 @@ def group_asks(plan: PrefixPlan, cohort: Arc = EVERYONE) -> list[Ask]:
     ]
 
 
-def _estimate(plan: PrefixPlan, support: NDArray[np.int64], group: int, n: int) -> Estimate:
+def _estimate(plan: PrefixPlan, support: Ints, group: int, n: int) -> Estimate:
     """The shares of candidates among all n people, from their supports in a group."""
     places = list(range(len(support)))  # the estimate does not depend on which values the candidates are
     return plan.oracle.estimate(plan.oracle.support_sketch(places, group, support), places).of_population(n)
 
 
-def _number_chosen(plan: PrefixPlan, shares: NDArray[np.float64]) -> int:
+def _number_chosen(plan: PrefixPlan, shares: Floats) -> int:
     """How many of the best candidates are extended: at most k, and only those that reach the threshold."""
     best = shares[: plan.k]
     return len(best) if plan.threshold is None else int((best >= plan.threshold).sum())

@@ -1,7 +1,5 @@
 """Values as strings of bits, and the plan of a search by their prefixes."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from abc import ABC, abstractmethod

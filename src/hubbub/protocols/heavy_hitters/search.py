@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain.texts import prefix_codes
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Ints, Reports, Words
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Count, CountResult
 from hubbub.protocols.heavy_hitters.prefixes import BitEncoding
 from hubbub.protocols.views.basic import Prefix
-
-if TYPE_CHECKING:
-    from hubbub.core.reports import Reports
 
 __all__ = ["BLOCK", "PrefixSearch"]
 
@@ -86,7 +82,7 @@ class PrefixSearch(Count):
             places, support = places[best], support[best]
         return CountResult(n, support, tuple(places.tolist()), tested)
 
-    def block(self, start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def block(self, start: int) -> tuple[Ints, Words]:
         """The places of the tested strings among the `BLOCK` places from `start` on, and the codes of these strings."""
         places = np.arange(start, min(start + BLOCK, len(self.candidates) << self.extra))
         prefixes = string_words(self.candidates, self.known, self.encoding.bits)
@@ -113,8 +109,6 @@ class PrefixSearch(Count):
 
 def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
     """The same reports in larger batches: a pass over all candidates takes some time for a batch of any size."""
-    from hubbub.core.reports import Reports
-
     waiting: list[Reports] = []
     for batch in batches:
         waiting.append(batch)
@@ -125,17 +119,15 @@ def _larger_batches(batches: Iterable[Reports]) -> Iterator[Reports]:
         yield Reports.concat(waiting)
 
 
-def best_places(places: NDArray[np.int64], support: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """The indices of the `most` largest supports, largest first; of equal supports the one with the lower place
-    first.
-    """
+def best_places(places: Ints, support: Ints, most: int) -> Ints:
+    """The indices of the `most` largest supports, largest first; of equal ones the lower index first."""
     likely = np.arange(len(support))
     if len(support) > most:
         likely = np.flatnonzero(support >= np.partition(support, -most)[-most])
     return likely[np.lexsort((places[likely], -support[likely]))][:most]
 
 
-def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np.uint64]:
+def string_words(strings: Iterable[int | str], bits: int, of: int) -> Words:
     """Strings of a number of bits, given as integers, as the first bits of rows of 64-bit words that hold `of` bits."""
     width = -(-of // 64)
     wide = [int(string) << (64 * width - bits) for string in strings]
@@ -144,7 +136,7 @@ def string_words(strings: Iterable[int | str], bits: int, of: int) -> NDArray[np
     )
 
 
-def extended(words: NDArray[np.uint64], known: int, more: NDArray[np.int64], extra: int) -> NDArray[np.uint64]:
+def extended(words: Words, known: int, more: Ints, extra: int) -> Words:
     """Write the `extra` bits of `more` into `words` after the first `known` bits, in place; return `words`."""
     at, offset = divmod(known, 64)
     bits, over = more.astype(np.uint64), offset + extra - 64

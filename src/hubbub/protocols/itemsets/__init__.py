@@ -1,1 +1,1 @@
-"""Frequent items and itemsets of sets that people hold: SVIM and SVSM (dissertation, section 5.3)."""
+"""Frequent items and itemsets of sets that people hold: SVIM and SVSM (T. Wang, 2021, section 5.3)."""

@@ -10,10 +10,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import check_level, normal_reach
+from hubbub.core.reports import Floats, Ints
 from hubbub.protocols.driver import Release
 from hubbub.protocols.heavy_hitters.pem import expected_false_positives
 from hubbub.protocols.itemsets.lengths import Itemset
@@ -93,7 +93,7 @@ def association_rules(
 
     References
     ----------
-    Fieller, Some problems in interval estimation, 1954.
+    Fieller, 1954.
     """
     check_level(level)
     rules = [rule for items in sets for rule in _rules_of(items, shares, level)]
@@ -219,7 +219,7 @@ class Findings:
         )
 
     @property
-    def _limits(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _limits(self) -> list[tuple[Floats, Floats]]:
         return [stage.limits(self._chance) for stage in self._stages]
 
     @cached_property
@@ -233,7 +233,7 @@ class Findings:
         return Estimate(value, variance, min(estimate.n for estimate in estimates))
 
     @cached_property
-    def _order(self) -> NDArray[np.int64]:
+    def _order(self) -> Ints:
         if not self._stages:
             return np.zeros(0, dtype=np.int64)
         return self._all_candidates([stage.estimate for stage in self._stages]).top(self.k)
@@ -294,12 +294,7 @@ class Findings:
                 numbers, np.zeros(2), self.estimate.n, kind="quantity", labels=(LEAST, FALSE), bias="heuristic"
             )
         return Release(
-            step=0,
-            estimates=estimates,
-            published=bool(estimates),
-            spent=1.0,
-            n=self.people,
-            stopped=self.stopped,
+            step=0, estimates=estimates, published=bool(estimates), spent=1.0, n=self.people, stopped=self.stopped
         )
 
 

@@ -1,7 +1,5 @@
 """The sizes of sets ("lengths"), the correction for long sets, and candidate itemsets."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Iterator, Mapping
@@ -9,10 +7,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Bools, Floats
 
 Itemset = tuple[int, ...]
 """The codes of its items, in ascending order."""
@@ -29,10 +27,10 @@ def largest_guess(k: int) -> int:
     return max(2, math.ceil(math.log2(k)) - 1)
 
 
-def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> list[Itemset]:
+def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int, top: float = LOWERED) -> list[Itemset]:
     """The itemsets of two items or more with the largest guessed shares, the largest first.
 
-    The guess is the product of the items' normalised shares, 0.9 f(x) / max f, as if items were independent. Items
+    The guess is the product of the items' normalised shares, `top` f(x) / max f, as if items were independent. Items
     without a positive share are in no candidate.
 
     Parameters
@@ -43,16 +41,18 @@ def guess_itemsets(shares: Mapping[int, float], *, most: int, largest: int) -> l
         How many itemsets to return, if there are enough.
     largest
         The most items that an itemset may have.
+    top
+        The normalised share of the most frequent item.
 
     References
     ----------
-    Dissertation, section 5.3.2.
+    T. Wang, 2021, section 5.3.2.
     """
     positive = {code: share for code, share in shares.items() if share > 0}
     if not positive:
         return []
     highest = max(positive.values())
-    ranked = sorted(((LOWERED * share / highest, code) for code, share in positive.items()), key=_by_share)
+    ranked = sorted(((top * share / highest, code) for code, share in positive.items()), key=_by_share)
     itemsets: list[Itemset] = []
     for places in _by_product([share for share, _ in ranked], largest):
         if len(itemsets) == most:
@@ -104,11 +104,11 @@ class LengthShares:
 
     References
     ----------
-    Dissertation, sections 5.2.5 and 5.3.1.
+    T. Wang, 2021, sections 5.2.5 and 5.3.1.
     """
 
-    shares: NDArray[np.float64]
-    known: NDArray[np.bool_] | None = None
+    shares: Floats
+    known: Bools | None = None
 
     def percentile(self, part: float = PERCENTILE) -> int:
         """The smallest length such that more than this part of the non-empty sets are no longer; 1 if all are empty."""
@@ -191,7 +191,7 @@ def significant_lengths(
 
     References
     ----------
-    Dissertation, section 5.3.1, step 2.
+    T. Wang, 2021, section 5.3.1, step 2.
     """
     if len(estimate) < 2:
         raise InvalidValue("estimate", len(estimate), "the shares of at least two lengths")

@@ -1,27 +1,24 @@
 """The steps of mining items and itemsets (SVIM and SVSM): what each group is asked, and the resulting estimates."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.domain import Sets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
 from hubbub.core.noise import normal_reach
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Floats, Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.sets.psfo import PSFO
 from hubbub.protocols.ask import CIRCLE, Arc, Ask, Pointer
 from hubbub.protocols.driver import Message, Reply, ask_once
 from hubbub.protocols.heavy_hitters.pem import sensitivity_threshold
-from hubbub.protocols.itemsets.lengths import Itemset, significant_lengths, upper_limits
+from hubbub.protocols.itemsets.lengths import PERCENTILE, Itemset, significant_lengths, upper_limits
 from hubbub.protocols.views.basic import View, Whole
 from hubbub.protocols.views.sets import SubsetCount, Subsets
 
@@ -43,14 +40,16 @@ class Groups:
         The size of each group in percent of the people, in the order in which the groups are asked.
     turn, turns
         If the circle is divided into `turns` equal parts, the number of the part that is asked in this run.
+    groups
+        How many equal groups devices are in, of which one is asked: the circle is that of this group.
     """
 
-    def __init__(self, percents: Sequence[int], *, turn: int = 0, turns: int = 1) -> None:
+    def __init__(self, percents: Sequence[int], *, turn: int = 0, turns: int = 1, groups: int = 1) -> None:
         if sum(percents) != 100 or min(percents) < 1:
             raise InvalidValue("percents", percents, "whole numbers above 0 that sum to 100")
         pointer, part = Pointer(turn % turns * (CIRCLE // turns)), CIRCLE // turns
         self.arcs: tuple[Arc, ...] = tuple(pointer.take(part * percent // 100) for percent in percents)
-        self._left = list(self.arcs)
+        self._left, self._groups = list(self.arcs), groups
         self.round, self.reports, self.share_asked = 0, 0, 0.0
 
     def skip(self) -> None:
@@ -60,12 +59,13 @@ class Groups:
     def ask(self, mechanism: ReportFormat, view: View) -> Generator[Message, Reply, tuple[Sketch, int]]:
         """Ask the next group. Returns its sketch and the estimated size of the population."""
         arc = self._left.pop(0)
-        self.round, self.share_asked = self.round + 1, self.share_asked + arc.share
+        share = arc.share / self._groups
+        self.round, self.share_asked = self.round + 1, self.share_asked + share
         sketch = yield from ask_once(Ask(mechanism=mechanism, step=0, view=view, cohort=arc))
         self.reports += sketch.n
         if not sketch.n:
             raise NobodyAnswered(self.round)
-        return sketch, max(sketch.n, round(sketch.n / arc.share))
+        return sketch, max(sketch.n, round(sketch.n / share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class CandidateShares:
         """The k candidates with the largest shares, largest first."""
         return {self.sets[place]: float(self.estimate.value[place]) for place in self.estimate.top(k)}
 
-    def limits(self, chance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def limits(self, chance: float) -> tuple[Floats, Floats]:
         """The ends of an interval for each candidate, which misses its share with at most this probability.
 
         The lowest of several upper limits is taken, so that each has its part of the probability.
@@ -121,7 +121,7 @@ def prune_items(
 
     References
     ----------
-    Dissertation, section 5.3.1, step 1.
+    T. Wang, 2021, section 5.3.1, step 1.
     """
     psfo: Any = PSFO(epsilon=epsilon_of(units), domain=domain, length=1)
     sketch, _ = yield from groups.ask(psfo, Whole())
@@ -132,19 +132,25 @@ def prune_items(
 
 
 def estimate_candidates(
-    groups: Groups, candidates: Sequence[Itemset], *, units: int, longest: int | None = None, published: bool = False
+    groups: Groups,
+    candidates: Sequence[Itemset],
+    *,
+    units: int,
+    longest: int | None = None,
+    published: bool = False,
+    part: float = PERCENTILE,
 ) -> Generator[Message, Reply, CandidateShares]:
     """Steps 2 to 4 of SVIM: ask one group how many candidates they have, the next group which, and correct estimates.
 
     The counts of candidates give the distribution of lengths (`significant_lengths`, also for `longest` and
-    `published`). Sets are padded to its 90th percentile, and the estimates are multiplied by the update factor. The
-    factor is right on average but not for each candidate, as people with many candidates may have others: intervals
+    `published`). Sets are padded to a percentile of it (`part`), and the estimates are multiplied by the update factor.
+    The factor is right on average but not for each candidate, as people with many candidates may have others: intervals
     rest on limits that hold whatever these have (`upper_limits`). With a single candidate no factor is needed: people
     are only asked whether they have it.
 
     References
     ----------
-    Dissertation, section 5.3.1, steps 2 to 4; section 5.3.2.
+    T. Wang, 2021, section 5.3.1, steps 2 to 4; section 5.3.2.
     """
     sets, epsilon = tuple(sorted(candidates)), epsilon_of(units)
     count = SubsetCount(sets)
@@ -157,7 +163,7 @@ def estimate_candidates(
         share = Estimate(size_shares.value[1:], size_shares.variance[1:], sketch.n).of_population(people)
         return CandidateShares(sets, share, 1, 1.0, sizes.variance(sketch.n) ** 0.5, least=share, most=(share,))
     lengths = significant_lengths(size_shares, sizes.variance(sketch.n), longest, published=published)
-    length = lengths.percentile()
+    length = lengths.percentile(part)
     factor = lengths.update_factor(length)
     size_shares = size_shares.of_population(people)
     psfo = PSFO(epsilon=epsilon, domain=len(sets), length=length)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,9 @@ from hubbub.random.source import Random
 
 MOST_SUBSET_CELLS = 64
 """With more cells, subset selection and OUE differ little, and OUE's reports are faster to make."""
+OracleChoice = Literal["adaptive", "best"]
+"""The text's choice, GRR or OUE by variance; or the best of these and subset selection, which errs less than both where
+cells are few and epsilon is small."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +64,24 @@ class CALM:
     marginals
         The attributes of each marginal that people report on; every attribute is in at least one. `planned` chooses
         them.
+    choice
+        From which oracles the one of each marginal is chosen: "best" or "adaptive".
 
     References
     ----------
-    Dissertation, section 6.2.
+    Zhang et al., 2018; T. Wang, 2021, section 6.2.
     """
 
     epsilon: float
     sizes: tuple[int, ...]
     marginals: tuple[Attributes, ...]
+    choice: OracleChoice = "best"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", check_sizes(self.sizes))
         units_of(self.epsilon)
+        if self.choice not in get_args(OracleChoice):
+            raise InvalidValue("choice", self.choice, f"one of {', '.join(get_args(OracleChoice))}")
         views = tuple(check_attributes(view, self.sizes) for view in self.marginals)
         if len(set(views)) < len(views):
             raise InvalidValue("marginals", self.marginals, "marginals that differ")
@@ -82,13 +91,22 @@ class CALM:
         object.__setattr__(self, "marginals", views)
 
     @classmethod
-    def planned(cls, epsilon: float, sizes: Sequence[int], *, n: int, k: int, theta: float = THETA) -> CALM:
+    def planned(
+        cls,
+        epsilon: float,
+        sizes: Sequence[int],
+        *,
+        n: int,
+        k: int,
+        theta: float = THETA,
+        choice: OracleChoice = "best",
+    ) -> CALM:
         """With the marginals that Algorithm 2 chooses for n people and k-way marginals; see `plan_marginals`."""
-        return cls(epsilon, tuple(sizes), plan_marginals(n, sizes, epsilon, k=k, theta=theta).marginals)
+        return cls(epsilon, tuple(sizes), plan_marginals(n, sizes, epsilon, k=k, theta=theta).marginals, choice)
 
     def oracle(self, marginal: Attributes) -> FrequencyOracle:
         """The oracle of a marginal: the one with the least variance for its number of cells."""
-        return cell_oracle(self.epsilon, prod(self.sizes[column] for column in marginal))
+        return marginal_oracle(self.epsilon, prod(self.sizes[column] for column in marginal), self.choice)
 
     def randomize(self, records: ArrayLike, rng: Random) -> dict[Attributes, Reports]:
         """The reports of people whose records (rows) have a code for each attribute, by the marginal they are on."""
@@ -125,7 +143,14 @@ class CALM:
 
 
 def release_marginals(
-    records: ArrayLike, sizes: Sequence[int], epsilon: float, *, k: int, rng: Random, theta: float = THETA
+    records: ArrayLike,
+    sizes: Sequence[int],
+    epsilon: float,
+    *,
+    k: int,
+    rng: Random,
+    theta: float = THETA,
+    choice: OracleChoice = "best",
 ) -> Synopsis:
     """Run CALM on a batch of records: plan, reports, sketches and estimates in one call.
 
@@ -143,23 +168,21 @@ def release_marginals(
         The randomness.
     theta
         As of `plan_marginals`.
+    choice
+        As of `CALM`.
     """
     codes = check_rows(records, check_sizes(sizes))
     if not len(codes):
         raise InvalidValue("records", codes.shape, "at least one")
-    calm = CALM.planned(epsilon, sizes, n=len(codes), k=k, theta=theta)
+    calm = CALM.planned(epsilon, sizes, n=len(codes), k=k, theta=theta, choice=choice)
     return calm.estimate(calm.accumulate(calm.randomize(codes, rng)))
 
 
 @lru_cache(maxsize=1 << 12)
-def cell_oracle(epsilon: float, cells: int) -> FrequencyOracle:
-    """The oracle whose shares have the least variance after they are normalised to sum to 1.
-
-    The chapter chooses between GRR and OUE; with few cells and a small epsilon, subset selection has less error than
-    both.
-    """
+def marginal_oracle(epsilon: float, cells: int, choice: OracleChoice = "best") -> FrequencyOracle:
+    """The text's oracle; or, if it is to be the best, the one with the least variance of shares that are normalised."""
     oracles: list[FrequencyOracle] = [adaptive(epsilon=epsilon, domain=cells)]
-    if cells <= MOST_SUBSET_CELLS:
+    if choice == "best" and cells <= MOST_SUBSET_CELLS:
         oracles.append(SubsetSelection(epsilon=epsilon, domain=cells))
     shares = np.full(1, 1 / cells)
     return min(oracles, key=lambda oracle: float(oracle.noise(1).centred(cells, 1.0).variance(shares)[0]))

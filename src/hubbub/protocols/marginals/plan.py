@@ -1,7 +1,5 @@
 """The choice of the marginals that people report on: how many, and of how many attributes each (Algorithm 2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -187,7 +185,9 @@ class MarginalPlan:
         return len(self.marginals[0])
 
 
-def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, theta: float = THETA) -> MarginalPlan:
+def plan_marginals(
+    n: int, sizes: Sequence[int], epsilon: float, *, k: int, theta: float = THETA, most: int = MOST_MARGINALS
+) -> MarginalPlan:
     """Choose the number t of marginals and their number s of attributes to minimise the larger of two errors.
 
     The errors are that of the noise and that of sampling, given the error theta of reconstruction. If theta n marginals
@@ -205,10 +205,12 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
         The number of attributes of the marginals that will be asked for.
     theta
         The assumed error of a reconstructed marginal.
+    most
+        The most marginals to choose, unless so few do not have all attributes.
 
     References
     ----------
-    Dissertation, Algorithm 2, with t where it prints m, and m where it prints d.
+    T. Wang, 2021, Algorithm 2, with t where it prints m, and m where it prints d.
     """
     check_integer("n", n, 1)
     known = check_sizes(sizes)
@@ -224,7 +226,7 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
     largest = min(2, m)
     while largest < m and noise(largest + 1) <= theta:
         largest += 1
-    most = max(math.floor(min(theta * n, MOST_MARGINALS)), -(-m // largest))
+    most = max(math.floor(min(theta * n, most)), -(-m // largest))
     smallest = largest
     while smallest > k and covering_design(m, k, smallest - 1, most) is not None:
         smallest -= 1
@@ -243,3 +245,51 @@ def plan_marginals(n: int, sizes: Sequence[int], epsilon: float, *, k: int, thet
 def _all_covered(marginals: Sequence[Attributes], m: int, k: int) -> bool:
     covered = {subset for marginal in marginals for subset in combinations(marginal, k)}
     return len(covered) == comb(m, k)
+
+
+def marginals_error(n: int, sizes: Sequence[int], epsilon: float, views: Sequence[Attributes]) -> float:
+    """The mean, over the attributes, of Eq 6.4 for the marginals given: the sum of variances of a 1-way marginal.
+
+    For marginals of one size, in which each attribute is equally often, it is Eq 6.4.
+    """
+    e = math.exp(min(epsilon, 300.0))
+    precise = [0.0] * len(sizes)  # 1 over the variance, from the marginals that have the attribute
+    for view in views:
+        cells = math.prod(sizes[column] for column in view)
+        for column in view:
+            precise[column] += n / len(views) * (e - 1) ** 2 / (min(4 * e, cells - 2 + e) * cells)
+    return sum(1 / weight for weight in precise if weight) / max(sum(weight > 0 for weight in precise), 1)
+
+
+def plan_named(
+    n: int,
+    sizes: Sequence[int],
+    epsilon: float,
+    named: Sequence[Attributes],
+    *,
+    theta: float = THETA,
+    most: int = MOST_MARGINALS,
+) -> MarginalPlan:
+    """Choose the marginals to report on where only some are asked for.
+
+    These are either the named marginals themselves (without those that are in another), or what Algorithm 2 chooses for
+    as many attributes as the largest of them has: whichever of the two has the smaller error, if both have all named
+    ones. Named ones of three or more attributes are not reported on if their noise exceeds theta.
+
+    Parameters
+    ----------
+    n, sizes, epsilon, theta, most
+        As of `plan_marginals`.
+    named
+        The attributes of each marginal that is asked for.
+    """
+    largest = sorted(view for view in set(named) if not any(set(view) < set(other) for other in named))
+    k = max(map(len, largest))
+    general = plan_marginals(n, sizes, epsilon, k=k, theta=theta, most=most)
+    noise = k * marginals_error(n, sizes, epsilon, largest)
+    if (k > 2 and noise > theta) or len(largest) > most:
+        return general
+    own = MarginalPlan(tuple(largest), noise, sampling_error(n, len(largest)), True)
+    if not all(any(set(view) <= set(other) for other in general.marginals) for view in largest):
+        return own
+    return min(own, general, key=lambda plan: max(plan.noise, plan.sampling))

@@ -1,7 +1,5 @@
 """Consistent marginals, from which any other marginal is computed or reconstructed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -12,7 +10,6 @@ import numpy as np
 
 from hubbub.consistency.marginals import (
     Attributes,
-    Floats,
     check_attributes,
     check_sizes,
     consistent_marginals,
@@ -23,6 +20,7 @@ from hubbub.consistency.normalise import norm
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import check_level
+from hubbub.core.reports import Floats
 
 ROUNDS = 1000
 SETTLED = 1e-10
@@ -192,16 +190,25 @@ class Synopsis:
 
     def _covered(self, wanted: Attributes) -> Estimate:
         value = self._values(wanted).ravel()
-        direct = self._direct(wanted)
+        direct = self.direct(wanted)
         return Estimate(value, direct.variance, direct.n, "consistent", centre=direct.value)
 
-    def _direct(self, wanted: Attributes) -> Estimate:
-        """The unbiased mean over all marginals with these attributes, by weights that do not depend on reports."""
+    def direct(self, wanted: Attributes, sets: Floats | None = None) -> Estimate:
+        """The unbiased mean over all marginals with these attributes, by weights that do not depend on reports.
+
+        Parameters
+        ----------
+        wanted
+            The attributes.
+        sets
+            Weights of the cells of their marginal, a row for each sum that is estimated; each cell unless given.
+        """
         cells = prod(self._shape(wanted))
         sums, weights = [], []
         for view, estimate in self._unbiased.items():
             if set(wanted) <= set(view):
-                sums.append(estimate.linear(_summing_matrix(self._shape(view), view, wanted)))
+                matrix = _summing_matrix(self._shape(view), view, wanted)
+                sums.append(estimate.linear(matrix if sets is None else sets @ matrix))
                 assert estimate.noise is not None
                 weights.append(1 / max(sum_variance(estimate.noise, len(estimate) // cells, 1 / cells), 1e-300))
         weighted = list(zip(np.array(weights) / np.sum(weights), sums, strict=True))
@@ -212,12 +219,12 @@ class Synopsis:
     def _reconstructed(self, wanted: Attributes) -> ReconstructedMarginal:
         value = self._values(wanted).ravel()
         parts = _chained(self._parts(wanted))
-        known = {_places(part, wanted): self._direct(part) for part in parts}
+        known = {_places(part, wanted): self.direct(part) for part in parts}
         reached = set(parts[0])
         for part in parts[1:]:
             shared = tuple(column for column in part if column in reached)
             if shared:
-                known.setdefault(_places(shared, wanted), self._direct(shared))
+                known.setdefault(_places(shared, wanted), self.direct(shared))
             reached |= set(part)
         places = [_places(part, wanted) for part in parts]
         return ReconstructedMarginal.from_parts(value, places, known, self._shape(wanted), self.n)

@@ -1,15 +1,13 @@
 """Synthetic records drawn from released marginals, for programs that need records, such as those that train models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.consistency.marginals import Attributes, Codes, Floats, check_attributes
+from hubbub.consistency.marginals import Attributes, check_attributes
 from hubbub.core.errors import check_integer
+from hubbub.core.reports import Floats, Ints
 from hubbub.protocols.marginals.synopsis import Synopsis
 from hubbub.random.source import Random
 
@@ -17,7 +15,7 @@ MOST_TOGETHER = 1 << 12
 """Attributes with at most this many cells together are drawn from their joint marginal."""
 
 
-def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Sequence[int] | None = None) -> Codes:
+def synthetic_records(synopsis: Synopsis, n: int, rng: Random, attributes: Sequence[int] | None = None) -> Ints:
     """Records of people who do not exist, with the distribution of the released marginals.
 
     If the attributes have few cells together, records are drawn from their joint marginal. Otherwise each attribute is
@@ -54,7 +52,7 @@ def information(table: Floats) -> float:
     return float((table[positive] * np.log(table[positive] / independent[positive])).sum())
 
 
-def _along_tree(synopsis: Synopsis, columns: Attributes, n: int, rng: Random) -> Codes:
+def _along_tree(synopsis: Synopsis, columns: Attributes, n: int, rng: Random) -> Ints:
     rows = np.zeros((n, len(columns)), dtype=np.int64)
     rows[:, 0] = _draw(synopsis.table(columns[:1])[None, :], np.zeros(n, dtype=np.int64), rng)
     # for every column that is not drawn yet: its largest mutual information with a drawn column, and that column
@@ -71,7 +69,7 @@ def _along_tree(synopsis: Synopsis, columns: Attributes, n: int, rng: Random) ->
     return rows
 
 
-def _draw(weights: Floats, rows: NDArray[np.int64], rng: Random) -> Codes:
+def _draw(weights: Floats, rows: Ints, rng: Random) -> Ints:
     """For each of the given rows of a table, draw a column in proportion to the row's weights."""
     sums = np.cumsum(weights, axis=1)
     # cell c of row r has the numbers from r + sums[c-1] to r + sums[c], scaled to its row

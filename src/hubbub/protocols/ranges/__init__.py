@@ -1,1 +1,1 @@
-"""Counts and sums over boxes of private dimensions: HI, HIO, SC, MG (dissertation, chapter 7), HDG, and adaptive."""
+"""Counts and sums over boxes of private dimensions: HI, HIO, SC, MG (T. Wang, 2021, chapter 7), HDG, and adaptive."""

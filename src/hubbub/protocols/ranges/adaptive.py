@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
+from hubbub.core.reports import Bools, Floats, Ints
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Floats, RangeQuery, Selection
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery, Scored
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, RangeReports, cell_oracle, check_records
 from hubbub.protocols.ranges.table import RangeTable
 from hubbub.random.source import Random
@@ -34,8 +35,8 @@ class Partition:
     """
 
     dimension: Dimension
-    starts: Codes
-    levels: Codes
+    starts: Ints
+    levels: Ints
 
     @staticmethod
     def at_level(dimension: Dimension, level: int) -> Partition:
@@ -47,20 +48,20 @@ class Partition:
         return len(self.starts)
 
     @property
-    def widths(self) -> Codes:
+    def widths(self) -> Ints:
         """How many values each interval holds."""
         return np.diff(self.starts, append=self.dimension.size)
 
-    def cell_of(self, codes: Codes) -> Codes:
+    def cell_of(self, codes: Ints) -> Ints:
         """The interval that holds each value."""
         return np.searchsorted(self.starts, codes, side="right") - 1
 
-    def children(self) -> Codes:
+    def children(self) -> Ints:
         """How many intervals of the next level each interval consists of; 1 for single values."""
         finer = np.array([*self.dimension.widths[1:], 1])
         return np.asarray(-(-self.widths // finer[self.levels]))
 
-    def split(self, chosen: NDArray[np.bool_]) -> Partition:
+    def split(self, chosen: Bools) -> Partition:
         """The partition in which each chosen interval is replaced by its intervals of the next level."""
         last = self.dimension.levels - 1
         starts, levels = [], []
@@ -71,9 +72,11 @@ class Partition:
             levels.append(np.full(pieces.size, level + int(cut and level < last)))
         return Partition(self.dimension, np.concatenate(starts), np.concatenate(levels))
 
-    def covered(self, selection: Selection) -> Floats:
-        """The part of each interval's values that is selected."""
-        inside: Codes = np.zeros(len(self), dtype=np.int64)
+    def covered(self, selection: Scored) -> Floats:
+        """The part of each interval's values that is selected; of numbers of values, their mean in each interval."""
+        if isinstance(selection, np.ndarray):
+            return np.asarray(np.add.reduceat(self.dimension.numbers(selection), self.starts) / self.widths)
+        inside: Ints = np.zeros(len(self), dtype=np.int64)
         for low, high in self.dimension.runs(selection):
             first, stop = np.maximum(self.starts, low), np.minimum(self.starts + self.widths, high + 1)
             inside += np.maximum(stop - first, 0)
@@ -121,10 +124,10 @@ class GrownHierarchy(IntervalMechanism):
     def oracle(self, level: Level) -> FrequencyOracle:
         return cell_oracle(self.epsilon, len(self.partitions[level[0]]))
 
-    def cell_of(self, level: Level, records: Codes) -> Codes:
+    def cell_of(self, level: Level, records: Ints) -> Ints:
         return self.partitions[level[0]].cell_of(records[:, 0])
 
-    def terms(self, box: Sequence[Selection], *, consistent: bool = True) -> CellSum:
+    def terms(self, box: Sequence[Scored], *, consistent: bool = True) -> CellSum:
         """The least-squares weights of a box, given the total, whether or not `consistent`."""
         return self.weigh(self.leaves.covered(box[0]))
 
@@ -189,8 +192,7 @@ class AdaptiveHierarchy:
 
     References
     ----------
-    Du, Zhang, Bai, Liu, Ji, Cheng, Chen: AHEAD: adaptive hierarchical decomposition for range query under local
-    differential privacy. CCS 2021.
+    Du et al., 2021.
     """
 
     epsilon: float
@@ -226,7 +228,7 @@ class AdaptiveHierarchy:
         parts = partition.widths / self.dimensions[0].size
         return np.asarray(np.sqrt(variance * partition.children() / (2 * parts)))
 
-    def worth_cutting(self, partition: Partition, shares: Floats, variances: Floats) -> NDArray[np.bool_]:
+    def worth_cutting(self, partition: Partition, shares: Floats, variances: Floats) -> Bools:
         """Whether each interval is cut for the next round, from the estimates of the shares."""
         squares = shares**2 - variances
         return np.asarray((shares > 0) & (squares > self.thresholds(partition) ** 2) & (partition.children() > 1))
@@ -267,7 +269,7 @@ class Growth:
         self._sums = np.zeros(len(self.partition))
         self._people = np.zeros(len(self.partition))
 
-    def add(self, supports: Codes, n: int) -> None:
+    def add(self, supports: Ints, n: int) -> None:
         """Add the supports of the intervals among the n reports of a round, and cut the intervals that are worth it."""
         partition = self.partition
         self._asked.append(partition)

@@ -1,7 +1,5 @@
 """A query as a weighted sum of cells, which are products of intervals of several dimensions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,11 +8,12 @@ from math import prod
 import numpy as np
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, Selection
+from hubbub.protocols.ranges.dimension import Cover, Dimension, Scored
 
 
-def least_squares(dimension: Dimension, selection: Selection) -> Cover:
+def least_squares(dimension: Dimension, selection: Scored) -> Cover:
     """The weights of all intervals in the least-squares estimate of the sum over the selected values.
 
     With y the estimates of all intervals and A the 0-1 matrix from values to intervals, the least-squares values x are
@@ -23,9 +22,7 @@ def least_squares(dimension: Dimension, selection: Selection) -> Cover:
     ones (Sherman and Morrison). The weights of several dimensions multiply, as A'A of a product of hierarchies is a
     product.
     """
-    solution, ones = np.zeros(dimension.size), np.ones(dimension.size)  # the matrix of a single value is 1
-    for low, high in dimension.runs(selection):
-        solution[low : high + 1] = 1.0
+    solution, ones = dimension.numbers(selection), np.ones(dimension.size)  # the matrix of a single value is 1
     for level in range(dimension.levels - 2, -1, -1):
         sums, totals = _sums(dimension, level, solution), _sums(dimension, level, ones)
         node = np.arange(dimension.size) // dimension.widths[level]
@@ -49,15 +46,13 @@ class LevelCells:
     """The cells of one level that a query uses, and the weight of each."""
 
     level: Level
-    cells: Codes
+    cells: Ints
     weights: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class CellSum:
-    """A query as a weighted sum of cells, level by level, plus `known` times the total of all people, which is
-    known.
-    """
+    """A query as a weighted sum of cells by level, plus `known` times the known total of all people."""
 
     terms: list[LevelCells]
     known: float
@@ -73,7 +68,7 @@ def cells_of(dimensions: Sequence[Dimension], level: Level) -> int:
     return prod(dimension.nodes(depth) for dimension, depth in zip(dimensions, level, strict=True))
 
 
-def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Codes:
+def cell_of(dimensions: Sequence[Dimension], level: Level, records: Ints) -> Ints:
     """The cell of a level that each record (row) falls in."""
     cell = np.zeros(len(records), dtype=np.int64)
     for column, (dimension, depth) in enumerate(zip(dimensions, level, strict=True)):
@@ -81,23 +76,28 @@ def cell_of(dimensions: Sequence[Dimension], level: Level, records: Codes) -> Co
     return cell
 
 
-def decomposition(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+def decomposition(dimensions: Sequence[Dimension], box: Sequence[Scored]) -> CellSum:
     """A box as the products of the fewest intervals of each dimension (Eq 7.19)."""
     covers = [dimension.decompose(selection) for dimension, selection in zip(dimensions, box, strict=True)]
     return _products(dimensions, [covers], [1.0])
 
 
-def single_values(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+def single_values(dimensions: Sequence[Dimension], box: Sequence[Scored]) -> CellSum:
     """A box as the sum of all cells of the last level in it (Eq 7.9)."""
-    empty: Codes = np.zeros(0, dtype=np.int64)
+    empty: Ints = np.zeros(0, dtype=np.int64)
     covers: list[Cover] = []
     for dimension, selection in zip(dimensions, box, strict=True):
-        values = np.concatenate([np.arange(low, high + 1) for low, high in dimension.runs(selection)])
-        covers.append([(empty, np.zeros(0))] * (dimension.levels - 1) + [(values, np.ones(values.size))])
+        if isinstance(selection, np.ndarray):
+            values = np.flatnonzero(selection)
+            numbers = selection[values]
+        else:
+            values = np.concatenate([np.arange(low, high + 1) for low, high in dimension.runs(selection)])
+            numbers = np.ones(values.size)
+        covers.append([(empty, np.zeros(0))] * (dimension.levels - 1) + [(values, numbers)])
     return _products(dimensions, [covers], [1.0])
 
 
-def consistent_terms(dimensions: Sequence[Dimension], box: Sequence[Selection]) -> CellSum:
+def consistent_terms(dimensions: Sequence[Dimension], box: Sequence[Scored]) -> CellSum:
     """A box as the least-squares combination of all cells of all levels, given the total of all people.
 
     That the total is known is used by subtracting a multiple of the whole domain's weights that makes the root's weight
@@ -190,9 +190,7 @@ class SumVariance:
 
 
 def report_variance(oracle: FrequencyOracle, weights: Floats) -> tuple[float, float, float]:
-    """A, B and C of the variance A + B c + C c^2 of one report's sum of weighted supports, c being its cell's
-    weight.
-    """
+    """A, B and C of the variance A + B c + C c^2 of one report's weighted supports, c its cell's weight."""
     moments = oracle.moments()
     holder, neither = oracle.pair_covariance() or (0.0, 0.0)
     gap = (moments.true_mean - moments.false_mean) ** 2

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Floats, Ints
 
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Selection = tuple[int, int] | frozenset[int] | None
 """The values of a dimension that a query selects: a first and a last value, a set of values, or None for all."""
-Cover = list[tuple[Codes, Floats]]
+Scored = Selection | Floats
+"""What a query adds up over a dimension: 1 for each selected value, or a number for each value."""
+Cover = list[tuple[Ints, Floats]]
 """A selection as a weighted sum of intervals: for each level, root first, the intervals used and their weights."""
 
 
@@ -33,7 +34,7 @@ class Dimension:
 
     References
     ----------
-    Dissertation, sections 7.3.1 and 7.4.2.
+    T. Wang, 2021, sections 7.3.1 and 7.4.2.
     """
 
     size: int
@@ -71,7 +72,7 @@ class Dimension:
         """How many intervals a level has."""
         return -(-self.size // self.widths[level])
 
-    def node_of(self, codes: Codes, level: int) -> Codes:
+    def node_of(self, codes: Ints, level: int) -> Ints:
         """The interval that holds each value."""
         return codes // self.widths[level]
 
@@ -90,11 +91,26 @@ class Dimension:
         firsts, lasts = values[np.r_[0, cuts + 1]], values[np.r_[cuts, values.size - 1]]
         return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
-    def decompose(self, selection: Selection) -> Cover:
+    def numbers(self, selection: Scored) -> Floats:
+        """What each value counts: 1 or 0 of a selection, else its number."""
+        if isinstance(selection, np.ndarray):
+            if selection.shape != (self.size,):
+                raise InvalidValue("range", selection.shape, f"a number for each of {self.size} values")
+            return selection
+        numbers = np.zeros(self.size)
+        for low, high in self.runs(selection):
+            numbers[low : high + 1] = 1.0
+        return numbers
+
+    def decompose(self, selection: Scored) -> Cover:
         """The selected values as the union of the fewest intervals (Eq 7.11).
 
         If there are only the root and the single values, it may be the root minus the values that are not selected.
+        Numbers of values are weights of single values, or of all intervals, an interval having the mean of its values
+        less that of the interval around it; whichever weights have the smaller sum of squares.
         """
+        if isinstance(selection, np.ndarray):
+            return self._scored(self.numbers(selection))
         runs = self.runs(selection)
         if self.levels == 2 and self.size + 1 < 2 * sum(high - low + 1 for low, high in runs) < 2 * self.size:
             selected = np.zeros(self.size, dtype=bool)
@@ -102,12 +118,25 @@ class Dimension:
                 selected[low : high + 1] = True
             missing = np.flatnonzero(~selected)
             return [(np.zeros(1, dtype=np.int64), np.ones(1)), (missing, -np.ones(missing.size))]
-        pieces: list[list[Codes]] = [[np.zeros(0, dtype=np.int64)] for _ in self.widths]
+        pieces: list[list[Ints]] = [[np.zeros(0, dtype=np.int64)] for _ in self.widths]
         for low, high in runs:
             for level, first, stop in self._intervals(low, high + 1):
                 pieces[level].append(np.arange(first, stop))
         nodes = [np.concatenate(level_pieces) for level_pieces in pieces]
         return [(codes, np.ones(codes.size)) for codes in nodes]
+
+    def _scored(self, numbers: Floats) -> Cover:
+        around, by_mean = np.zeros(self.size), []
+        for width in self.widths:
+            starts = np.arange(0, self.size, width)
+            means = np.add.reduceat(numbers, starts) / np.diff(np.append(starts, self.size))
+            by_mean.append(means - around[starts])
+            around = means[np.arange(self.size) // width]
+        if sum(float(weights @ weights) for weights in by_mean[1:]) < numbers @ numbers:
+            return [(np.flatnonzero(weights), weights[weights != 0]) for weights in by_mean]
+        single = np.flatnonzero(numbers)
+        none: Ints = np.zeros(0, dtype=np.int64)
+        return [*[(none, np.zeros(0))] * (self.levels - 1), (single, numbers[single])]
 
     def _intervals(self, first: int, stop: int) -> Iterable[tuple[int, int, int]]:
         """The fewest intervals of a run of values: their level, the first of them, and the one after the last."""
@@ -143,6 +172,14 @@ class RangeQuery:
     def __init__(self, box: Sequence[Sequence[int] | Iterable[int] | None], measure: str | None = None) -> None:
         object.__setattr__(self, "box", tuple(_selection(values) for values in box))
         object.__setattr__(self, "measure", measure)
+
+    def share(self, dimensions: Sequence[Dimension]) -> float:
+        """The part of all cells that the box has."""
+        parts = (
+            sum(high - low + 1 for low, high in dimension.runs(selection)) / dimension.size
+            for dimension, selection in zip(dimensions, self.box, strict=True)
+        )
+        return math.prod(parts)
 
     def check(self, dimensions: Sequence[Dimension]) -> None:
         """Refuse a box that does not fit the dimensions."""

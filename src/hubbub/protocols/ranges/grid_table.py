@@ -1,7 +1,5 @@
 """Answers from the reports of grids (HDG), with an error estimated from how parts of the reports differ."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -9,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.protocols.ranges.dimension import Codes, Floats, RangeQuery
+from hubbub.core.reports import Floats, Ints
+from hubbub.protocols.ranges.dimension import RangeQuery
 from hubbub.protocols.ranges.grids import HDG, Grid, GridModel, GridReports
 from hubbub.protocols.ranges.hierarchy import LevelReports
 from hubbub.protocols.ranges.table import find_measure, read_measures
@@ -78,7 +77,7 @@ class GridTable:
         """The unbiased shares of the people in a grid's cells, or of their measure."""
         oracle = self.mechanism.oracle(grid)
         moments = oracle.moments()
-        cells: Codes = np.arange(oracle.size)
+        cells: Ints = np.arange(oracle.size)
         if name is None:
             counts, total = oracle.supports(group.reports, cells.astype(np.uint64)), group.rows.size
         else:

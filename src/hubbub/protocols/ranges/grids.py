@@ -1,7 +1,5 @@
 """Hybrid-dimensional grids (HDG): coarse grids of pairs of dimensions, and finer grids of single dimensions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +8,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hubbub.consistency.norm_sub import project_simplex
+from hubbub.consistency.normalise import project_simplex
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.event import units_of
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Floats, Selection
+from hubbub.protocols.ranges.dimension import Dimension, Scored
 from hubbub.protocols.ranges.hierarchy import LevelReports, cell_oracle, check_records
 from hubbub.random.source import Random
 
@@ -55,7 +54,7 @@ class HDG:
 
     References
     ----------
-    Yang, Wang, Li, Cheng, Su: Answering multi-dimensional range queries under local differential privacy. VLDB 2021.
+    Yang et al., 2021.
     """
 
     epsilon: float
@@ -114,7 +113,7 @@ class HDG:
         """The oracle of a grid's cells."""
         return cell_oracle(self.epsilon, math.prod(self.shape(grid)))
 
-    def cell_of(self, grid: Grid, records: Codes) -> Codes:
+    def cell_of(self, grid: Grid, records: Ints) -> Ints:
         """The cell of a grid that each record (row) falls in."""
         cell = np.zeros(len(records), dtype=np.int64)
         for column, cells in zip(grid, self.shape(grid), strict=True):
@@ -168,24 +167,24 @@ class GridModel:
 
     def __init__(self, grids: HDG, shares: Mapping[Grid, Floats]) -> None:
         self._grids = grids
-        self._shares = {grid: np.array(shares[grid], dtype=np.float64).reshape(grids.shape(grid)) for grid in shares}
+        self.shares = {grid: np.array(shares[grid], dtype=np.float64).reshape(grids.shape(grid)) for grid in shares}
         self._agree()
-        self._matrices: dict[Grid, Floats] = {grid: self._matrix(grid) for grid in self._shares if len(grid) == 2}
+        self._matrices: dict[Grid, Floats] = {grid: self._matrix(grid) for grid in self.shares if len(grid) == 2}
 
-    def share(self, box: tuple[Selection, ...]) -> float:
-        """The share of people in a box."""
+    def share(self, box: tuple[Scored, ...]) -> float:
+        """The share of people in a box; numbers from 0 to 1 instead of a selection count people in part."""
         columns = [column for column, selection in enumerate(box) if selection is not None]
         parts = {column: self._part(column, box[column]) for column in columns}
         if not columns:
             return 1.0
         if len(columns) == 1:
-            return float(parts[columns[0]] @ self._shares[columns[0],])
+            return float(parts[columns[0]] @ self.shares[columns[0],])
         quadrants: dict[Grid, Floats] = {pair: self._quadrants(pair, parts) for pair in combinations(columns, 2)}
         if len(columns) == 2:
             return float(quadrants[columns[0], columns[1]][0, 0])
         return _conjunction(columns, quadrants)
 
-    def _edges(self, column: int) -> tuple[Codes, Codes]:
+    def edges(self, column: int) -> tuple[Ints, Ints]:
         """For each coarse cell of a dimension, the number of its first fine cell, and how many fine cells it has."""
         ratio = self._grids.plane_width(column) // self._grids.line_width(column)
         fine = self._grids.line_cells(column)
@@ -194,20 +193,20 @@ class GridModel:
 
     def _agree(self) -> None:
         for _ in range(ROUNDS):
-            before = {grid: shares.copy() for grid, shares in self._shares.items()}
+            before = {grid: shares.copy() for grid, shares in self.shares.items()}
             for column in range(len(self._grids.dimensions)):
                 self._agree_on(column)
-            for grid, shares in self._shares.items():
-                self._shares[grid] = project_simplex(shares.reshape(-1)).reshape(shares.shape)
-            if max(np.abs(shares - before[grid]).max() for grid, shares in self._shares.items()) < CLOSE:
+            for grid, shares in self.shares.items():
+                self.shares[grid] = project_simplex(shares.reshape(-1)).reshape(shares.shape)
+            if max(np.abs(shares - before[grid]).max() for grid, shares in self.shares.items()) < CLOSE:
                 return
 
     def _agree_on(self, column: int) -> None:
         """Give all grids of a dimension the same shares of its coarse cells: the weighted mean of least variance."""
-        starts, counts = self._edges(column)
+        starts, counts = self.edges(column)
         sums: dict[Grid, Floats] = {}
-        members: dict[Grid, Codes] = {}
-        for grid, shares in self._shares.items():
+        members: dict[Grid, Ints] = {}
+        for grid, shares in self.shares.items():
             if grid == (column,):
                 sums[grid], members[grid] = np.add.reduceat(shares, starts), counts
             elif column in grid:
@@ -219,22 +218,22 @@ class GridModel:
         for grid in sums:
             step = (mean - sums[grid]) / members[grid]
             if grid == (column,):
-                self._shares[grid] = self._shares[grid] + np.repeat(step, counts)
+                self.shares[grid] = self.shares[grid] + np.repeat(step, counts)
             else:
-                self._shares[grid] = self._shares[grid] + np.expand_dims(step, 1 - grid.index(column))
+                self.shares[grid] = self.shares[grid] + np.expand_dims(step, 1 - grid.index(column))
 
     def _matrix(self, pair: Grid) -> Floats:
         """The response matrix of a pair, over the fine cells of both dimensions."""
         first, second = pair
         volumes = [self._volumes(column) for column in pair]
         matrix = np.multiply.outer(*volumes)
-        (starts, counts), (other_starts, other_counts) = self._edges(first), self._edges(second)
+        (starts, counts), (other_starts, other_counts) = self.edges(first), self.edges(second)
         for _ in range(ROUNDS):
             before = matrix
-            matrix = matrix * _factor(self._shares[first,], matrix.sum(axis=1))[:, None]
-            matrix = matrix * _factor(self._shares[second,], matrix.sum(axis=0))
+            matrix = matrix * _factor(self.shares[first,], matrix.sum(axis=1))[:, None]
+            matrix = matrix * _factor(self.shares[second,], matrix.sum(axis=0))
             blocks = np.add.reduceat(np.add.reduceat(matrix, starts, axis=0), other_starts, axis=1)
-            factor = _factor(self._shares[pair], blocks)
+            factor = _factor(self.shares[pair], blocks)
             matrix = matrix * np.repeat(np.repeat(factor, counts, axis=0), other_counts, axis=1)
             if np.abs(matrix - before).sum() < CLOSE:
                 break
@@ -245,12 +244,10 @@ class GridModel:
         size, width = self._grids.dimensions[column].size, self._grids.line_width(column)
         return np.diff(np.append(np.arange(0, size, width), size)) / size
 
-    def _part(self, column: int, selection: Selection) -> Floats:
+    def _part(self, column: int, selection: Scored) -> Floats:
         """The part of each fine cell that is selected; people are assumed to be spread evenly within the cell."""
         dimension, width = self._grids.dimensions[column], self._grids.line_width(column)
-        selected = np.zeros(dimension.size)
-        for low, high in dimension.runs(selection):
-            selected[low : high + 1] = 1.0
+        selected = dimension.numbers(selection)
         starts = np.arange(0, dimension.size, width)
         return np.add.reduceat(selected, starts) / np.diff(np.append(starts, dimension.size))
 

@@ -1,7 +1,5 @@
 """Mechanisms that report the cell of a record: HI, HIO and MG, which differ in the levels that a person reports on."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from numpy.typing import ArrayLike
 from hubbub.core.domain.texts import BitStrings
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Ints, Reports
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.local_hashing import OLH
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
@@ -29,7 +27,7 @@ from hubbub.protocols.ranges.cell_sums import (
     decomposition,
     single_values,
 )
-from hubbub.protocols.ranges.dimension import Codes, Dimension, Selection
+from hubbub.protocols.ranges.dimension import Dimension, Scored
 from hubbub.random.source import Random
 
 MOST_LEVELS = 1 << 16
@@ -43,7 +41,7 @@ MOST_LISTED = 1 << 20
 class LevelReports:
     """The reports on one level, and which rows of the table they come from."""
 
-    rows: Codes
+    rows: Ints
     reports: Reports
 
 
@@ -97,8 +95,8 @@ class IntervalMechanism(ABC):
         """The oracle of a level: direct answers where its cells are few, else local hashing."""
         return cell_oracle(self.level_epsilon, cells_of(self.dimensions, level))
 
-    def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
-        """A box as a weighted sum of cells."""
+    def terms(self, box: Sequence[Scored], *, consistent: bool = False) -> CellSum:
+        """A box, or numbers of the values of some dimensions, as a weighted sum of cells."""
         return (consistent_terms if consistent else decomposition)(self.dimensions, box)
 
     def randomize(self, records: ArrayLike, rng: Random) -> RangeReports:
@@ -117,7 +115,7 @@ class IntervalMechanism(ABC):
                 reports[level] = LevelReports(rows, self.oracle(level).randomize(cells, rng))
         return RangeReports(len(codes), reports)
 
-    def cell_of(self, level: Level, records: Codes) -> Codes:
+    def cell_of(self, level: Level, records: Ints) -> Ints:
         """The cell of a level that each record (row) falls in."""
         return cell_of(self.dimensions, level, records)
 
@@ -127,7 +125,7 @@ class HIO(IntervalMechanism):
 
     References
     ----------
-    Dissertation, sections 7.3.2 and 7.4.1.
+    T. Wang, Ding et al., 2019; T. Wang, 2021, sections 7.3.2 and 7.4.1.
     """
 
     @property
@@ -140,7 +138,7 @@ class HI(IntervalMechanism):
 
     References
     ----------
-    Dissertation, sections 7.3.1 and 7.4.1.
+    T. Wang, Ding et al., 2019; T. Wang, 2021, sections 7.3.1 and 7.4.1.
     """
 
     divided = False
@@ -155,7 +153,7 @@ class MG(IntervalMechanism):
 
     References
     ----------
-    Dissertation, section 7.2.3.
+    T. Wang, Ding et al., 2019; T. Wang, 2021, section 7.2.3.
     """
 
     def __post_init__(self) -> None:
@@ -167,13 +165,13 @@ class MG(IntervalMechanism):
     def levels(self) -> tuple[Level, ...]:
         return ((1,) * len(self.dimensions),)
 
-    def terms(self, box: Sequence[Selection], *, consistent: bool = False) -> CellSum:
+    def terms(self, box: Sequence[Scored], *, consistent: bool = False) -> CellSum:
         if consistent:
             raise InvalidValue("consistent", consistent, "False: there is only one level")
         return single_values(self.dimensions, box)
 
 
-def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Codes:
+def check_records(dimensions: tuple[Dimension, ...], records: ArrayLike) -> Ints:
     """The records as an array; refused if a code is outside its dimension."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(dimensions) or codes.dtype.kind not in "iu":

@@ -1,9 +1,7 @@
 """Split and conjunction (SC): a person reports on every dimension separately, and the server combines the reports."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +10,10 @@ from numpy.typing import ArrayLike
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of, units_of
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Floats, Ints, Reports
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.cell_sums import report_variance
-from hubbub.protocols.ranges.dimension import Codes, Cover, Dimension, Floats, RangeQuery
+from hubbub.protocols.ranges.dimension import Cover, Dimension, RangeQuery, Scored
 from hubbub.protocols.ranges.hierarchy import cell_oracle, check_records
 from hubbub.protocols.ranges.table import find_measure, read_measures
 from hubbub.random.source import Random
@@ -45,7 +43,7 @@ class SC:
 
     References
     ----------
-    Dissertation, section 7.4.3.
+    T. Wang, Ding et al., 2019; T. Wang, 2021, section 7.4.3.
     """
 
     epsilon: float
@@ -119,7 +117,7 @@ class SplitTable:
         query.check(self.mechanism.dimensions)
         measure = find_measure(self._measures, query.measure)
         value = squares = inside = 0.0
-        for rows, score in self.scores(query):
+        for rows, score in self.scores(query.box):
             weights = np.ones(score.size) if measure is None else measure.weights[rows] / measure.scale
             value += float(weights @ score)
             squares += float(weights**2 @ score**2)
@@ -129,11 +127,14 @@ class SplitTable:
         n = self.reports.n
         return Estimate(np.array([value]), np.array([variance]), n, kind="quantity", bounds=bounds)
 
-    def scores(self, query: RangeQuery) -> Iterator[tuple[slice, Floats]]:
-        """The score of each person, in chunks of people: an unbiased estimate of whether the person is in the box."""
+    def scores(self, box: Sequence[Scored]) -> Iterator[tuple[slice, Floats]]:
+        """The score of each person, in chunks of people: an unbiased estimate of whether the person is in the box.
+
+        Where a dimension has numbers instead of a selection, it estimates the product of the person's numbers.
+        """
         covers = [
             (column, dimension.decompose(selection))
-            for column, (dimension, selection) in enumerate(zip(self.mechanism.dimensions, query.box, strict=True))
+            for column, (dimension, selection) in enumerate(zip(self.mechanism.dimensions, box, strict=True))
             if selection is not None
         ]
         for start in range(0, self.reports.n, CHUNK):
@@ -155,7 +156,7 @@ class SplitTable:
         return score
 
 
-def _supported(oracle: FrequencyOracle, reports: Reports, nodes: Codes) -> Floats:
+def _supported(oracle: FrequencyOracle, reports: Reports, nodes: Ints) -> Floats:
     """1 where a report (row) supports a node (column), else 0: it supports the values that it is likeliest from."""
     chances = oracle.log_prob(reports, nodes)
     return (chances > math.log(oracle.moments().true_mean) - oracle.effective_epsilon / 2).astype(np.float64)

@@ -7,21 +7,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Array, Ints, Reports
 from hubbub.mechanisms.frequency.oracle import FrequencyOracle
 from hubbub.protocols.ranges.cell_sums import CellSum, Level, LevelCells, SumVariance
-from hubbub.protocols.ranges.dimension import Codes, RangeQuery
+from hubbub.protocols.ranges.dimension import RangeQuery
 from hubbub.protocols.ranges.hierarchy import IntervalMechanism, RangeReports
 
-Ints = NDArray[np.int64]
-_NO_CELLS: Codes = np.zeros(0, dtype=np.int64)
+_NO_CELLS: Ints = np.zeros(0, dtype=np.int64)
 MOST_KEPT = 1 << 24
 """How many cells the cache holds, at 24 bytes each."""
 KEY_CELLS = 32
@@ -33,7 +31,7 @@ class Supports:
 
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
-        self._cache: OrderedDict[object, tuple[Codes, NDArray[Any], NDArray[Any]]] = OrderedDict()
+        self._cache: OrderedDict[object, tuple[Ints, Array, Array]] = OrderedDict()
         self._size = 0
         self.counted = 0
         """How many cells were counted so far."""
@@ -42,7 +40,7 @@ class Supports:
         self,
         level: object,
         measure: str | None,
-        cells: Codes,
+        cells: Ints,
         oracle: FrequencyOracle,
         reports: Reports,
         weights: Callable[[], Ints] | None = None,
@@ -56,11 +54,11 @@ class Supports:
         self.forget()
         return result
 
-    def missing(self, key: object, cells: Codes) -> Codes:
+    def missing(self, key: object, cells: Ints) -> Ints:
         """The cells that are not counted yet, each once."""
         return np.setdiff1d(cells, self._cache[key][0]) if key in self._cache else np.unique(cells)
 
-    def keep(self, key: object, cells: Codes, counts: NDArray[Any], totals: NDArray[Any]) -> None:
+    def keep(self, key: object, cells: Ints, counts: Array, totals: Array) -> None:
         """Add the supports of cells that were missing, a row for each sum, and the totals of all reports."""
         known, before, _ = self._cache.pop(key, (_NO_CELLS, counts[:, :0], totals))
         self.counted += cells.size
@@ -69,7 +67,7 @@ class Supports:
         merged = np.concatenate([before, counts], axis=1)[:, order]
         self._cache[key] = np.concatenate([known, cells])[order], merged, totals
 
-    def find(self, key: object, cells: Codes) -> tuple[NDArray[Any], NDArray[Any]]:
+    def find(self, key: object, cells: Ints) -> tuple[Array, Array]:
         """The supports of cells that were counted, and the totals of all reports."""
         known, counts, totals = self._cache[key]
         self._cache.move_to_end(key)
@@ -87,7 +85,7 @@ class Supports:
             self._size -= self._cache.pop(key)[0].size + KEY_CELLS
 
 
-def _count(oracle: FrequencyOracle, reports: Reports, cells: Codes, weights: Ints | None) -> tuple[Ints, Ints]:
+def _count(oracle: FrequencyOracle, reports: Reports, cells: Ints, weights: Ints | None) -> tuple[Ints, Ints]:
     if weights is None:
         counts = oracle.supports(reports, cells.astype(np.uint64))
         return np.array([counts, counts]), np.full(2, len(reports))
@@ -99,14 +97,14 @@ _MOST_EXPONENT = 500  # of a scale of 2: its square is a float
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class ScaledNumbers:
     """A number for each person that the server knows, as an integer: the number times `scale`."""
 
-    weights: NDArray[np.int64]
+    weights: Ints
     scale: float
 
     @staticmethod
-    def of(name: str, values: ArrayLike) -> Measure:
+    def of(name: str, values: ArrayLike) -> ScaledNumbers:
         """Integers stay as they are; other numbers are rounded, as finely as the sum of their squares allows."""
         array = np.asarray(values)
         if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
@@ -115,12 +113,12 @@ class Measure:
         largest = float(np.abs(numbers).max(initial=0.0))
         most = math.isqrt((1 << 62) // max(numbers.size, 1))  # squares are added up in 64 bits
         if largest <= most and (numbers == np.rint(numbers)).all():
-            return Measure(np.rint(numbers).astype(np.int64), 1.0)
+            return ScaledNumbers(np.rint(numbers).astype(np.int64), 1.0)
         exponent = math.floor(math.log2(most) - math.log2(largest))
         if exponent < -_MOST_EXPONENT:
             raise InvalidValue(name, largest, "numbers whose squares are finite")
         scale = 2.0 ** min(exponent, _MOST_EXPONENT)
-        return Measure(np.rint(numbers * scale).astype(np.int64), scale)
+        return ScaledNumbers(np.rint(numbers * scale).astype(np.int64), scale)
 
     @cached_property
     def total(self) -> float:
@@ -133,16 +131,16 @@ class Measure:
         return int(self.weights @ self.weights) / self.scale**2
 
 
-def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dict[str, Measure]:
+def read_measures(values_by_name: Mapping[str, ArrayLike] | None, n: int) -> dict[str, ScaledNumbers]:
     """The measures of n people, by name."""
-    measures = {name: Measure.of(name, values) for name, values in (values_by_name or {}).items()}
+    measures = {name: ScaledNumbers.of(name, values) for name, values in (values_by_name or {}).items()}
     for name, measure in measures.items():
         if measure.weights.size != n:
             raise InvalidValue(name, measure.weights.size, f"{n} numbers, one per person")
     return measures
 
 
-def find_measure(measures: Mapping[str, Measure], name: str | None) -> Measure | None:
+def find_measure(measures: Mapping[str, ScaledNumbers], name: str | None) -> ScaledNumbers | None:
     """The measure that a query names; None if it counts people."""
     if name is not None and name not in measures:
         raise InvalidValue("measure", name, f"one of {', '.join(measures) or 'no measures'}")
@@ -176,8 +174,8 @@ class RangeTable:
         self.mechanism = mechanism
         self.reports = reports
         self.supports = Supports(most_kept)
-        self._measures: dict[str, Measure] = {}
-        self._level_weights: dict[str, dict[Level, NDArray[np.int64]]] = {}
+        self._measures: dict[str, ScaledNumbers] = {}
+        self._level_weights: dict[str, dict[Level, Ints]] = {}
         for name, values in (measures or {}).items():
             self.measure(name, values)
 
@@ -229,7 +227,7 @@ class RangeTable:
         bounds = (0.0, float(self.n)) if weights is None else None
         return Estimate(np.array([value]), np.array([variance.total()]), self.n, kind="quantity", bounds=bounds)
 
-    def _add(self, term: LevelCells, name: str | None, measure: Measure | None, variance: SumVariance) -> float:
+    def _add(self, term: LevelCells, name: str | None, measure: ScaledNumbers | None, variance: SumVariance) -> float:
         """Add the variance of one level's cells to `variance`, and return their weighted sum."""
         oracle = self.mechanism.oracle(term.level)
         group = self.reports.levels.get(term.level)

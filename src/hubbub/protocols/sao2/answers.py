@@ -1,19 +1,17 @@
 """SaO2: the plan of a stream, a tree over time with a share of devices per level, and estimates from its counts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import UNITS_PER_EPSILON, epsilon_of, units_of
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Floats, Ints, Sketch
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION
@@ -56,7 +54,8 @@ class Sao2:
 
     References
     ----------
-    sao2-exsub, section 4. Where answers are `pooled`, `choice` is "optimum" and the mechanism is NetSub, ours.
+    S. Wang, Li, Xin et al., 2023, section 4. Where answers are `pooled`, `choice` is "optimum" and the mechanism is
+    NetSub, ours.
     """
 
     epsilon: float
@@ -114,7 +113,7 @@ class Sao2:
         return tuple(mechanism.mse() / mechanism.dimension for mechanism in self.mechanisms)
 
     @cached_property
-    def portions(self) -> NDArray[np.float64]:
+    def portions(self) -> Floats:
         """The share of the population that reports on each level."""
         return level_portions(self.tree, self.variances, queries=self.queries, choice=self.choice, pooled=self.pooled)
 
@@ -138,17 +137,15 @@ class Sao2:
         nodes = self.tree.nodes if step == self.steps else ()
         return [(level, node) for level, count in enumerate(nodes) for node in range(1, count + 1)]
 
-    def reading(self, n: NDArray[np.int64]) -> Reading:
+    def reading(self, n: Ints) -> Reading:
         """The way to combine residues into estimates, if n devices report on each level."""
         if not self.pooled:
             return Digits(self.tree)
         with np.errstate(divide="ignore"):
             return Pooled(self.tree, tuple((np.asarray(self.variances) / n).tolist()))
 
-    def population(self, n: NDArray[np.int64]) -> float:
-        """The estimated number of devices, if n have reported on each level, and levels with n = 0 are still to
-        come.
-        """
+    def population(self, n: Ints) -> float:
+        """The estimated number of devices, if n have reported on each level; n = 0 is still to come."""
         share = float(self.portions[n > 0].sum())
         return float(n.sum()) / share if share else 0.0
 
@@ -157,10 +154,6 @@ def _most_changes(view: Changes, nodes: int) -> int:
     """The most changes of entries within a number of nodes; each change of a category changes two entries."""
     entries = view.dimension * nodes
     return min(2 * nodes - 1, entries) if view.one else entries
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Answers:
@@ -184,10 +177,10 @@ class Answers:
         self.plan = plan
         self.step = 0
         """The last step that has ended."""
-        self.n: Integers = np.zeros(len(plan.mechanisms), dtype=np.int64)
+        self.n: Ints = np.zeros(len(plan.mechanisms), dtype=np.int64)
         """How many devices have enrolled at each level."""
         self._starts = np.cumsum([0, *(mechanism.dimension for mechanism in plan.mechanisms)])
-        self.counts: Integers = np.zeros((2, int(self._starts[-1])), dtype=np.int64)
+        self.counts: Ints = np.zeros((2, int(self._starts[-1])), dtype=np.int64)
 
     def add(self, level: int, sketch: Sketch) -> None:
         """Add a sketch to the counts of a level: how many devices enrolled, and their signs."""
@@ -251,11 +244,6 @@ class Answers:
 
         It is estimated from the number of signs, compared with the number that comes when nothing changes. With ExSub,
         changes add signs, so that this is a lower bound. With NetSub changes may add or remove a few.
-
-        Example:
-            >>> from hubbub.protocols.sao2 import Sao2
-            >>> Answers(Sao2(epsilon=1.0, dimension=3, steps=4, changes=2)).silent(4).variance.tolist()
-            [inf]
         """
         d = self.plan.dimension
         signs = expected = variance = 0.0

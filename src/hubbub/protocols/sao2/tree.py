@@ -5,17 +5,16 @@ these steps, x_(j r^h) - x_((j-1) r^h), where x_0 = 0; devices report it when th
 sum of few residues: those of the nodes that the base-r digits of t name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hubbub.core.errors import InvalidValue
+from hubbub.core.reports import Floats, Ints
 from hubbub.protocols.ask import CIRCLE
 
 MOST_STEPS = 1 << 24
@@ -77,7 +76,7 @@ class Tree:
             nodes += [(level, node) for node in range(first + 1, last + 1)]
         return nodes
 
-    def in_use(self, level: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def in_use(self, level: int) -> tuple[Ints, Ints]:
         """For each node of a level, the first step whose `parts` include it, and the first later step that does not."""
         node = np.arange(1, self.nodes[level] + 1)
         if level == self.levels - 1:
@@ -89,9 +88,6 @@ class Tree:
     def _check(self, step: int) -> None:
         if isinstance(step, bool) or not isinstance(step, int | np.integer) or not 1 <= step <= self.steps:
             raise InvalidValue("step", step, f"a step from 1 to {self.steps}")
-
-
-Floats = NDArray[np.float64]
 
 
 class Reading(Protocol):
@@ -182,7 +178,7 @@ class Pooled:
         return coefficients
 
 
-def _checked(tree: Tree, weights: ArrayLike, now: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+def _checked(tree: Tree, weights: ArrayLike, now: ArrayLike) -> tuple[Floats, Ints]:
     rows = np.atleast_2d(np.asarray(weights, dtype=np.float64))
     if rows.ndim != 2 or rows.shape[1] != tree.steps:
         raise InvalidValue("weights", np.shape(weights), f"{tree.steps} weights, one for each step")

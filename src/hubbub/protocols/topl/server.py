@@ -1,7 +1,5 @@
 """The server of ToPL for a stream of single values: what it asks each device, and its estimates from the reports."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -45,7 +43,7 @@ class ToPL:
 
     References
     ----------
-    tops-topl, section 4.
+    T. Wang et al., 2021, section 4.
     """
 
     epsilon: float

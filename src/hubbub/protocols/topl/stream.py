@@ -1,19 +1,16 @@
 """The protocol of ToPL in a collection: a search of the threshold, then means and sums of clipped values."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Ints, Sketch
 from hubbub.mechanisms.base import ReportFormat
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Arc, Ask, Pointer
@@ -36,7 +33,7 @@ class _Known:
     for this threshold.
     """
 
-    counts: NDArray[np.int64]
+    counts: Ints
     theta: float
     lost: float = 0.0
     step: int = 1

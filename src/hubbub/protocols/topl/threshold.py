@@ -1,4 +1,4 @@
-"""ToPL's threshold: the one of least expected error (Eq 8 of tops-topl, corrected), and how it is searched for.
+"""ToPL's threshold of least expected error (T. Wang et al., 2021, Eq 8, corrected), and how it is searched for.
 
 The search for ToPL's threshold: square waves of a number's magnitude, and an extrapolated tail.
 
@@ -8,28 +8,18 @@ logarithm) of their number instead, so that all quantiles have the same relative
 determine to 10% are estimated from them. The tail above the highest of these is extrapolated from the last of them.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import epsilon_of
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Floats, Sketch
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.mechanisms.numeric.square_wave import SquareWave
 from hubbub.protocols.views.basic import Binned
-
-Floats = NDArray[np.float64]
-FINDERS = ("SW", "SW-W")
-"""The paper's estimates of the distribution: with smoothing, or without smoothing and pruned."""
-LEAST, CONSECUTIVE = 1e-4, 5
 
 
 def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: float, r: int) -> Floats:
@@ -42,48 +32,6 @@ def range_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: flo
     noise = (r + 2) / 3 * variance * thetas**2
     above = np.maximum(points[None, :] - thetas[:, None], 0.0) @ shares
     return np.asarray(noise + (r + 1) * (r + 2) / 6 * above**2)
-
-
-def pruned(shares: Floats) -> Floats:
-    """The shares, set to 0 from the first of five consecutive points on that are all below 0.01% (section 4.1)."""
-    small: NDArray[np.bool_] = np.concatenate([shares < LEAST, np.ones(CONSECUTIVE, dtype=bool)])
-    windows = np.lib.stride_tricks.sliding_window_view(small, CONSECUTIVE)
-    runs = np.asarray(np.all(windows, axis=1))[1:]
-    # The first points may be rare too: at least one point that is not rare must remain.
-    begun = np.cumsum(shares >= LEAST) > 0
-    ends = np.flatnonzero(runs & begun)
-    remaining = shares.copy()
-    if len(ends):
-        remaining[ends[0] + 1 :] = 0.0
-    return remaining
-
-
-def distribution_of(wave: SquareWave, sketch: Sketch, finder: str = "SW-W") -> Floats:
-    """The shares of the wave's points as a finder estimates them: "SW" by EMS, "SW-W" by EM and pruned."""
-    if finder not in FINDERS:
-        raise InvalidValue("finder", finder, f"one of {', '.join(FINDERS)}")
-    shares = wave.likeliest(sketch, smooth=finder == "SW")
-    return shares if finder == "SW" else pruned(shares)
-
-
-def best_theta(wave: SquareWave, sketch: Sketch, *, epsilon: float, r: int, finder: str = "SW-W") -> float:
-    """The threshold of least expected error among the points of the wave.
-
-    Parameters
-    ----------
-    wave, sketch
-        The mechanism of the search, and the sketch of its reports.
-    epsilon
-        What one report of a clipped value will spend.
-    r
-        The most values that a range has.
-    finder
-        One of `FINDERS`.
-    """
-    points = wave.points[1:]
-    shares = distribution_of(wave, sketch, finder)
-    errors = range_errors(shares, wave.points, points, epsilon=epsilon, r=r)
-    return float(points[int(np.argmin(errors))])
 
 
 CELLS, SPAN = 1024, 1 << 20
@@ -126,8 +74,8 @@ def people_above(wave: SquareWave, view: Binned, sketch: Sketch) -> tuple[Floats
     near, far = wave.rates
     error = math.log(view.factor) * (near + far) / (4 * sketch.n * (near - far) ** 2)  # of a quantile, times d^2
 
-    def quantiles(above: Any) -> Any:
-        return np.interp(1 - np.asarray(above), cumulative, ends)
+    def quantiles(above: float | Floats) -> Floats:
+        return np.asarray(np.interp(1 - np.asarray(above), cumulative, ends))
 
     start = min(math.sqrt(error / PRECISE), MOST_TAIL)
     body = np.linspace(1.0, start, _BODY + 1)

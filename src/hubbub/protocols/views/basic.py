@@ -14,11 +14,12 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.domain.texts import MOST_BITS, integer_words, prefix_codes, text_words
 from hubbub.core.errors import InvalidValue, check_integer
 from hubbub.core.plugins import PluginRefused
+from hubbub.core.reports import Floats, Ints, Words
 from hubbub.core.spec import Json
 from hubbub.random.source import Random
 
@@ -27,8 +28,10 @@ _HOMES = {
     **dict.fromkeys(("subsetcount", "subsets"), "hubbub.protocols.views.sets"),
     "prefix": "hubbub.protocols.views.basic",
     **dict.fromkeys(("held", "members", "on", "size"), "hubbub.protocols.views.sets"),
+    "entries": "hubbub.protocols.views.records",
     "joint": "hubbub.protocols.views.records",
-    "withnumbers": "hubbub.protocols.views.records",
+    **dict.fromkeys(("joints", "withnumbers"), "hubbub.protocols.views.records"),
+    "update": "hubbub.protocols.views.update",
 }
 """The modules of rarely used views, by kind: a module is loaded when an ask names one of its views."""
 
@@ -40,6 +43,9 @@ class View:
     """All views by kind, which is the class name in lower case."""
     sees_sets: ClassVar[bool] = False
     """Whether the view gives a set of codes instead of one code, for mechanisms that take sets."""
+    content: bytes | None = None
+    """Public bytes that devices need for the view. It names them by their SHA-256, its `model`, and is signed without
+    them: the server serves them by that name."""
 
     def __init_subclass__(cls) -> None:
         kind = cls.__name__.lower()
@@ -48,11 +54,11 @@ class View:
             raise PluginRefused(f"{cls.__module__}.{cls.__qualname__}: the view {kind} is defined in {home}")
         View.kinds[kind] = cls
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: Values) -> Any:
         """Apply the view to a batch of values."""
         raise NotImplementedError
 
-    def look(self, values: Any, rng: Random) -> Any:
+    def look(self, values: Values, rng: Random) -> Any:
         """Apply the view to a batch of values to answer an ask; a view that rounds numbers rounds them at random."""
         return self(values)
 
@@ -65,6 +71,16 @@ class View:
     def range(self) -> tuple[float, float] | None:
         """The smallest and the largest number that the view gives; None where it gives no numbers."""
         return None
+
+    @property
+    def content_bytes(self) -> int:
+        """How many bytes `content` has; 0 for views that need none."""
+        return 0
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many different codes there are of each, where the view gives several codes; else empty."""
+        return ()
 
     @property
     def measured(self) -> int:
@@ -95,7 +111,7 @@ class View:
 class Whole(View):
     """The value itself, which is already a code."""
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: Values) -> Any:
         return values
 
 
@@ -112,7 +128,7 @@ class Field(View):
 
     name: str
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: Values) -> Any:
         if isinstance(values, Mapping):
             return values[self.name]
         return [record.get(self.name) for record in values]
@@ -134,7 +150,7 @@ class Clipped(View):
         """The ends that numbers are clipped to."""
         return self.low, self.high
 
-    def __call__(self, values: Any) -> NDArray[np.float64]:
+    def __call__(self, values: Values) -> Floats:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return np.clip(np.where(np.isnan(numbers), self.low, numbers), self.low, self.high)
 
@@ -159,7 +175,7 @@ class Binned(View):
             raise InvalidValue("cells", self.cells, "an integer from 2 to 65536")
 
     @property
-    def borders(self) -> NDArray[np.float64]:
+    def borders(self) -> Floats:
         """The lower borders of all cells but the first."""
         return self.first * np.power(self.factor, np.arange(self.cells - 1, dtype=np.float64))
 
@@ -173,7 +189,7 @@ class Binned(View):
         """The numbers of the first and of the last cell, for a mechanism that reads numbers."""
         return 0.0, self.cells - 1.0
 
-    def __call__(self, values: Any) -> NDArray[np.int64]:
+    def __call__(self, values: Values) -> Ints:
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
         return np.searchsorted(self.borders, np.where(np.isnan(numbers), 0.0, numbers), side="right")
 
@@ -203,7 +219,7 @@ class Among(View):
     def spec(self) -> dict[str, Json]:
         return {"kind": "among", "codes": list(self.codes)}
 
-    def __call__(self, values: Any) -> NDArray[np.int64]:
+    def __call__(self, values: Values) -> Ints:
         batch, codes = np.atleast_1d(np.asarray(values, dtype=np.int64)), np.array(self.codes, dtype=np.int64)
         places = np.minimum(np.searchsorted(codes, batch), len(codes) - 1)
         return np.where(codes[places] == batch, places, len(codes))
@@ -227,10 +243,10 @@ class Prefix(View):
         check_integer("of", self.of, 1, MOST_BITS)
         check_integer("bits", self.bits, 1, self.of)
 
-    def __call__(self, values: Any) -> NDArray[np.uint64]:
+    def __call__(self, values: Values) -> Words:
         return prefix_codes(self.words(values), self.bits)
 
-    def words(self, values: Any) -> NDArray[np.uint64]:
+    def words(self, values: Values) -> Words:
         """The values as strings of all their bits."""
         if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and self.of <= _WORD:
             return integer_words(values, self.of)

@@ -1,15 +1,14 @@
 """The view of a stream of changes: how a value changed from one interval to the next, at one level of the tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.reports import Array
 from hubbub.mechanisms.ternary.vectors import MOST_DIMENSION, Ternary
 from hubbub.protocols.views.basic import View
 
@@ -107,14 +106,14 @@ class Changes(View):
         moves = differs & (np.cumsum(differs, axis=1, dtype=np.int32) <= (self.changes - used)[:, None])
         return np.where(moves, values, reported), used + moves.sum(axis=1, dtype=np.int32)
 
-    def __call__(self, values: Any) -> Ternary:
+    def __call__(self, values: Values) -> Ternary:
         """The residues of whole histories: a row for each device, with its value at every step as `bits` reads it."""
         histories = np.asarray(values)
         if histories.ndim < 2 or histories.shape[1] != self.steps:
             raise InvalidValue("values", histories.shape, f"a history of {self.steps} steps for each device")
         return Ternary.dense(self.residues(histories[:, self.span - 1 :: self.span]))
 
-    def residues(self, at_nodes: NDArray[Any]) -> Bits:
+    def residues(self, at_nodes: Array) -> Bits:
         """The residues of devices whose values at the ends of the nodes are given, a column for each node."""
         n = len(at_nodes)
         before, used = np.zeros((n, self.dimension), dtype=np.int8), np.zeros(n, dtype=np.int32)

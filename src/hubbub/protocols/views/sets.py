@@ -1,7 +1,5 @@
 """Views of sets, key-value pairs and on/off values, and of which candidate itemsets a set contains."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.domain.base import Values
 from hubbub.core.domain.sets import ItemSets
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
@@ -53,13 +52,13 @@ class _Candidates:
     def _items(self) -> NDArray[np.int64]:
         return np.unique(np.concatenate([np.array(items, dtype=np.int64) for items in self.sets]))
 
-    def _blocks(self, values: Any) -> Iterator[Any]:
+    def _blocks(self, values: Values) -> Iterator[Any]:
         """The values in blocks, so that memory does not grow with their number."""
         size = max(1, _CELLS // len(self.sets))
         for start in range(0, len(values), size):
             yield values[start : start + size]
 
-    def contained(self, values: Any) -> NDArray[np.bool_]:
+    def contained(self, values: Values) -> NDArray[np.bool_]:
         """Whether each set (column) contains each candidate (row)."""
         n, owners, codes = _flat(values)
         places = np.minimum(np.searchsorted(self._items, codes), self._items.size - 1)
@@ -85,7 +84,7 @@ class Subsets(_Candidates, View):
         """How many candidates there are."""
         return len(self.sets)
 
-    def __call__(self, values: Any) -> ItemSets:
+    def __call__(self, values: Values) -> ItemSets:
         sizes, numbers = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for block in self._blocks(values):
             contained = self.contained(block).T
@@ -108,12 +107,12 @@ class SubsetCount(_Candidates, View):
         """How many different counts there are: from 0 to the number of candidates."""
         return len(self.sets) + 1
 
-    def __call__(self, values: Any) -> NDArray[np.int64]:
+    def __call__(self, values: Values) -> NDArray[np.int64]:
         counts = [self.contained(block).sum(axis=0) for block in self._blocks(values)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *counts])
 
 
-def _flat(values: Any) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+def _flat(values: Values) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """How many sets there are; and for every item of every set, the number of the set and the item's code.
 
     Rows of an array are sets, filled up with -1.
@@ -134,7 +133,7 @@ class Size(View):
 
     most: int
 
-    def __call__(self, values: Any) -> NDArray[np.int64]:
+    def __call__(self, values: Values) -> NDArray[np.int64]:
         return np.array([min(len(members), self.most) for members in values], dtype=np.int64)
 
 
@@ -150,7 +149,7 @@ class Held(View):
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InvalidValue("high", self.high, f"a finite number above low = {self.low}")
 
-    def __call__(self, values: Any) -> list[dict[int, float]]:
+    def __call__(self, values: Values) -> list[dict[int, float]]:
         return [{key: self._scaled(number) for key, number in pairs if 0 <= key < self.keys} for pairs in values]
 
     def _scaled(self, number: float) -> float:
@@ -166,7 +165,7 @@ class Members(View):
 
     items: int
 
-    def __call__(self, values: Any) -> NDArray[np.int8]:
+    def __call__(self, values: Values) -> NDArray[np.int8]:
         rows = np.zeros((len(values), self.items), dtype=np.int8)
         for row, members in zip(rows, values, strict=True):
             row[[item for item in members if 0 <= item < self.items]] = 1
@@ -177,6 +176,6 @@ class Members(View):
 class On(View):
     """Whether a code is 1; nothing recorded counts as 0."""
 
-    def __call__(self, values: Any) -> NDArray[np.int8]:
+    def __call__(self, values: Values) -> NDArray[np.int8]:
         on: NDArray[np.bool_] = np.atleast_1d(np.asarray(values)) == 1
         return on.astype(np.int8)[:, None]

@@ -1,8 +1,6 @@
 """w-event streams: any w consecutive steps spend at most epsilon (LDP-IDS)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hubbub.core.errors import InvalidValue
@@ -30,9 +28,11 @@ from hubbub.protocols.window.ldp_ids import (
     uniform,
     uniform_parts,
 )
+from hubbub.protocols.window.options import OPTIONS, accepted, check_options
 
 __all__ = [
     "METHODS",
+    "OPTIONS",
     "BudgetDivision",
     "Division",
     "Frequencies",
@@ -40,6 +40,8 @@ __all__ = [
     "Method",
     "PopulationDivision",
     "Statistic",
+    "asked_parts",
+    "check_options",
     "epsilons",
     "find_method",
     "window_stream",
@@ -56,10 +58,10 @@ class Decision(NamedTuple):
     rounds
         The most asks in a step.
     takes
-        The part of a window of w steps that a publication is meant to take.
+        The part of a window of w steps that a publication is meant to take, with the options of the method.
     publishes
         The publication that `takes` is about.
-    beside_lpu
+    compared_with_lpu
         How the method compares with LPU if both divide the population, measured on streams that no choice was made on.
     even
         Whether every step takes the same part of the window.
@@ -70,11 +72,11 @@ class Decision(NamedTuple):
     """
 
     decide: Callable[..., Protocol]
-    parts: Callable[[Division], tuple[int, ...]]
+    parts: Callable[..., tuple[int, ...]]
     rounds: int
-    takes: Callable[[int], float]
+    takes: Callable[..., float]
     publishes: str
-    beside_lpu: str
+    compared_with_lpu: str
     even: bool = False
     by_schedule: bool = False
     shrinking: str = ""
@@ -97,9 +99,15 @@ class Method(NamedTuple):
         return self.decision.decide
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """The names of its options, in `OPTIONS`."""
+        named = accepted(self.decide, OPTIONS)
+        return tuple(name for name in named if name != "u_min" or not self.everyone)
+
+    @property
     def advice(self) -> str:
         """How the method compares with LPU, which has the least error on most streams that change."""
-        return "LPU, of the population, errs far less" if self.everyone else self.decision.beside_lpu
+        return "LPU, of the population, errs far less" if self.everyone else self.decision.compared_with_lpu
 
     @property
     def everyone(self) -> bool:
@@ -117,9 +125,9 @@ _UNIFORM = Decision(
     uniform,
     uniform_parts,
     rounds=1,
-    takes=lambda w: 1 / w,
+    takes=lambda w, **_: 1 / w,
     publishes="every step, before filtering",
-    beside_lpu="an interval in every step, and the least error on most streams",
+    compared_with_lpu="an interval in every step, and the least error on most streams",
     even=True,
     by_schedule=True,
 )
@@ -127,18 +135,18 @@ _SAMPLING = Decision(
     sampling,
     sampling_parts,
     rounds=1,
-    takes=lambda w: 1.0,
+    takes=lambda w, **_: 1.0,
     publishes="one step in w; between, the last release stands in",
-    beside_lpu=f"{_SILENT}, and follows what changes between",
+    compared_with_lpu=f"{_SILENT}, and follows what changes between",
     by_schedule=True,
 )
 _DISTRIBUTION = Decision(
     distribution,
     distribution_parts,
     rounds=2,
-    takes=lambda w: 1 / 4,
+    takes=lambda w, beta=0.5, **_: (1 - beta) / 2,
     publishes="the first publication of a window; each further one has half of what is left",
-    beside_lpu="LPU errs less where a stream keeps moving, and its intervals are a quarter narrower",
+    compared_with_lpu="LPU errs less where a stream keeps moving, and its intervals are a quarter narrower",
     shrinking="every publication of a window asks half of those left: one that falls below privacy.minimum_arc goes "
     "unanswered, and an earlier release stands in; LPA does not shrink",
 )
@@ -146,41 +154,41 @@ _ABSORPTION = Decision(
     absorption,
     absorption_parts,
     rounds=2,
-    takes=lambda w: 1 / (2 * w),
+    takes=lambda w, beta=0.5, **_: (1 - beta) / w,
     publishes="a publication right after another; better the longer nothing changed",
-    beside_lpu=_NARROWER,
+    compared_with_lpu=_NARROWER,
 )
 _DSAT = Decision(
     dsat,
     dsat_parts,
     rounds=2,
-    takes=lambda w: 1 / (2 * _often(w)),
+    takes=lambda w, beta=0.5, publications=0, **_: (1 - beta) / (publications or _often(w)),
     publishes="a publication; at most a quarter of the steps have one",
-    beside_lpu=_NARROWER,
+    compared_with_lpu=_NARROWER,
 )
 _RESCUE = Decision(
     rescue,
     rescue_parts,
     rounds=1,
-    takes=lambda w: 1 / 10,
+    takes=lambda w, most=0.1, **_: most,
     publishes="a sample, before filtering",
-    beside_lpu=f"{_SILENT}, and errs less",
+    compared_with_lpu=f"{_SILENT}, and errs less",
 )
 _FAST = Decision(
     fast,
     fast_parts,
     rounds=1,
-    takes=lambda w: 1 / _often(w),
+    takes=lambda w, samples=0, **_: 1 / (samples or _often(w)),
     publishes="a sample, before filtering; a quarter of the steps have one",
-    beside_lpu=f"{_SILENT}, and errs less where a stream moves",
+    compared_with_lpu=f"{_SILENT}, and errs less where a stream moves",
 )
 _PEGASUS = Decision(
     pegasus,
     pegasus_parts,
     rounds=2,
-    takes=lambda w: 4 / (5 * w),
+    takes=lambda w, beta=0.2, **_: (1 - beta) / w,
     publishes="one step; better while nothing changes",
-    beside_lpu="LPU errs less on most streams",
+    compared_with_lpu="LPU errs less on most streams",
     even=True,
 )
 
@@ -210,17 +218,29 @@ def find_method(name: str) -> Method:
     return METHODS[name]
 
 
-def epsilons(method: str, *, epsilon: float, w: int) -> tuple[int, ...]:
-    """All amounts that one ask of a method may spend, in units of 1e-12 epsilon, smallest first."""
+def epsilons(method: str, *, epsilon: float, w: int, **options: Any) -> tuple[int, ...]:
+    """All amounts that one ask of a method with these options may spend, in units of 1e-12 epsilon, smallest first."""
     chosen = find_method(method)
     division = chosen.division(Frequencies(2), epsilon=epsilon, w=w)
     if isinstance(division, PopulationDivision):
         return (division.units,)
-    return tuple(sorted({units for units in chosen.decision.parts(division) if units > 0}))
+    return tuple(sorted({units for units in asked_parts(chosen, division, options) if units > 0}))
+
+
+def asked_parts(method: Method, division: Division, options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The numbers of parts that the asks of a method with these options can take."""
+    return method.decision.parts(division, **accepted(method.decision.parts, options))
 
 
 def window_stream(
-    method: str, question: Statistic, *, epsilon: float, w: int, memory: Memory | None = None, **options: Any
+    method: str,
+    question: Statistic,
+    *,
+    epsilon: float,
+    w: int,
+    groups: int = 1,
+    memory: Memory | None = None,
+    **options: Any,
 ) -> Protocol:
     """A protocol that releases an estimate at every step and spends at most epsilon in any w steps on any device.
 
@@ -232,11 +252,14 @@ def window_stream(
         `Frequencies(domain)` or `Means(low, high)`.
     epsilon, w
         The promise: epsilon in any w consecutive steps.
+    groups
+        How many equal groups devices are in, of which one is asked.
     memory
         Where state is kept from step to step, so that a stream can be resumed.
     options
-        Options of the method, such as `beta`.
+        Options of the method, such as `beta`: see `OPTIONS`.
     """
     chosen, memory = find_method(method), memory or Memory()
-    division = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w))
+    check_options(method, chosen.options, w, options)
+    division = memory.keep("division", chosen.division(question, epsilon=epsilon, w=w, groups=groups))
     return chosen.decide(division, memory=memory, **options)

@@ -11,8 +11,6 @@ Rounding down to five binary digits costs at most a sixteenth of what an ask cou
 paper's own numbers have no more digits.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import deque
@@ -21,12 +19,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hubbub.core.errors import HubbubError, InvalidValue, check_integer
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
+from hubbub.core.reports import Floats
 from hubbub.protocols.ask import CIRCLE, EVERYONE, Ask, Pointer
 from hubbub.protocols.driver import MAIN, OWN, Message, Release, Reply, ask_once
 from hubbub.protocols.statistic import Statistic
@@ -82,6 +78,9 @@ class Division(ABC):
         The promise: epsilon in any w consecutive steps.
     aside
         The share of the window that is reserved for another statistic, evenly over the steps.
+    groups
+        How many equal groups devices are in, of which one is asked. The circle and all decisions are those of this
+        group; releases are of all people.
     """
 
     total: int
@@ -89,13 +88,13 @@ class Division(ABC):
     remembered: ClassVar[tuple[str, ...]] = ("step", "population", "_taken", "_heard")
     """The attributes that later steps depend on."""
 
-    def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0) -> None:
+    def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0, groups: int = 1) -> None:
         check_integer("w", w, 1)
         if not 0 <= aside < 1:
             raise InvalidValue("aside", aside, "a share from 0 to below 1")
         self.question = question
         self.units = units_of(question.mechanism(units_of(epsilon)).epsilon)
-        self.w = w
+        self.w, self.groups = w, groups
         self.aside_parts = int(self._window() * aside) // w
         self.total = self._window() - self.aside_parts * w
         self.step = 1
@@ -104,8 +103,12 @@ class Division(ABC):
         self._heard: deque[tuple[int, float]] = deque(maxlen=w)
 
     @abstractmethod
-    def error(self, parts: int, like: NDArray[np.float64]) -> float:
+    def error(self, parts: int, like: Floats) -> float:
         """The expected error of an ask that takes a number of parts (Eq 4): of the randomisation and of the sample."""
+
+    def people(self, parts: int) -> float:
+        """How many people would answer an ask that takes a number of parts."""
+        return self.population
 
     @abstractmethod
     def _window(self) -> int:
@@ -174,12 +177,17 @@ class Division(ABC):
 
     def release(self, estimate: Estimate, *, own: Estimate | None, published: bool) -> Release:
         """End the step: its release has an estimate and, as "own", the estimate from the step's own reports."""
+        estimates = {MAIN: estimate}
+        if own is not None:
+            estimates = {
+                name: part.of_groups(self.groups, self.population) for name, part in ((MAIN, estimate), (OWN, own))
+            }
         release = Release(
             step=self.step,
-            estimates={MAIN: estimate} if own is None else {MAIN: estimate, OWN: own},
+            estimates=estimates,
             published=published,
             spent=(self._taken[-1] + self.aside_parts) / self._window(),
-            n=self.population,
+            n=self.population * self.groups,
         )
         self.step += 1
         self._taken.append(0)
@@ -201,7 +209,7 @@ class BudgetDivision(Division):
     def round_count(self, count: int) -> int:
         return round_count(count)
 
-    def error(self, parts: int, like: NDArray[np.float64]) -> float:
+    def error(self, parts: int, like: Floats) -> float:
         if parts < self.FEWEST or not self.population:
             return float("inf")
         return self.question.error(parts, self.population, like)
@@ -222,15 +230,20 @@ class PopulationDivision(Division):
 
     remembered = (*Division.remembered, "_pointer")
 
-    def __init__(self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0, start: int = 0) -> None:
-        super().__init__(question, epsilon=epsilon, w=w, aside=aside)
+    def __init__(
+        self, question: Statistic, *, epsilon: float, w: int, aside: float = 0.0, groups: int = 1, start: int = 0
+    ) -> None:
+        super().__init__(question, epsilon=epsilon, w=w, aside=aside, groups=groups)
         self._pointer = Pointer(start)
 
     def _window(self) -> int:
         return CIRCLE
 
-    def error(self, parts: int, like: NDArray[np.float64]) -> float:
-        n = parts / CIRCLE * self.population
+    def people(self, parts: int) -> float:
+        return parts / CIRCLE * self.population
+
+    def error(self, parts: int, like: Floats) -> float:
+        n = self.people(parts)
         if n < 1:
             return float("inf")
         return self.question.error(self.units, n, like) + self.question.spread(like) / n * (1 - parts / CIRCLE)

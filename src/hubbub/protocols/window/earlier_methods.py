@@ -1,15 +1,13 @@
 """Other methods made w-event private: DSAT, PeGaSus, RescueDP and FAST."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
+from hubbub.core.reports import Floats
 from hubbub.protocols.driver import Protocol
 from hubbub.protocols.memory import Memory
 from hubbub.protocols.window.division import Division, finite_parts
@@ -74,14 +72,14 @@ def dsat(
 class _Group:
     """The sums of a group's independent estimates, weighted by their precision, and of the precisions."""
 
-    weighted: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    weighted: Floats
+    weight: Floats
     steps: int = 0
 
     def clear(self) -> None:
         self.weighted, self.weight, self.steps = 0 * self.weighted, 0 * self.weight, 0
 
-    def smooth(self, fresh: Estimate) -> NDArray[np.float64]:
+    def smooth(self, fresh: Estimate) -> Floats:
         """Add an estimate, and return the weighted mean of all."""
         precision = 1 / np.maximum(fresh.variance, TINY)
         self.weighted, self.weight = self.weighted + precision * fresh.value, self.weight + precision

@@ -1,21 +1,17 @@
 """The release of a step: the last publication or a filtered value; the PID controller and the Kalman filter."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.noise import Noise
+from hubbub.core.reports import Floats
 from hubbub.protocols.driver import Release
 from hubbub.protocols.window.division import Division
-
-Floats = NDArray[np.float64]
 
 SPEEDS = 10.0 ** np.linspace(-4, 4, 17)
 """The process variances per step that a filter considers, as multiples of the variance of the first estimate."""
@@ -158,12 +154,12 @@ class LastPublication:
 
     def __init__(self, division: Division, *, filtered: bool = False) -> None:
         self.division, self.filtered = division, filtered
-        self.value: NDArray[np.float64] = np.zeros(division.question.size)
+        self.value: Floats = np.zeros(division.question.size)
         self.step = 0
         self.n = 0  # reports of the last step that had any
         self._kalman = Kalman()  # of all estimates, if filtered
 
-    def publish(self, value: NDArray[np.float64]) -> None:
+    def publish(self, value: Floats) -> None:
         """Set the value that is published in this step."""
         self.value, self.step = value, self.division.step
 
@@ -182,7 +178,7 @@ class LastPublication:
                 value = self._kalman.value
         return self.release_value(value, own, published=fresh is not None)
 
-    def release_value(self, value: NDArray[np.float64], own: Estimate | None, *, published: bool) -> Release:
+    def release_value(self, value: Floats, own: Estimate | None, *, published: bool) -> Release:
         """End the step: release this value, with the interval of `own`, the estimate from the step's own reports."""
         if own is None:
             infinite = np.full_like(value, np.inf)
@@ -196,11 +192,16 @@ class LastPublication:
 
 def pooled(estimates: Sequence[Estimate]) -> Estimate:
     """The mean of several independent estimates of the same values, weighted by their precision."""
-    first = estimates[0]
     if len(estimates) == 1:
-        return first
+        return estimates[0]
     precision = np.array([1 / max(float(np.mean(estimate.variance)), TINY) for estimate in estimates])
-    weights = precision / precision.sum()  # one for all values of an estimate, so that covariances keep their form
+    return weighted_mean(estimates, precision / precision.sum())
+
+
+def weighted_mean(estimates: Sequence[Estimate], weights: Iterable[float]) -> Estimate:
+    """A weighted mean of several independent estimates of the same values; the weights sum to 1."""
+    first = estimates[0]
+    # One weight for all values of an estimate, so that covariances keep their form.
     weighted = list(zip(weights, estimates, strict=True))
     value = np.sum([weight * estimate.value for weight, estimate in weighted], axis=0)
     variance = np.sum([weight**2 * estimate.variance for weight, estimate in weighted], axis=0)
@@ -209,9 +210,11 @@ def pooled(estimates: Sequence[Estimate]) -> Estimate:
     if noise is not None:
         variance = noise.variance(value)  # at the pooled value, as the covariances are
     n = sum(estimate.n for estimate in estimates)
-    return Estimate(value, variance, n, bias=first.bias, kind=first.kind, labels=first.labels, noise=noise)
+    return Estimate(
+        value, variance, n, bias=first.bias, kind=first.kind, labels=first.labels, noise=noise, spread=first.spread
+    )
 
 
-def dissimilarity(fresh: Estimate, last: NDArray[np.float64]) -> float:
+def dissimilarity(fresh: Estimate, last: Floats) -> float:
     """An unbiased estimate of the mean squared distance between the present values and the last release (Eq 3)."""
     return float(np.mean((fresh.value - last) ** 2) - np.mean(fresh.variance))

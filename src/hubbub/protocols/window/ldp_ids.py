@@ -1,7 +1,5 @@
 """The methods of LDP-IDS: LBU and LPU, LSP, LBD and LPD, LBA and LPA."""
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 
@@ -17,7 +15,7 @@ def uniform_parts(division: Division) -> tuple[int, ...]:
 
 
 def uniform(division: Division, *, filtered: bool = True, memory: Memory | None = None) -> Protocol:
-    """Publish at every step, with a w-th of the window (LDP-IDS, sections 4.1 and 5.1).
+    """Publish at every step, with a w-th of the window (Ren et al., 2022, sections 4.1 and 5.1).
 
     Unless `filtered`, a step releases its own estimate, as printed.
     """
@@ -40,9 +38,7 @@ def sampling_parts(division: Division) -> tuple[int, ...]:
 
 
 def sampling(division: Division, *, memory: Memory | None = None) -> Protocol:
-    """Publish at the steps 1, w+1, 2w+1, ... with the whole window; repeat the last release in between (section
-    4.1).
-    """
+    """Publish at steps 1, w+1, 2w+1, ... with the whole window; repeat the release in between (section 4.1)."""
     last = (memory or Memory()).keep("last", LastPublication(division))
     while True:
         due = (division.step - 1) % division.w == 0
@@ -65,12 +61,13 @@ def distribution_parts(division: Division, *, beta: float = 0.5) -> tuple[int, .
 
 
 def distribution(
-    division: Division, *, beta: float = 0.5, filtered: bool = True, memory: Memory | None = None
+    division: Division, *, beta: float = 0.5, filtered: bool = True, u_min: int = 1, memory: Memory | None = None
 ) -> Protocol:
     """Publish if the stream has moved further than the error of a publication (Algorithm 2).
 
     `beta` of the window measures the distance from the last release, evenly over the steps; the rest is for
-    publications. Unless `filtered`, a step without a publication releases the last one again, as printed.
+    publications, which at least `u_min` people must be expected to answer. Unless `filtered`, a step without a
+    publication releases the last one again, as printed.
     """
     w, memory = division.w, memory or Memory()
     last = memory.keep("last", LastPublication(division, filtered=filtered))
@@ -82,7 +79,9 @@ def distribution(
         measured = yield from division.ask(measure, standing=True)
         # M2: publish or approximate
         parts = division.round_parts((publish - sum(taken)) // 2, publish)
+        enough = division.people(parts) >= u_min
         moved = measured is not None and dissimilarity(measured, last.value) > division.error(parts, measured.value)
+        moved = moved and enough
         fresh = (yield from division.ask(parts, then=measure)) if moved else None
         taken.append(parts if moved else 0)  # spent, whether or not anyone answered
         yield last.release(fresh, measured)

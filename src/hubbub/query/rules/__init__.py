@@ -9,20 +9,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hubbub.query.errors import Tree
 from hubbub.query.rules.conditions import arrange_comparisons, fold_constants, push_negations, put_public_first
-from hubbub.query.rules.names import expand_aggregates, expand_aliases, resolve_columns
+from hubbub.query.rules.names import (
+    expand_aggregates,
+    expand_aliases,
+    name_results,
+    resolve_columns,
+    write_conditions_as_case,
+)
 from hubbub.query.rules.refusals import check_placement, check_statement, check_whitelist
+from hubbub.query.rules.sources import merge_subqueries
 from hubbub.query.sandbox import check_time
+from hubbub.query.trees import Tree
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
 
+__all__ = ["RULES", "merge_subqueries", "normalise"]
+
 RULES = (
+    merge_subqueries,
     check_statement,
     check_whitelist,
     expand_aliases,
     resolve_columns,
+    name_results,
+    write_conditions_as_case,
     fold_constants,
     push_negations,
     arrange_comparisons,

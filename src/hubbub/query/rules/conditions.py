@@ -6,8 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING
 
-from hubbub.query.errors import Tree, refused
-from hubbub.query.schema import private_names
+from hubbub.query.trees import Tree, exp, private_names, refused
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
@@ -16,21 +15,31 @@ LARGEST = 1e300
 """Literals from here on are infinite."""
 
 
+def holders(select: Tree, schema: TableSchema) -> list[Tree]:
+    """What has a condition that is a formula: WHERE, and each branch of a CASE in an aggregate of private columns."""
+    where = select.args.get("where")
+    branches = [
+        branch
+        for call in select.find_all(exp.AggFunc)
+        if private_names(call, schema)
+        for branch in call.find_all(exp.If)
+        if private_names(branch.this, schema)
+    ]
+    return [*([] if where is None else [where]), *branches]
+
+
 def fold_constants(select: Tree, schema: TableSchema) -> Tree:
     """Replace arithmetic of constants that a private column is compared with by its result.
 
     That of public conditions is the database's, whose numbers are decimals: 0.1 + 0.2 is 0.3.
     """
-    where = select.args.get("where")
-    if where is not None:
-        where.set("this", _folded_inside(where.this, schema))
+    for holder in holders(select, schema):
+        holder.set("this", _folded_inside(holder.this, schema))
     return select
 
 
 def _folded_inside(node: Tree, schema: TableSchema) -> Tree:
     """Compute the constants in the comparisons of private columns."""
-    from sqlglot import exp
-
     if isinstance(node, exp.And | exp.Or | exp.Not | exp.Paren):
         for part, inner in list(node.args.items()):
             if isinstance(inner, exp.Expression):
@@ -47,8 +56,6 @@ def _folded_inside(node: Tree, schema: TableSchema) -> Tree:
 
 def number(node: Tree) -> int | float | None:
     """The number of a literal, with its sign; None if the node is no number."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Paren):
         return number(node.this)
     if isinstance(node, exp.Neg):
@@ -61,8 +68,6 @@ def number(node: Tree) -> int | float | None:
 
 
 def _folded(node: Tree) -> Tree:
-    from sqlglot import exp
-
     operations = {exp.Add: operator.add, exp.Sub: operator.sub, exp.Mul: operator.mul, exp.Div: operator.truediv}
     if isinstance(node, exp.Paren) and number(node.this) is not None:
         return node.this
@@ -85,8 +90,6 @@ def _folded(node: Tree) -> Tree:
 
 def arrange_comparisons(select: Tree, schema: TableSchema) -> Tree:
     """Write `3 < age` as `age > 3`, and `age IN (3)` as `age = 3`."""
-    from sqlglot import exp
-
     flipped: dict[type[Tree], type[Tree]] = {
         exp.EQ: exp.EQ,
         exp.NEQ: exp.NEQ,
@@ -105,9 +108,8 @@ def arrange_comparisons(select: Tree, schema: TableSchema) -> Tree:
             return exp.NEQ(this=node.this.this, expression=node.this.expression)
         return node
 
-    where = select.args.get("where")
-    if where is not None:
-        where.set("this", where.this.transform(arranged, copy=False).transform(arranged, copy=False))
+    for holder in holders(select, schema):
+        holder.set("this", holder.this.transform(arranged, copy=False).transform(arranged, copy=False))
     return select
 
 
@@ -116,15 +118,12 @@ def push_negations(select: Tree, schema: TableSchema) -> Tree:
 
     By de Morgan's laws, which hold for unknown (NULL) as well: a condition selects the same people as before.
     """
-    where = select.args.get("where")
-    if where is not None:
-        where.set("this", _pushed(where.this, False))
+    for holder in holders(select, schema):
+        holder.set("this", _pushed(holder.this, False))
     return select
 
 
 def _pushed(node: Tree, negated: bool) -> Tree:
-    from sqlglot import exp
-
     opposite: dict[type[Tree], type[Tree]] = {
         exp.EQ: exp.NEQ,
         exp.NEQ: exp.EQ,
@@ -155,15 +154,11 @@ def _pushed(node: Tree, negated: bool) -> Tree:
 
 
 def _bracketed(node: Tree) -> Tree:
-    from sqlglot import exp
-
     return exp.Paren(this=node) if isinstance(node, exp.Or) else node
 
 
 def put_public_first(select: Tree, schema: TableSchema) -> Tree:
     """Move the conditions on public columns alone to the beginning of WHERE; the other conditions keep their order."""
-    from sqlglot import exp
-
     where = select.args.get("where")
     if where is None:
         return select
@@ -178,8 +173,6 @@ def put_public_first(select: Tree, schema: TableSchema) -> Tree:
 
 def conjuncts(node: Tree) -> list[Tree]:
     """The conditions that must all hold."""
-    from sqlglot import exp
-
     if isinstance(node, exp.And):
         return [*conjuncts(node.left), *conjuncts(node.right)]
     if isinstance(node, exp.Paren) and isinstance(node.this, exp.And):

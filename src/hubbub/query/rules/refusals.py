@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import needs
-from hubbub.query.errors import Tree, did_you_mean, refused
+from hubbub.query.errors import did_you_mean
 from hubbub.query.sandbox import check_time
-from hubbub.query.schema import private_names
+from hubbub.query.trees import Tree, exp, private_names, refused
 
 if TYPE_CHECKING:
     from hubbub.query.schema import TableSchema
@@ -19,8 +17,6 @@ MOST_GROUPED = 4096
 
 def check_placement(select: Tree, schema: TableSchema) -> Tree:
     """Refuse private columns outside of WHERE and GROUP BY, and results that are neither keys nor aggregates."""
-    from sqlglot import exp
-
     where = select.args.get("where")
     if where is not None:
         for call in where.find_all(exp.AggFunc):
@@ -48,8 +44,6 @@ def check_placement(select: Tree, schema: TableSchema) -> Tree:
 
 
 def _check_key(key: Tree, schema: TableSchema) -> None:
-    from sqlglot import exp
-
     for call in key.find_all(exp.AggFunc):
         raise refused(call, f"{call.sql_name()} cannot stand in GROUP BY", "put it behind SELECT")
     private = private_names(key, schema)
@@ -57,28 +51,23 @@ def _check_key(key: Tree, schema: TableSchema) -> None:
         if not key.find(exp.Column):
             raise refused(key, "GROUP BY a constant", "group by a column")
         return
-    if not isinstance(key, exp.Column):
-        raise refused(key, f"{private[0]} is private: nobody's is known", f"ask GROUP BY {private[0]}, or WHERE")
+    others = {inner.name for inner in key.find_all(exp.Column)} - {private[0]}
+    if others:
+        problem = f"{private[0]} is private: it cannot be grouped by together with {min(others)}"
+        raise refused(key, problem, f"ask GROUP BY {private[0]}, {min(others)}")
     column = next(column for column in schema.private if column.name == private[0])
-    if column.size > MOST_GROUPED:
+    if isinstance(key, exp.Column) and column.size > MOST_GROUPED:
         raise refused(key, f"{column.name} has {column.size:,} values", f"at most {MOST_GROUPED:,} are grouped by")
 
 
 def _check_result(node: Tree, keys: set[str], schema: TableSchema, clause: str) -> None:
     """Refuse a result with a column that is neither a key nor inside an aggregate."""
-    from sqlglot import exp
-
     check_time()
     if node.sql("duckdb") in keys:
         return
     if isinstance(node, exp.AggFunc):
         for inner in [call for call in node.find_all(exp.AggFunc) if call is not node]:
-            raise refused(inner, "an aggregate of an aggregate", "ask one of a public column")
-        private = private_names(node, schema)
-        if private:
-            problem = f"{private[0]} is private: nobody's is known"
-            instead = f"SUM, AVG and quantiles are of public columns; ask COUNT(*) ... GROUP BY {private[0]}"
-            raise refused(node, problem, instead)
+            raise refused(inner, "an aggregate of an aggregate", "ask one of a column")
         return
     if isinstance(node, exp.Column):
         if private_names(node, schema):
@@ -108,17 +97,13 @@ NAMES = {
 
 def check_statement(select: Tree, schema: TableSchema) -> Tree:
     """Refuse all but SELECT ... FROM one table with the known clauses."""
-    from sqlglot import exp
-
+    check_parts(select, schema)
+    for join in select.args.get("joins") or []:
+        raise refused(join, "a join is not answered", _instead("joins", schema))
     for subquery in select.find_all(exp.Subquery, exp.Exists, exp.Select):
         if subquery is not select:
-            raise refused(subquery, "sub-queries are not answered", "ask the inner query first, and put its answer in")
-    for part, value in select.args.items():
-        if value and part not in KNOWN_PARTS:
-            name = NAMES.get(part, part.strip("_").upper())
-            node = value[0] if isinstance(value, list) else value
-            where = node if isinstance(node, exp.Expression) else select.find(exp.Table) or select
-            raise refused(where, f"{name} is not answered", _instead(part, schema))
+            problem = "sub-queries are answered behind FROM alone"
+            raise refused(subquery, problem, "ask the inner query first, and put its answer in")
     source = select.args.get("from_")
     if source is None:
         raise refused(select, "there is no FROM", f"ask FROM {schema.name}")
@@ -138,23 +123,35 @@ def check_statement(select: Tree, schema: TableSchema) -> Tree:
     return select
 
 
+def check_parts(select: Tree, schema: TableSchema) -> None:
+    """Refuse clauses that are not known."""
+    for part, value in select.args.items():
+        if value and part not in {*KNOWN_PARTS, "joins"}:
+            name = NAMES.get(part, part.strip("_").upper())
+            node = value[0] if isinstance(value, list) else value
+            where = node if isinstance(node, exp.Expression) else select.find(exp.Table) or select
+            raise refused(where, f"{name} is not answered", _instead(part, schema))
+
+
 def _instead(part: str, schema: TableSchema) -> str:
     if part in ("joins", "laterals"):
-        return f"one table is asked at a time, here {schema.name}"
+        return f"{schema.name} is joined with public tables, here there are none"
     if part == "distinct":
         return "ask GROUP BY"
     return "known are SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET"
 
 
 STRUCTURE = "Select From Table TableAlias Where Group Having Order Ordered Limit Offset Alias Identifier Column Star"
-LOGIC = "And Or Not Paren EQ NEQ GT GTE LT LTE In Between Is Like ILike Null Boolean Literal Case If Coalesce"
-ARITHMETIC = "Add Sub Mul Div IntDiv Mod Neg Abs Round Floor Ceil Ln Log Exp Sqrt Pow Least Greatest Sign Nullif"
+LOGIC = "And Or Not Paren EQ NEQ GT GTE LT LTE In Between Is Like ILike Null Boolean Literal Case If Coalesce Filter"
+ARITHMETIC = (
+    "Add Sub Mul Div IntDiv Mod Neg Abs Round Floor Ceil Ln Log Exp Sqrt Pow Least Greatest Sign Nullif WidthBucket"
+)
 TEXTS = "Lower Upper Length Trim Substring Left Right Concat DPipe StartsWith Contains"
 TIMES = "Extract Year Month Day Week Quarter DayOfWeek TimestampTrunc DateTrunc Date Var"
 CASTS = "Cast TryCast DataType DataTypeParam"
 AGGREGATES = (
-    "Count Sum Avg Stddev StddevSamp StddevPop Variance VariancePop Median Quantile PercentileDisc PercentileCont "
-    "ApproxQuantile"
+    "Count CountIf Sum Avg Stddev StddevSamp StddevPop Variance VariancePop Median Quantile PercentileDisc "
+    "PercentileCont ApproxQuantile"
 )
 CAST_TYPES = frozenset(
     [
@@ -175,25 +172,16 @@ CAST_TYPES = frozenset(
 )
 DEEPEST = 200
 """The largest depth of a tree."""
-
-
-@cache
-def allowed() -> frozenset[type[Tree]]:
-    """The kinds of expressions that a query may have."""
-    with needs("sql"):
-        from sqlglot import exp
-
-    names = " ".join((STRUCTURE, LOGIC, ARITHMETIC, TEXTS, TIMES, CASTS, AGGREGATES)).split()
-    return frozenset(getattr(exp, name) for name in names)
+ALLOWED = frozenset(
+    getattr(exp, name) for name in " ".join((STRUCTURE, LOGIC, ARITHMETIC, TEXTS, TIMES, CASTS, AGGREGATES)).split()
+)
+"""The kinds of expressions that a query may have."""
 
 
 def check_whitelist(select: Tree, schema: TableSchema) -> Tree:
     """Refuse a query with an unknown expression."""
-    from sqlglot import exp
-
-    known = allowed()
     for node in select.walk():
-        if type(node) not in known:
+        if type(node) not in ALLOWED:
             raise _unknown(node)
         if node.depth > DEEPEST:
             raise refused(node, "the query is nested too deeply", f"at most {DEEPEST} levels are read")
@@ -211,16 +199,12 @@ def check_whitelist(select: Tree, schema: TableSchema) -> Tree:
 
 
 def _unknown(node: Tree) -> Exception:
-    from sqlglot import exp
-
     if isinstance(node, exp.Max | exp.Min):
         name = node.key.upper()
         instead = "ask for a quantile: the ends of a group whose members nobody knows cannot be estimated"
         return refused(node, f"{name} is not answered", instead)
     if isinstance(node, exp.Distinct):
         return refused(node, "DISTINCT is not answered", "ask GROUP BY")
-    if isinstance(node, exp.Filter):
-        return refused(node, "FILTER is not answered", "put its condition behind WHERE, or GROUP BY it")
     if isinstance(node, exp.Parameter | exp.Placeholder):
         return refused(node, "parameters have no values here", "write the value itself")
     if isinstance(node, exp.Func):

@@ -1,7 +1,5 @@
 """The collector's half of alarms: it judges each step's estimates, stores the events, and tells listeners."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math
@@ -17,13 +15,12 @@ from msgspec import structs
 from hubbub.alarms.limits import stderr_at
 from hubbub.alarms.plan import AlarmPlan, WatchedQuantity, delays_text, false_alarms_a_day, guarantee_text
 from hubbub.alarms.sequential import Verdict, WatchState
-from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
 from hubbub.core.spec import Json
 from hubbub.protocols.driver import Release
+from hubbub.questions.collection import Collection, Schedule
 from hubbub.service.base.api import ApiBody, Positive, WebhookBody, encode
 from hubbub.service.base.logs import log, log_error
-from hubbub.service.base.schedule import Schedule
 from hubbub.service.store.base import AlarmEventRow, StoreChanges
 from hubbub.service.store.sql import Store
 

@@ -1,7 +1,5 @@
 """Makes, checks and restores backups, whether or not a collector is running."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
@@ -28,7 +26,8 @@ from hubbub.service.backup.copy import (
 )
 from hubbub.service.kept.archive import sha256_of
 from hubbub.service.store import sqlite_path
-from hubbub.service.store.schema import VERSION, sqlite_damage
+from hubbub.service.store.schema import VERSION
+from hubbub.service.store.sql import sqlite_damage
 from hubbub.service.store.sqlite import SQLITE_ERRORS
 
 _MOST_NAMED = 3

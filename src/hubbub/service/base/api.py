@@ -1,13 +1,11 @@
 """What the routes take and answer. One class builds a body, reads it, and describes it in the OpenAPI document."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, dataclass_transform
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from hubbub.authoring.promise import Coalition
+from hubbub.authoring.coalitions import Coalition
 from hubbub.core.estimate import Bias
 from hubbub.questions.base import Shape
 from hubbub.service.base.limits import Reason
@@ -19,6 +17,7 @@ Hex = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 Numbers = list[float | None] | None
 Pair = Annotated[list[float], Meta(min_length=2, max_length=2)]
 Step = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Moment = Annotated[str, Meta(min_length=10, max_length=40)]
 
 encode = msgspec.json.Encoder(enc_hook=dict).encode
 """The JSON of a body. The hook is for mappings that are no `dict`."""
@@ -102,6 +101,8 @@ class LostReports(ApiBody):
     due: Natural
     came: Natural
     bias: list[float | None]
+    present: Natural
+    """On the level where they are fewest: how many devices at least missed no step of the horizon so far."""
 
 
 class RatioParts(ApiBody):
@@ -117,11 +118,39 @@ class RatioParts(ApiBody):
     bounds: Pair
 
 
+class NoiseParts(ApiBody):
+    """The second moments of the errors of shares: see `hubbub.core.noise.Noise`."""
+
+    floor: float
+    slope: float
+    pair_floor: float
+    pair_slope: float
+    sampling: float
+    square: float
+    pairs: bool
+
+
+class ConsistentBody(ApiBody):
+    """Shares that are possible together, computed from an estimate by `method`.
+
+    The interval of each is that of the estimate, cut to 0 and 1 and extended to include the consistent share: it
+    covers the truth at least as often as the estimate's.
+    """
+
+    method: str
+    bias: Bias
+    value: Numbers
+    low: Numbers
+    high: Numbers
+
+
 class EstimateBody(ApiBody, kw_only=True):
     """An estimate with intervals. Unknown numbers are null.
 
     `centre`, for values smoothed over time or found by a search: the unbiased estimate that the intervals are around.
-    `cut`: what that estimate had to exceed for a value to be released. `ratio`: only for numbers by group.
+    `cut`: what that estimate had to exceed for a value to be released. `ratio`: only for numbers by group. `noise`:
+    variances and covariances of shares (of `centre`, where that is given), where they depend on the shares alone.
+    `consistent`: where the question has a `consistency`, or the request names one.
     """
 
     n: int
@@ -137,6 +166,8 @@ class EstimateBody(ApiBody, kw_only=True):
     centre: Numbers | UnsetType = UNSET
     cut: float | UnsetType | None = UNSET
     ratio: RatioParts | UnsetType = UNSET
+    noise: NoiseParts | UnsetType = UNSET
+    consistent: ConsistentBody | UnsetType = UNSET
 
 
 class ReleaseBody(EstimateBody, kw_only=True):
@@ -204,13 +235,18 @@ class DifferenceBody(ApiBody):
 
 
 class QueryBody(ApiBody):
-    """An SQL query, its first and last step (by default the latest), the level of intervals, and whether to explain."""
+    """An SQL query, the steps that it is of, the level of intervals, and whether to explain.
+
+    The first and the last step are numbers, dates or times. If neither is given, WHERE may name steps; else it is the
+    latest with reports. Public tables that the query joins come with it, as lists of values by name and column.
+    """
 
     sql: Annotated[str, Meta(pattern=r"\S")]
-    first: Step | None = msgspec.field(default=None, name="from")
-    last: Step | None = msgspec.field(default=None, name="to")
+    first: Step | Moment | None = msgspec.field(default=None, name="from")
+    last: Step | Moment | None = msgspec.field(default=None, name="to")
     level: Level = 0.95
     explain: bool = False
+    tables: dict[str, dict[str, list[bool | int | float | str | None]]] = msgspec.field(default_factory=dict)
 
 
 class QueryColumn(ApiBody):
@@ -290,7 +326,7 @@ class SpotChecksBody(ApiBody):
 
 
 class SpotCheckUploads(ApiBody):
-    """The uploads to send to the first shuffler, in base64."""
+    """The uploads, in base64: of each report one for every shuffler that devices send to, in their order."""
 
     uploads: list[bytes]
 

@@ -1,12 +1,10 @@
 """The limits of a collector on reports, senders and connections, quotas, and why a report is not counted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hubbub.collection import Clock
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import HubbubError, InvalidValue
 
 _SPARE_FILES = 128  # for the store, its files, and the sockets that listen
 
@@ -203,6 +201,20 @@ Reason = Literal[
 """A duplicate (the same id with the same bytes) is not refused: it was counted before."""
 
 REASONS: tuple[Reason, ...] = get_args(Reason)
+
+
+class RefusedRequest(HubbubError):
+    """A whole request is refused. It held `count` reports, as far as is known; a retry after `wait` seconds may
+    work.
+    """
+
+    def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1, wait: float = 0.0) -> None:
+        self.reason = reason
+        self.detail = detail
+        self.collection = collection
+        self.count = count
+        self.wait = wait
+        super().__init__(f"{reason}: {detail}")
 
 
 @dataclass

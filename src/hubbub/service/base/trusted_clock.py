@@ -11,8 +11,6 @@ machine was off for less than `hold`, wall time is believed at once; a longer ti
 jump.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -25,7 +23,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hubbub.collection import Collection
+from hubbub.collection import SignedCollection
 from hubbub.core.errors import InvalidValue
 from hubbub.ledger.clock import since_boot
 from hubbub.random.source import Random
@@ -183,12 +181,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def read_clocks() -> ClockReading:
-    """The machine's clocks now.
-
-    Example:
-        >>> read_clocks().boot == read_clocks().boot
-        True
-    """
+    """The machine's clocks now."""
     return ClockReading(time.time(), since_boot(), _boot())
 
 
@@ -200,10 +193,8 @@ def _boot() -> str:
         return Random().bytes(8).hex()
 
 
-def hold_for(collections: Iterable[Collection]) -> float:
-    """Seconds to hold a jump in doubt: at most half of the shortest step, so that a true jump costs less than a
-    step.
-    """
+def hold_for(collections: Iterable[SignedCollection]) -> float:
+    """Seconds to hold a jump in doubt: at most half of the shortest step, so that a true jump costs less than that."""
     return min([HOLD, *(collection.step_seconds / 2 for collection in collections)])
 
 

@@ -8,26 +8,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from hubbub.alarms.plan import AlarmPlan
-from hubbub.collection import Clock, Collection, Keys
+from hubbub.collection import Clock, Keys
 from hubbub.collection.names import AnswerName
+from hubbub.collection.shuffle_route import ObliviousRoute
 from hubbub.core.errors import InvalidValue, check_integer
+from hubbub.core.plugins import PluginFailed, PluginRefused
+from hubbub.questions.collection import Collection, Schedule
 from hubbub.random.source import Random
 from hubbub.service.alarms import Alarms
-from hubbub.service.base.limits import Limits, Receipt
+from hubbub.service.base.limits import Limits, Receipt, RefusedRequest
 from hubbub.service.base.logs import log, log_error
-from hubbub.service.base.schedule import Schedule
 from hubbub.service.base.trusted_clock import TrustedClock
-from hubbub.service.ingest.admission import Admission
-from hubbub.service.ingest.frames import Frame, RefusedRequest, Served
+from hubbub.service.ingest.frames import Admission, Frame, Served
 from hubbub.service.ingest.ingest import draft, refusal
-from hubbub.service.ingest.open_asks import AnswerPlace
+from hubbub.service.ingest.open_asks import AnswerPlace, SignedDocument, signed_asks, signed_collection
+from hubbub.service.ingest.shared import check_homomorphic_key, make_share_checks
 from hubbub.service.ingest.shuffled import MOST_CHECKS, check_onion_key, make_checks
 from hubbub.service.ingest.warm_up import warm_up
-from hubbub.service.kept.archive import SET_ASIDE, Archive
-from hubbub.service.kept.raw_reports import move_reports
-from hubbub.service.rounds.ask_publisher import SignedDocument, signed_asks, signed_collection
+from hubbub.service.kept.archive import SET_ASIDE, Archive, move_reports
+from hubbub.service.rounds.eras import KnownVersions
 from hubbub.service.rounds.rounds import Rounds
 from hubbub.service.rounds.versions import VersionHistory, register
 from hubbub.service.rounds.watchdog import Watchdog
@@ -35,7 +37,10 @@ from hubbub.service.store.base import Expiry, ReleaseRow, StoreChanges, StoreFai
 from hubbub.service.store.sql import Store
 from hubbub.shuffle.onion import OnionKey
 
-__all__ = ["Collector", "Limits"]
+if TYPE_CHECKING:
+    from hubbub.shuffle.dgk import DGKPrivate
+
+__all__ = ["Collector", "Limits", "example_collector"]
 
 _MOST_LOGGED = 20
 
@@ -64,6 +69,8 @@ class Collector:
         The alarms of each collection, by its name.
     onion_key
         The key that decrypts the innermost layer of shuffled reports; needed if a collection has shufflers.
+    homomorphic_key
+        The key that decrypts shares; needed if the trust of a collection is "oblivious".
     watchdog
         Is told which question's code runs. The caller enters it.
     """
@@ -80,6 +87,7 @@ class Collector:
         archive: Archive | None = None,
         alarms: Mapping[str, AlarmPlan] | None = None,
         onion_key: OnionKey | None = None,
+        homomorphic_key: DGKPrivate | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:
         self.store = store
@@ -92,6 +100,7 @@ class Collector:
         self._keys = keys
         for collection in collections:
             check_onion_key(collection, onion_key)
+            check_homomorphic_key(collection, homomorphic_key)
         self._lock = threading.Lock()
         self._refused: Counter[tuple[str, str]] = Counter()
         self._pending: Counter[tuple[str, str]] = Counter()
@@ -104,8 +113,9 @@ class Collector:
         self.collections: Mapping[str, Collection] = MappingProxyType(
             {collection.name: collection for collection in collections}
         )
-        self.history = VersionHistory(self.collections, store)
-        over = {(row.name, row.version): row.id for row in store.collections() if row.id in outdated}
+        versions = KnownVersions([*store.collections(), *added])
+        self.history = VersionHistory(self.collections, store, versions)
+        over = {(row.name, row.version): row.id for row in versions.rows if row.id in outdated}
         self.served = Served(self.collections, over)
         self.specs = {collection.name: signed_collection(collection, keys.private) for collection in collections}
         self.asks: dict[str, SignedDocument] = {}
@@ -118,6 +128,7 @@ class Collector:
             collections,
             store,
             rng or Random(),
+            versions,
             outdated=outdated,
             ceilings=self.limits.ceilings,
             archive=archive,
@@ -128,9 +139,8 @@ class Collector:
         self.board = self._rounds.board
         self.failed = self._rounds.failed
         """The questions that were set aside, by collection id and name, and why."""
-        self._admission = Admission(
-            self.served, store, self.board, clock=clock, limits=self.limits, onion_key=onion_key
-        )
+        shuffle_keys: dict[str, Any] = {"onion_key": onion_key, "homomorphic_key": homomorphic_key}
+        self._admission = Admission(self.served, store, self.board, clock=clock, limits=self.limits, **shuffle_keys)
         self.tick()
         self._archive_closed()
 
@@ -147,19 +157,22 @@ class Collector:
     def spot_check(
         self, name: str, answer: AnswerName, count: int, rng: Random | None = None
     ) -> tuple[Frame, list[bytes]]:
-        """Make uploads that are sent to the first shuffler as if by devices, and looked for in its batch.
+        """Make uploads that are sent to shufflers as if by devices, and looked for in their batch.
 
-        Returns the frame that records them, and the uploads. The frame must be ingested before any upload is sent. The
-        shuffler should not be able to tell that the sender is the collector.
+        Returns the frame that records them, and the uploads: of each report one for every shuffler that devices send
+        to, in their order. The frame must be ingested before any upload is sent. A shuffler should not be able to tell
+        that the sender is the collector.
         """
         collection = self.collections[name]
         check_integer("count", count, 1, MOST_CHECKS)
         ask = self.board.find(AnswerPlace(collection.collection_id, answer))
         if collection.shuffle is None or ask is None or not ask.takes(self.clock.now()) or ask.shuffled:
             raise InvalidValue("answer", str(answer), "an open ask of a collection whose reports are shuffled")
-        checks = make_checks(collection, answer, ask.ask, count, rng or Random())
+        make = make_share_checks if isinstance(collection.shuffle, ObliviousRoute) else make_checks
+        checks = make(collection, answer, ask.ask, count, rng or Random())
         recorded = tuple((ask.key, inner) for _, inner in checks)
-        return Frame(collection.collection_id, spot_checks=recorded), [upload for upload, _ in checks]
+        uploads = [upload for uploads, _ in checks for upload in uploads]
+        return Frame(collection.collection_id, spot_checks=recorded), uploads
 
     def ask_of(self, name: str, answer: AnswerName) -> SignedDocument | None:
         """One signed ask, as long as reports to it may come. Shufflers read from it the form of a report."""
@@ -169,6 +182,12 @@ class Collector:
             return None
         step = max(collection.step_at(ask.opens), 0)
         return signed_asks(collection, [ask], step=step, until=ask.until, private=self._keys.private)
+
+    def model(self, name: str, model: str) -> bytes | None:
+        """The bytes of a public model, by their hash, as long as reports about it may come."""
+        asks = self.board.of_collection(self.collections[name].collection_id)
+        views = (ask.ask.view for ask in asks if ask.ask.view.content is not None)
+        return next((view.content for view in views if view.spec()["model"] == model), None)
 
     @contextmanager
     def _counting_refusals(self) -> Iterator[None]:
@@ -202,7 +221,7 @@ class Collector:
             log_error("undecided", error)
             drafted = refusal(frames[0])
         self._commit(drafted.changes)
-        drafted.apply()
+        drafted.apply(self.board)
         return drafted.receipts
 
     def warm_up(self) -> None:
@@ -219,10 +238,10 @@ class Collector:
             self._archive_closed()
         if changes.expired:
             self._tidy(changes.expired)
-        until = self._rounds.next_event(now)
+        events = self._rounds.next_events(now)
         for name, collection in self.collections.items():
-            self._publish(name, collection, now, until)
-        return until
+            self._publish(name, collection, now, events[collection.collection_id])
+        return min(events.values())
 
     def releases(
         self, name: str, question: str, *, first: int, last: int, most: int, version: int | None = None
@@ -248,8 +267,12 @@ class Collector:
     def _archive_closed(self) -> None:
         """Move the single reports of closed asks into files, one ask at a time."""
         if self.archive is not None:
-            for key, question, step in self.store.asks_to_archive():
-                self._commit(StoreChanges(archives=[move_reports(self.store, self.archive, key, question, step)]))
+            for ask in self.store.asks_to_archive():
+                try:
+                    row = move_reports(self.store, self.archive, ask)
+                except (InvalidValue, PluginRefused, PluginFailed):
+                    continue  # a mechanism of another package is missing: its reports stay in the store
+                self._commit(StoreChanges(archives=[row]))
 
     def _tidy(self, expired: Sequence[Expiry]) -> None:
         """Delete files whose retention is over, set aside files that the store does not name, and log missing files."""
@@ -294,3 +317,14 @@ class Collector:
                     listener(changes)
                 except Exception as error:  # what is committed stays committed
                     log_error("listener failed", error)
+
+
+def example_collector(now: float = 7200.0) -> Collector:
+    """A small collector for examples: one collection, a store in memory, a clock that stands still."""
+    from hubbub.authoring import load_collection
+    from hubbub.authoring.toml import EXAMPLE
+    from hubbub.collection import Keys, ManualClock
+    from hubbub.service.store.sqlite import SqliteStore
+
+    store = SqliteStore(":memory:")
+    return Collector([load_collection(EXAMPLE)], store, clock=ManualClock(now), keys=Keys.new())

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection import Collection
 from hubbub.core.errors import InvalidValue
-from hubbub.core.reports import Reports
+from hubbub.core.reports import Floats, Ints, Reports
+from hubbub.mechanisms.frequency.bundle import bundled
 from hubbub.mechanisms.frequency.measured import MEASURES, Measured
-from hubbub.protocols.ranges.hierarchy import IntervalMechanism, LevelReports, RangeReports
-from hubbub.protocols.steady import STEP
-from hubbub.service.kept.archive import Archive
-from hubbub.service.kept.raw_reports import reports_to
+from hubbub.protocols.ranges.hierarchy import LevelReports
+from hubbub.protocols.statistic import STEP
+from hubbub.questions.collection import Collection
+from hubbub.service.kept.archive import Archive, reports_to, unpack
 from hubbub.service.store.base import ClosedAsk
 from hubbub.service.store.sql import Store
 
@@ -24,16 +25,46 @@ if TYPE_CHECKING:
 MOST_REPORTS = 4_000_000
 """The most reports that are read for one query; each takes some ten bytes of memory a column."""
 
-Floats = NDArray[np.float64]
+
+def step_of(
+    collection: Collection, question: str, when: int | str | None, *, last: bool = False, field: str = ""
+) -> int | None:
+    """The number of a step that is given by it, or by a date or time (UTC) at or after which it begins.
+
+    The last step is the one that begins at or before a time, or on a date. `field` is what an error names.
+    """
+    if not isinstance(when, str):
+        return when
+    name = field or ("to" if last else "from")
+    try:
+        time = datetime.fromisoformat(when)
+    except ValueError:
+        raise InvalidValue(name, when, "a step, a date such as 2026-01-31, or a time") from None
+    seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    study = collection.terms[question].study
+    origin, length = (collection.origin, collection.step_seconds) if study is None else (study.start, study.every)
+    if not length:  # a study that runs once
+        return 0
+    if last and len(when) == len("2026-01-31"):
+        return math.ceil((seconds + 86400 - origin) / length) - 1
+    return (math.floor if last else math.ceil)((seconds - origin) / length)
 
 
-def asks_of_steps(asks: list[ClosedAsk], first: int | None, last: int | None) -> list[ClosedAsk]:
-    """The asks of steps from `first` to `last`; of the latest step alone, if both are None."""
+def asks_of_steps(store: Store, asks: list[ClosedAsk], first: int | None, last: int | None) -> list[ClosedAsk]:
+    """The asks of steps from `first` to `last`; if both are None, of the latest step to which there are reports."""
     if first is None and last is None:
-        latest = max((ask.step for ask in asks), default=0)
-        return [ask for ask in asks if ask.step == latest]
+        for latest in sorted({ask.step for ask in asks}, reverse=True):
+            chosen = [ask for ask in asks if ask.step == latest]
+            if any(_has_reports(store, ask) for ask in chosen):
+                return chosen
+        return []
     low, high = first if first is not None else -1, last if last is not None else 1 << 62
     return [ask for ask in asks if low <= ask.step <= high]
+
+
+def _has_reports(store: Store, ask: ClosedAsk) -> bool:
+    row = store.archive_of(ask.key)
+    return row.n > 0 if row is not None else any(len(unpack(segment)) for segment in store.kept_segments(ask.key))
 
 
 def kept_table(
@@ -42,23 +73,22 @@ def kept_table(
     """A table of the reports to some closed asks, each with its step. Too many reports are refused.
 
     Example:
-        >>> from hubbub.service.collector.example import example_collector
+        >>> from hubbub.service.collector.collector import example_collector
         >>> collector = example_collector()
         >>> kept_table(collector.store, None, collector.collections["themes"], "popular", [])
         Traceback (most recent call last):
             ...
         hubbub.core.errors.InvalidValue: question: got 'popular'; allowed: a question of kind table
     """
-    schema = collection.questions[question].table(collection.setting(question))
+    schema = collection.questions[question].table()
     if schema is None:
         raise InvalidValue("question", question, "a question of kind table")
     from hubbub.query.memory_table import MemoryTable
     from hubbub.query.sandbox import check_time
+    from hubbub.query.schema import TableReports
 
-    mechanism = schema.mechanism
-    assert isinstance(mechanism, IntervalMechanism)
     batches_of: dict[int, list[tuple[int, Reports]]] = {}
-    steps: list[NDArray[np.int64]] = []
+    steps: list[Ints] = []
     numbers: list[Floats] = []
     n = 0
     for ask in asks:
@@ -71,24 +101,28 @@ def kept_table(
             n += len(reports)
             if n > MOST_REPORTS:
                 raise InvalidValue("steps", f"more than {MOST_REPORTS:,} reports", "fewer steps")
-    levels = {}
+    groups = {}
     for part, batches in batches_of.items():
-        level = mechanism.levels[part]
-        oracle = mechanism.oracle(level)
         rows = np.concatenate([np.arange(start, start + len(batch)) for start, batch in batches])
-        # The table's oracle for the level has the same codes as the asked mechanism: reports change their spec id only.
-        renamed = [Reports(oracle.spec_id, public=_own(batch), private=batch.private) for _, batch in batches]
-        levels[level] = LevelReports(rows, Reports.concat(renamed))
+        levels = schema.parts[part]
+        for place, level in enumerate(levels):
+            # The table's oracle has the same codes as the asked mechanism: reports change their spec id only.
+            name = schema.oracle(level).spec_id
+            own = [_own(batch, place if len(levels) > 1 else None, name) for _, batch in batches]
+            groups[level] = LevelReports(rows, Reports.concat(own))
     public: dict[str, Any] = {STEP: np.concatenate(steps) if steps else np.zeros(0, dtype=np.int64)}
     names = [column.name for column in schema.public if column.name != STEP]
     measures = np.concatenate(numbers) if numbers else np.zeros((0, len(names)))
     public |= {name: _or_null(measures[:, index]) for index, name in enumerate(names)}
-    return MemoryTable(schema, RangeReports(n, levels), public)
+    return MemoryTable(schema, TableReports(n, groups), public)
 
 
-def _own(reports: Reports) -> dict[str, Any]:
-    """The public columns of the oracle, without the measures."""
-    return {name: column for name, column in reports.public.items() if name != MEASURES}
+def _own(reports: Reports, place: int | None, spec_id: str) -> Reports:
+    """The reports of a bundle on one of its levels, or those on the only level, without the measures."""
+    if place is not None:
+        return bundled(reports, place, spec_id)
+    public = {name: column for name, column in reports.public.items() if name != MEASURES}
+    return Reports(spec_id, public=public, private=reports.private)
 
 
 def _or_null(numbers: Floats) -> Any:

@@ -1,13 +1,10 @@
 """Shuffled batches as the API shows them: their sizes, and what each coalition of parties can learn from them."""
 
-from __future__ import annotations
-
 import json
 
-from hubbub.authoring.promise import Coalition, coalitions, coalitions_of
-from hubbub.collection import Collection
-from hubbub.mechanisms.base import Mechanism
+from hubbub.authoring.coalitions import Coalition, coalitions, coalitions_of
 from hubbub.protocols.ask import Ask
+from hubbub.questions.collection import Collection
 from hubbub.service.base.api import ShuffledBatchBody, ShuffledBody, ShuffledQuestion
 from hubbub.service.store.sql import Store
 
@@ -26,9 +23,10 @@ def shuffled_body(store: Store, collection: Collection) -> ShuffledBody:
         latest: list[Coalition] = []
         if rows:
             ask, row = rows[0]
-            mechanism = Ask.from_spec(json.loads(ask.spec)).mechanism
-            assert isinstance(mechanism, Mechanism)  # shuffled collections ask no stateful mechanism
-            latest = coalitions(mechanism, route, row.n - row.fakes)
+            mechanism, people = Ask.from_spec(json.loads(ask.spec)).mechanism, row.n - row.fakes
+            if mechanism.whole_reports:  # the bound is of a horizon: it counts those who missed none of its batches
+                people = _present(store, collection, name)
+            latest = coalitions(mechanism, route, people) if people else []
         batches = [
             ShuffledBatchBody(
                 step=ask.step,
@@ -45,3 +43,9 @@ def shuffled_body(store: Store, collection: Collection) -> ShuffledBody:
         ]
         questions[name] = ShuffledQuestion(smallest=coalitions_of(collection, name), latest=latest, batches=batches)
     return ShuffledBody(route=route.spec(), questions=questions)
+
+
+def _present(store: Store, collection: Collection, question: str) -> int:
+    """How many devices at least missed no step of the present horizon, by the latest release; 0 before there is one."""
+    releases = store.releases(collection.collection_id, question, 0, 1 << 62, 1)
+    return int(json.loads(releases[0].payload)["lost"]["present"]) if releases else 0

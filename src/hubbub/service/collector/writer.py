@@ -1,7 +1,5 @@
 """The one thread that changes the collector, and the probe of whether the store takes commits."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
@@ -64,7 +62,7 @@ class Writer:
         self.shed = 0
         """Requests that were answered "busy" because they waited too long."""
         self._change = threading.Condition()
-        self._stopping = False
+        self.stopping = False
         self.failure: BaseException | None = None
         self.warm = threading.Event()
         """Set once the kernels that reports need are compiled, in this thread."""
@@ -88,7 +86,7 @@ class Writer:
         now = time.monotonic()
         waiting = _Waiting(frame, asyncio.get_running_loop().create_future(), now)
         with self._change:
-            if self._stopping or self.failure is not None:
+            if self.stopping or self.failure is not None:
                 raise Stopped("the collector is stopping")
             if self._reports >= MOST_WAITING:
                 raise Busy(f"{self._reports:,} reports are waiting")
@@ -117,7 +115,7 @@ class Writer:
     def stop(self) -> None:
         """Take no more frames, count those that wait, and end the thread."""
         with self._change:
-            self._stopping = True
+            self.stopping = True
             self._change.notify()
         if self._thread.is_alive():
             self._thread.join()
@@ -134,7 +132,7 @@ class Writer:
                 if self._group:
                     self._ingest(self._group)
                     self._group = []
-                elif self._stopping:
+                elif self.stopping:
                     self._tick()
                     self._collector.watchdog.stopped_in_order()
                     return
@@ -154,11 +152,11 @@ class Writer:
     def _gather(self, due: float) -> None:
         """Wait for frames, and make those that wait the next group."""
         with self._change:
-            if not self._waiting and not self._stopping:
+            if not self._waiting and not self.stopping:
                 self._change.wait(max(due - time.monotonic(), 0.001))
             if not self._waiting:
                 return
-        if not self._stopping and self._reports < MOST_GROUP:
+        if not self.stopping and self._reports < MOST_GROUP:
             time.sleep(GATHER)
         group: list[_Waiting] = []
         with self._change:

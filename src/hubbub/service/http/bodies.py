@@ -1,7 +1,5 @@
 """Bodies of requests, with limits on size, time and the memory of all of them together, and bodies of answers."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import TypeVar
 

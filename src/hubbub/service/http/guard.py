@@ -1,7 +1,5 @@
 """Limits how much each sender may send, and how many connections there are and how long they may wait."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -15,8 +13,7 @@ from typing import Protocol
 from hubbub.collection import Clock
 from hubbub.core.errors import InvalidValue
 from hubbub.random.source import Random
-from hubbub.service.base.limits import ConnectionLimits, Quota, SenderLimits
-from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.base.limits import ConnectionLimits, Quota, RefusedRequest, SenderLimits
 
 HEADER = b"x-hubbub-sender"
 """The header that a proxy adds to a request: the sender's address, a space, and the proxy's signature."""

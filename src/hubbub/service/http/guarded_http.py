@@ -4,8 +4,6 @@ Uvicorn's protocol sets no such limits: an endless header is copied with every p
 stays open, and an answer that the client does not read waits for ever.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

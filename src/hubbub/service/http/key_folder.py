@@ -8,14 +8,17 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hubbub.collection import Keys
-from hubbub.core.errors import InvalidValue
+from hubbub.core.errors import InvalidValue, needs
 from hubbub.core.private_file import write_private_file
 from hubbub.service.base.logs import log
 from hubbub.service.http.problems import token_file
 from hubbub.shuffle.onion import OnionKey
+
+if TYPE_CHECKING:
+    from hubbub.shuffle.dgk import DGKPrivate
 
 
 def open_secrets(paths: Iterable[Path]) -> list[str]:
@@ -67,7 +70,7 @@ def public_address(host: str) -> bool:
 
 
 class KeyFolder(NamedTuple):
-    """The folder with the signing key, the onion key and the token. Each is made on first use.
+    """The folder with the signing key, the onion key, the homomorphic key and the token. Each is made on first use.
 
     Example:
         >>> import tempfile
@@ -109,6 +112,22 @@ class KeyFolder(NamedTuple):
             return OnionKey(bytes.fromhex(self.onion_path.read_text(encoding="ascii").strip()))
         except ValueError:
             raise InvalidValue(str(self.onion_path), "a file that is not shown", "64 hexadecimal digits") from None
+
+    @property
+    def homomorphic_path(self) -> Path:
+        """The file of the homomorphic key."""
+        return self.path / "homomorphic.key"
+
+    def homomorphic_key(self) -> DGKPrivate:
+        """The key that decrypts shares of reports; making it takes some seconds."""
+        with needs("shuffle"):
+            from hubbub.shuffle.dgk import DGKPrivate
+        from hubbub.shuffle.keys import read_key, write_key
+
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.homomorphic_path.exists():
+            write_key(DGKPrivate.generate(), self.homomorphic_path)
+        return read_key(self.homomorphic_path)
 
     def token(self) -> str:
         """The token that opens query routes."""

@@ -1,11 +1,8 @@
 """Metrics for Prometheus, on a port of their own: reports, alarms, webhooks, and the newest estimates."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hubbub.service.base.api import ReleaseBody
 from hubbub.service.base.limits import REASONS
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.service import Service
-from hubbub.service.rounds.releases import release_json
+from hubbub.service.rounds.releases import told_release
 from hubbub.service.webhooks.sender import OUTCOMES
 
 MOST_WATCHED = 256
@@ -94,25 +92,25 @@ class EstimateMetrics:
         )
         age = _gauge_of_estimates("release_age_seconds", "Seconds since the newest release.", _OF_QUESTION)
         for place, release in self._newest():
-            names = self._categories(place, release["labels"])
+            names = self._categories(place, release.labels)
             for key, family in numbers.items():
-                for category, value in zip(names, release[key] or (), strict=False):
+                for category, value in zip(names, getattr(release, key) or (), strict=False):
                     if value is not None:
                         family.add_metric((*place, category), value)
-            reports.add_metric(place, release["n"])
-            categories.add_metric(place, len(release["labels"]))
-            age.add_metric(place, max(self._collector.clock.now() - release["time"], 0.0))
+            reports.add_metric(place, release.n)
+            categories.add_metric(place, len(release.labels))
+            age.add_metric(place, max(self._collector.clock.now() - release.time, 0.0))
         yield from (*numbers.values(), reports, categories, age)
 
-    def _newest(self) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
+    def _newest(self) -> Iterator[tuple[tuple[str, str], ReleaseBody]]:
         for name, collection in self._collector.collections.items():
             for question in collection.questions:
                 for row in self._collector.releases(name, question, first=0, last=_LAST_STEP, most=1):
-                    yield (name, question), release_json(row)
+                    yield (name, question), told_release(row)
 
     def _categories(self, place: tuple[str, str], labels: list[str]) -> list[str]:
         collection, question = self._collector.collections[place[0]], place[1]
-        shape = collection.shape(question)
+        shape = collection.questions[question].shape()
         names = [str(rank) for rank, _ in enumerate(labels, 1)] if shape.form == "ranking" else labels
         return names[:MOST_CATEGORIES]
 

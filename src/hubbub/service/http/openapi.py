@@ -1,9 +1,8 @@
 """The OpenAPI description of all routes: summaries are the handlers' docstrings, schemas are made of the bodies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
+from functools import partial
 from inspect import getdoc
 from typing import Any
 
@@ -12,7 +11,8 @@ import msgspec
 from hubbub import __version__
 from hubbub.service.alarms import AlarmsBody
 from hubbub.service.base import api
-from hubbub.service.collector.candidates import MOST_CANDIDATES
+from hubbub.service.collector.candidates import MOST_CANDIDATES, RangeBody
+from hubbub.service.collector.marginals import MOST_RECORDS, MarginalBody, RecordsBody
 from hubbub.service.http.problems import CONTENT_TYPE, PROBLEMS
 from hubbub.service.http.queries import Queries
 from hubbub.service.http.reports import ReportsRoute, ShuffledRoute
@@ -32,7 +32,29 @@ def _query(name: str, text: str, schema: Described = _INTEGER, *, required: bool
 
 
 _FROM, _TO = _query("from", "The first step."), _query("to", "The last.")
+_STEP = _query("step", "The step; by default the latest.")
 _LEVEL = _query("level", "Confidence level; 0.95 by default.", msgspec.json.schema(api.Level))
+_TOLD = (
+    _LEVEL,
+    _query("consistency", "Also tell consistent shares, by this method; by default the question's.", _TEXT),
+)
+_MOST = _query("most", "How many, at most 1000.")
+_VERSION = _query("version", "A version of the collection; by default the one that is served.")
+_GROUPS = (
+    _query("of", "The name of a group.", _TEXT, required=True),
+    _query("minus", "The name of the group to subtract.", _TEXT, required=True),
+    _query("by", "The field that makes the groups; by default the first one.", _TEXT),
+)
+_RANGE = (
+    _query("from", "The first step; by default that of the horizon."),
+    _query("to", "The last step, of the same horizon; by default the latest."),
+)
+_FIELDS = _query("of", "A field; repeated for several.", _SOME_TEXTS, required=True)
+_SOME_FIELDS = _query("of", "A field; repeated for several; all unless given.", _SOME_TEXTS)
+_RECORDS = _query("n", f"How many, at most {MOST_RECORDS}; 1000 by default.")
+_CANDIDATES = _query("candidate", "A text, a name or a code; repeated for several.", _SOME_TEXTS, required=True)
+_COLLECTION = "/v1/collections/{name}"
+_QUESTION = f"{_COLLECTION}/questions/{{question}}"
 
 
 def _summary(described: object) -> str:
@@ -71,19 +93,22 @@ def _route(
     return {"get" if takes is None else "post": operation}
 
 
+def _answered(route: Described, text: str, content: Described | None = None, status: str = "200") -> Described:
+    """A route with one more answer, which has no body of its own."""
+    route["get"]["responses"][status] = {"description": text, **({} if content is None else {"content": content})}
+    return route
+
+
 def _paths() -> dict[str, Any]:
-    collection, question = "/v1/collections/{name}", "/v1/collections/{name}/questions/{question}"
     wrong, arrives = "invalid_parameter not_found", "too_slow too_large"
     upload = f"malformed unknown_collection outdated_version unsupported_type over_ceiling {arrives} busy stopping"
+    batch = f"{upload} unknown_ask not_found late replay under_minimum too_early"
     sql = "reports_missing withheld query_refused no_sql query_busy query_too_slow"
-    ready = _route(Queries.readyz, api.ReadyBody)
-    ready["get"]["responses"]["503"] = {"description": "Reports are not taken.", "content": _json(api.ReadyBody)}
-    events = _route(Queries.events, None, refused="not_found", token=True)
-    stream = {"description": "Events, without end: release, ask, alarm, counts.", "content": {"text/event-stream": {}}}
-    events["get"]["responses"]["200"] = stream
-    this = _route(Queries.openapi, None)
-    this["get"]["responses"]["200"] = {"description": "OpenAPI 3.1."}
     uploads = {UPLOAD_TYPE: _BYTES, BATCH_TYPE: _BYTES, **_json(JsonUpload)}
+    checks, query = _json(api.SpotChecksBody), _json(api.QueryBody)
+    public, secret = partial(_route, refused="not_found"), partial(_route, refused="not_found", token=True)
+    result = partial(_route, refused=wrong, token=True)
+    record = partial(_route, refused=f"{wrong} withheld", token=True)
     paths = {
         "/v1/reports": _route(
             ReportsRoute.__call__,
@@ -91,61 +116,44 @@ def _paths() -> dict[str, Any]:
             takes=uploads,
             refused=f"{upload} not_shuffled over_quota over_sender_quota",
         ),
-        "/v1/shuffled": _route(
-            ShuffledRoute.take,
-            api.ShuffledReceipt,
-            takes={SHUFFLED_TYPE: _BYTES},
-            refused=f"{upload} unknown_ask not_found late replay under_minimum too_early",
-        ),
-        f"{collection}/spot-checks": _route(
+        "/v1/shuffled": _route(ShuffledRoute.take, api.ShuffledReceipt, takes={SHUFFLED_TYPE: _BYTES}, refused=batch),
+        f"{_COLLECTION}/spot-checks": _route(
             ShuffledRoute.spot_checks,
             api.SpotCheckUploads,
-            takes=_json(api.SpotChecksBody),
+            takes=checks,
             refused=f"malformed {wrong} {arrives} busy stopping",
             token=True,
         ),
         "/v1/collections": _route(Queries.collections, api.CollectionsBody),
-        collection: _route(Queries.collection, api.SealedBody, refused="not_found"),
-        f"{collection}/asks": _route(Queries.asks, api.SealedBody, refused="not_found"),
-        f"{collection}/asks/{{answer}}": _route(Queries.ask, api.SealedBody, refused="not_found"),
-        f"{collection}/counts": _route(Queries.counts, api.CountsBody, refused="not_found", token=True),
-        f"{collection}/events": events,
-        f"{collection}/alarms": _route(Queries.alarms, AlarmsBody, refused="not_found", token=True),
-        f"{collection}/shuffled": _route(Queries.shuffled, api.ShuffledBody, refused="not_found", token=True),
-        f"{question}/releases": _route(
-            Queries.releases,
-            api.ReleasesBody,
-            _FROM,
-            _TO,
-            _query("most", "How many, at most 1000."),
-            _query("version", "A version of the collection; by default the one that is served."),
-            _LEVEL,
-            refused=wrong,
-            token=True,
+        _COLLECTION: public(Queries.collection, api.SealedBody),
+        f"{_COLLECTION}/asks": public(Queries.asks, api.SealedBody),
+        f"{_COLLECTION}/asks/{{answer}}": public(Queries.ask, api.SealedBody),
+        f"{_COLLECTION}/models/{{model}}": _answered(
+            public(Queries.model, None),
+            "32-bit floats, the least significant byte first.",
+            {"application/octet-stream": _BYTES},
         ),
-        f"{question}/releases/latest": _route(Queries.latest, api.ReleaseBody, _LEVEL, refused=wrong, token=True),
-        f"{question}/difference": _route(
-            Queries.difference,
-            api.DifferenceBody,
-            _query("of", "The name of a group.", _TEXT, required=True),
-            _query("minus", "The name of the group to subtract.", _TEXT, required=True),
-            _query("by", "The field that makes the groups; by default the first one.", _TEXT),
-            _query("step", "The step; by default the latest."),
-            _LEVEL,
-            refused=wrong,
-            token=True,
+        f"{_COLLECTION}/counts": secret(Queries.counts, api.CountsBody),
+        f"{_COLLECTION}/events": _answered(
+            secret(Queries.events, None), "Events, without end: release, ask, alarm, counts.", {"text/event-stream": {}}
         ),
-        f"{question}/sql": _route(
-            Queries.sql,
-            api.QueryAnswerBody,
-            takes=_json(api.QueryBody),
-            refused=f"malformed {wrong} {arrives} {sql}",
-            token=True,
+        f"{_COLLECTION}/alarms": secret(Queries.alarms, AlarmsBody),
+        f"{_COLLECTION}/shuffled": secret(Queries.shuffled, api.ShuffledBody),
+        f"{_QUESTION}/releases": result(Queries.releases, api.ReleasesBody, _FROM, _TO, _MOST, _VERSION, *_TOLD),
+        f"{_QUESTION}/releases/latest": result(Queries.latest, api.ReleaseBody, *_TOLD),
+        f"{_QUESTION}/difference": result(Queries.difference, api.DifferenceBody, *_GROUPS, _STEP, _LEVEL),
+        f"{_QUESTION}/range": _route(
+            Queries.range, RangeBody, *_RANGE, _LEVEL, refused=f"{wrong} reports_missing", token=True
         ),
-        f"{question}/candidates": _route(
+        f"{_QUESTION}/marginal": record(Queries.marginal, MarginalBody, _FIELDS, _STEP, _LEVEL),
+        f"{_QUESTION}/records": record(Queries.records, RecordsBody, _RECORDS, _SOME_FIELDS, _STEP),
+        f"{_QUESTION}/sql": _route(
+            Queries.sql, api.QueryAnswerBody, takes=query, refused=f"malformed {wrong} {arrives} {sql}", token=True
+        ),
+        f"{_QUESTION}/candidates": _route(
             Queries.candidates,
             api.CandidatesBody,
-            _query("candidate", "A text, a name or a code; repeated for several.", _SOME_TEXTS, required=True),
+            _CANDIDATES,
             _FROM,
             _TO,
             _LEVEL,
@@ -153,15 +161,16 @@ def _paths() -> dict[str, Any]:
             token=True,
         ),
         "/healthz": _route(Queries.healthz, api.AliveBody),
-        "/readyz": ready,
-        "/openapi.json": this,
+        "/readyz": _answered(
+            _route(Queries.readyz, api.ReadyBody), "Reports are not taken.", _json(api.ReadyBody), "503"
+        ),
+        "/openapi.json": _answered(_route(Queries.openapi, None), "OpenAPI 3.1."),
     }
     for path, operations in paths.items():
-        names = [
-            {"name": name, "in": "path", "required": True, "schema": _TEXT} for name in re.findall(r"{(\w+)}", path)
-        ]
+        in_path = {"in": "path", "required": True, "schema": _TEXT}
         for operation in operations.values():
-            operation["parameters"] = names + operation["parameters"]
+            named = [{"name": name, **in_path} for name in re.findall(r"{(\w+)}", path)]
+            operation["parameters"] = named + operation["parameters"]
     return paths
 
 

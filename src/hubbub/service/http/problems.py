@@ -1,7 +1,5 @@
 """Errors as RFC 9457 problem documents, and the tokens that let their holders read results."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib
@@ -21,8 +19,8 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.plugins import PluginFailed
 from hubbub.random.source import Random
 from hubbub.service.base.api import ProblemBody, encode
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.collector.writer import Busy, Stopped
-from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.store.base import StoreFailed
 
 CONTENT_TYPE = "application/problem+json"

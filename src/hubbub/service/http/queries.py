@@ -1,7 +1,5 @@
 """The routes that read: collections and asks for devices; results and counters for holders of a token."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -11,21 +9,24 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from hubbub.collection import Collection
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.noise import check_level
+from hubbub.protocols.marginals.field_marginals import FieldMarginals
+from hubbub.questions.collection import Collection
+from hubbub.random.source import Random
 from hubbub.service.alarms import alarms_body
 from hubbub.service.base import api
 from hubbub.service.base.trusted_clock import clock_body
-from hubbub.service.collector.candidates import ask_kept, group_difference
+from hubbub.service.collector.candidates import ask_kept, group_difference, range_of_steps
+from hubbub.service.collector.marginals import marginal_body, records_body
 from hubbub.service.collector.shuffled_batches import shuffled_body
 from hubbub.service.http.bodies import JsonAnswer, read_json
 from hubbub.service.http.problems import Problem, Tokens
 from hubbub.service.http.service import Service
+from hubbub.service.ingest.open_asks import SignedDocument
 from hubbub.service.kept.archive import ReportsMissing
-from hubbub.service.rounds.ask_publisher import SignedDocument
-from hubbub.service.rounds.releases import release_json
+from hubbub.service.rounds.releases import released_marginals, told_release
 from hubbub.service.store.base import ReleaseRow
 
 MOST_RELEASES = 1000
@@ -56,6 +57,7 @@ class Queries:
             Route(collection, self.collection),
             Route(f"{collection}/asks", self.asks),
             Route(f"{collection}/asks/{{answer}}", self.ask),
+            Route(f"{collection}/models/{{model}}", self.model),
             Route(f"{collection}/counts", self.counts),
             Route(f"{collection}/events", self.events),
             Route(f"{collection}/alarms", self.alarms),
@@ -63,6 +65,9 @@ class Queries:
             Route(f"{collection}/questions/{{question}}/releases", self.releases),
             Route(f"{collection}/questions/{{question}}/releases/latest", self.latest),
             Route(f"{collection}/questions/{{question}}/difference", self.difference),
+            Route(f"{collection}/questions/{{question}}/range", self.range),
+            Route(f"{collection}/questions/{{question}}/marginal", self.marginal),
+            Route(f"{collection}/questions/{{question}}/records", self.records),
             Route(f"{collection}/questions/{{question}}/sql", self.sql, methods=["POST"]),
             Route(f"{collection}/questions/{{question}}/candidates", self.candidates),
             Route("/healthz", self.healthz),
@@ -99,6 +104,14 @@ class Queries:
             raise Problem(404, "not_found", f"no ask {answer} now")
         return self._send(request, document)
 
+    async def model(self, request: Request) -> Response:
+        """The bytes of a public model, by their SHA-256, as long as devices are asked about it."""
+        content = self._collector.model(self._collection(request).name, request.path_params["model"])
+        if content is None:
+            raise Problem(404, "not_found", "no ask is about such a model now")
+        headers = {"Cache-Control": f"public, max-age={_LONGEST_CACHED}", **_ANY_ORIGIN}
+        return Response(content, headers=headers, media_type="application/octet-stream")
+
     def _send(self, request: Request, document: SignedDocument) -> Response:
         seconds = document.fresh_seconds(self._collector.clock.now(), most=_LONGEST_CACHED)
         headers = {"ETag": document.etag, "Cache-Control": f"public, max-age={seconds}", **_ANY_ORIGIN}
@@ -127,10 +140,10 @@ class Queries:
         )
         answer = api.ReleasesBody(
             question=question,
-            shape=series[-1].shape(question),
+            shape=series[-1].questions[question].shape(),
             versions=[each.version for each in series],
             earlier=list(self._collector.history.ended(collection.name).get(question, [])),
-            releases=[_release(row, series, _level(request)) for row in rows],
+            releases=[_release(request, row, series, question) for row in rows],
         )
         return JsonAnswer(answer)
 
@@ -142,24 +155,68 @@ class Queries:
         if not rows:
             raise Problem(404, "not_found", f"{question} has no release yet")
         series = self._collector.history.series(collection.name, question)
-        return JsonAnswer(_release(rows[0], series, _level(request)))
+        return JsonAnswer(_release(request, rows[0], series, question))
 
     def difference(self, request: Request) -> Response:
         """The difference of two groups in the latest release, or in that of a given step."""
         self._tokens.check(request)
         collection, question = self._question(request)
-        shape = collection.shape(question)
+        shape = collection.questions[question].shape()
         if not shape.groups:
             raise Problem(404, "not_found", f"the answers to {question} are not by group")
+        row = self._row(request, collection, question)
+        by, of, minus = (request.query_params.get(name) for name in ("by", "of", "minus"))
+        level = _level(request)
+        return JsonAnswer(group_difference(row, shape, by=by, of=of or "", minus=minus or "", level=level))
+
+    def range(self, request: Request) -> Response:
+        """The mean share and the sum of the shares over a range of steps, of a question that follows changes."""
+        self._tokens.check(request)
+        collection, question = self._question(request)
+        if not collection.questions[question].shape().horizon:
+            raise Problem(404, "not_found", f"{question} follows no values over a horizon of steps")
+        given = {name: key for name, key in (("first", "from"), ("last", "to")) if key in request.query_params}
+        steps = {name: _integer(request, key, 0) for name, key in given.items()}
+        try:
+            answer = range_of_steps(self._collector, collection, question, **steps, level=_level(request))
+        except ReportsMissing as error:
+            raise Problem(409, "reports_missing", str(error)) from error
+        if answer is None:
+            raise Problem(404, "not_found", f"{question} has no such release yet")
+        return JsonAnswer(answer)
+
+    def marginal(self, request: Request) -> Response:
+        """The shares of all combinations of values of some fields, in the latest release or in that of a step."""
+        question, step, released = self._released(request)
+        of = request.query_params.getlist("of")
+        return JsonAnswer(marginal_body(released, of, question=question, step=step, level=_level(request)))
+
+    def records(self, request: Request) -> Response:
+        """Records of people who do not exist, drawn from the latest release or from that of a step."""
+        question, step, released = self._released(request)
+        of, n = request.query_params.getlist("of"), _integer(request, "n", 1000)
+        return JsonAnswer(records_body(released, of, n, question=question, step=step, rng=Random()))
+
+    def _released(self, request: Request) -> tuple[str, int, FieldMarginals]:
+        self._tokens.check(request)
+        collection, question = self._question(request)
+        if collection.questions[question].shape().form != "marginals":
+            raise Problem(404, "not_found", f"the answers to {question} are no marginals")
+        told = told_release(self._row(request, collection, question))
+        released = released_marginals(collection.questions[question], told)
+        if released is None:
+            raise Problem(409, "withheld", told.withheld or "nobody answered")
+        return question, told.step, released
+
+    def _row(self, request: Request, collection: Collection, question: str) -> ReleaseRow:
+        """The release of the step that a request names, or the latest."""
         first, last = 0, _LAST_STEP
         if "step" in request.query_params:
             first = last = _integer(request, "step", 0)
         rows = self._collector.releases(collection.name, question, first=first, last=last, most=1)
         if not rows:
             raise Problem(404, "not_found", f"{question} has no such release yet")
-        by, of, minus = (request.query_params.get(name) for name in ("by", "of", "minus"))
-        level = _level(request)
-        return JsonAnswer(group_difference(rows[-1], shape, by=by, of=of or "", minus=minus or "", level=level))
+        return rows[-1]
 
     async def sql(self, request: Request) -> Response:
         """The answer to an SQL query over the kept reports of a table question."""
@@ -175,6 +232,7 @@ class Queries:
             last=query.last,
             level=query.level,
             explain=query.explain,
+            tables=query.tables,
         )
         return JsonAnswer(msgspec.convert({"question": question, **answer.to_json()}, api.QueryAnswerBody))
 
@@ -197,7 +255,7 @@ class Queries:
             )
         except ReportsMissing as error:
             raise Problem(409, "reports_missing", str(error)) from error
-        return JsonAnswer(msgspec.convert(answer, api.CandidatesBody))
+        return JsonAnswer(answer)
 
     async def counts(self, request: Request) -> Response:
         """How many reports of a collection had which outcome, and its open asks."""
@@ -269,10 +327,13 @@ def _integer(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _release(row: ReleaseRow, series: Sequence[Collection], level: float) -> api.ReleaseBody:
-    """A release with the number of the version that asked it."""
+def _release(request: Request, row: ReleaseRow, series: Sequence[Collection], name: str) -> api.ReleaseBody:
+    """A release with the number of the version that asked it, made consistent as the request or the question says."""
     (version,) = (each.version for each in series if each.collection_id == row.collection)
-    return msgspec.convert({**release_json(row, level=level), "version": version}, api.ReleaseBody)
+    question, wanted = series[-1].questions[name], request.query_params.get("consistency")
+    if wanted is not None:
+        question = question.told_by(wanted)
+    return told_release(row, version=version, level=_level(request), question=question)
 
 
 def _level(request: Request) -> float:

@@ -5,8 +5,6 @@ The route POST /v1/shuffled, which takes batches from the last shuffler, and the
 Spot checks are the collector's own reports, which it looks for in such batches.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 from starlette.requests import Request
@@ -17,11 +15,12 @@ from starlette.types import Receive, Scope, Send
 from hubbub.collection.names import AnswerName
 from hubbub.core.errors import HubbubError
 from hubbub.service.base.api import ReceiptBody, RejectedReport, SpotChecksBody, SpotCheckUploads, encode
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.base.logs import log_failed_request
 from hubbub.service.http.bodies import JsonAnswer, read_body, read_json
 from hubbub.service.http.problems import CONTENT_TYPE, Problem, Tokens, problem_of
 from hubbub.service.http.service import Service
-from hubbub.service.ingest.frames import TYPES, RefusedRequest
+from hubbub.service.ingest.frames import TYPES
 from hubbub.wire.batches import SHUFFLED_TYPE
 
 PATH = "/v1/reports"

@@ -1,7 +1,5 @@
 """The ASGI application, and running a collector on sockets until a signal."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -17,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hubbub.service.base.limits import ConnectionLimits
+from hubbub.service.base.limits import ConnectionLimits, RefusedRequest
 from hubbub.service.base.logs import Logged, log
 from hubbub.service.collector.collector import Collector
 from hubbub.service.http.guard import PRICE, Guard, Senders
@@ -28,7 +26,6 @@ from hubbub.service.http.problems import Tokens, handlers, problem_of
 from hubbub.service.http.queries import Queries
 from hubbub.service.http.reports import PATH, ReportsRoute, ShuffledRoute
 from hubbub.service.http.service import Service
-from hubbub.service.ingest.frames import RefusedRequest
 from hubbub.service.webhooks.config import Webhook
 
 __all__ = ["KeyFolder", "bind", "run"]
@@ -160,7 +157,7 @@ def run(
 
     Example:
         >>> import os
-        >>> from hubbub.service.collector.example import example_collector
+        >>> from hubbub.service.collector.collector import example_collector
         >>> with bind("127.0.0.1", 0) as listening:
         ...     run(example_collector(), Tokens([]), [listening], on_ready=lambda: os.kill(os.getpid(), signal.SIGTERM))
         0

@@ -1,7 +1,5 @@
 """A collector in an event loop: its writer, whether it is ready for reports, and the events it sends to listeners."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -6,18 +6,23 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hubbub.core.errors import MissingDependency
+from hubbub.protocols.statistic import STEP
 from hubbub.service.collector.collector import Collector
-from hubbub.service.collector.kept_table import asks_of_steps, kept_table
+from hubbub.service.collector.kept_table import asks_of_steps, kept_table, step_of
 from hubbub.service.http.problems import Problem
 from hubbub.service.kept.archive import ReportsMissing
+from hubbub.service.rounds.releases import released_marginals, told_release
 from hubbub.service.store.base import ClosedAsk, StoreChanges
 
 if TYPE_CHECKING:
     from hubbub.query.answer import QueryAnswer
+    from hubbub.query.connect import AskableTable
     from hubbub.query.engine import QueryEngine
+    from hubbub.query.public_tables import PublicTables
 
 LONGEST_QUERY = 10_000
 """The most characters of a query."""
@@ -40,7 +45,7 @@ class TableQueries:
         Seconds after which a query is stopped.
 
     Example:
-        >>> from hubbub.service.collector.example import example_collector
+        >>> from hubbub.service.collector.collector import example_collector
         >>> TableQueries(example_collector()).answer("themes", "popular", "SELECT COUNT(*) FROM popular")
         Traceback (most recent call last):
             ...
@@ -48,7 +53,7 @@ class TableQueries:
     """
 
     def __init__(self, collector: Collector, *, seconds: float = SECONDS) -> None:
-        self._collector, self._seconds = collector, seconds
+        self._collector, self.seconds = collector, seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sql")
         self._free = threading.Semaphore(1)
         self._engines: OrderedDict[tuple[str, str, tuple[ClosedAsk, ...]], QueryEngine] = OrderedDict()
@@ -61,32 +66,36 @@ class TableQueries:
         question: str,
         text: str,
         *,
-        first: int | None = None,
-        last: int | None = None,
+        first: int | str | None = None,
+        last: int | str | None = None,
         level: float = 0.95,
         explain: bool = False,
+        tables: PublicTables | None = None,
     ) -> QueryAnswer:
-        """Answer a query over the reports of closed steps from `first` to `last`; by default of the latest step.
+        """Answer a query over the reports of closed steps from `first` to `last`, which are steps, dates or times.
+
+        If neither is given, the steps are those that WHERE names, or else the latest to which there are reports.
 
         `Problem` if the query cannot be answered, takes too long, or rests on too few reports.
         """
         served = self._collector.collections[collection]
-        if not served.shape(question).columns:
+        steps = (step_of(served, question, first), step_of(served, question, last, last=True))
+        if not served.questions[question].shape().columns:
             raise Problem(404, "not_found", f"{question} is no table")
         if len(text) > LONGEST_QUERY:
             raise Problem(413, "too_large", f"a query has at most {LONGEST_QUERY:,} characters")
         if not self._free.acquire(blocking=False):
             raise Problem(503, "query_busy", "another query is being answered", headers=[("Retry-After", "1")])
         future: Future[QueryAnswer] = self._thread.submit(
-            self._run, collection, question, text, first, last, level, explain
+            self._run, collection, question, text, steps, level, explain, tables
         )
         try:
-            return future.result(self._seconds + GRACE)
+            return future.result(self.seconds + GRACE)
         except FutureTimeout:
             raise self._too_slow() from None
 
     def _too_slow(self) -> Problem:
-        detail = f"it was not answered in {self._seconds:g} seconds: ask for less, or for fewer steps"
+        detail = f"it was not answered in {self.seconds:g} seconds: ask for less, or for fewer steps"
         return Problem(503, "query_too_slow", detail)
 
     def close(self) -> None:
@@ -94,16 +103,26 @@ class TableQueries:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _run(
-        self, name: str, question: str, text: str, first: int | None, last: int | None, level: float, explain: bool
+        self,
+        name: str,
+        question: str,
+        text: str,
+        steps: tuple[int | None, int | None],
+        level: float,
+        explain: bool,
+        tables: PublicTables | None,
     ) -> QueryAnswer:
         try:
             from hubbub.query.errors import QueryError
             from hubbub.query.sandbox import QueryTimeout, time_limit
 
             try:
-                with time_limit(self._seconds):
-                    engine = self._engine(name, question, first, last)
-                    return engine.sql(text, level=level, explain=explain)
+                with time_limit(self.seconds):
+                    text = self._steps_numbered(name, question, text)
+                    if steps == (None, None):
+                        steps = self._steps_asked(name, question, text)
+                    askable = self._askable(name, question, *steps)
+                    return askable.sql(text, level=level, explain=explain, tables=tables)
             except QueryTimeout:
                 raise self._too_slow() from None
             except QueryError as error:
@@ -116,11 +135,58 @@ class TableQueries:
         finally:
             self._free.release()  # before the answer is given: the next query may follow at once
 
+    def _steps_numbered(self, name: str, question: str, text: str) -> str:
+        """A query whose comparisons of the step with dates and times have the numbers of steps instead."""
+        from hubbub.query.plan import with_numbers
+
+        if self._collector.collections[name].questions[question].table() is None:
+            return text  # marginals have no column of steps, but perhaps a field of that name
+
+        def number(when: str, *, last: bool) -> int:
+            step = step_of(self._collector.collections[name], question, when, last=last, field="step")
+            assert step is not None
+            return step
+
+        return with_numbers(text, STEP, partial(number, last=False), partial(number, last=True))
+
+    def _steps_asked(self, name: str, question: str, text: str) -> tuple[int | None, int | None]:
+        """The first and the last step that a query names behind WHERE."""
+        from hubbub.query.plan import column_range, parse
+        from hubbub.query.rules import merge_subqueries
+
+        schema = self._collector.collections[name].questions[question].table()
+        if schema is None:
+            return None, None
+        statement = parse(text)
+        return (
+            column_range(merge_subqueries(statement.select, schema), STEP)
+            if statement.described is None
+            else (None, None)
+        )
+
+    def _askable(self, name: str, question: str, first: int | None, last: int | None) -> AskableTable:
+        """What the steps from `first` to `last` can be asked; of marginals, their latest release."""
+        served = self._collector.collections[name]
+        asked = served.questions[question]
+        if asked.shape().form != "marginals":
+            return self._engine(name, question, first, last)
+        from hubbub.query.marginal_engine import MarginalEngine
+
+        steps = {"first": first or 0, "last": _LAST_STEP if last is None else last}
+        rows = self._collector.releases(name, question, **steps, most=1)
+        if not rows:
+            raise Problem(404, "not_found", f"{question} has no such release yet")
+        told = told_release(rows[0])
+        released = released_marginals(asked, told)
+        if released is None:
+            raise Problem(409, "withheld", told.withheld or "nobody answered")
+        return MarginalEngine(released, asked.setting.domains, question)
+
     def _engine(self, name: str, question: str, first: int | None, last: int | None) -> QueryEngine:
         from hubbub.query.engine import QueryEngine
 
         served, store = self._collector.collections[name], self._collector.store
-        asks = asks_of_steps(store.closed_asks(served.collection_id, question, 0, _LAST_STEP), first, last)
+        asks = asks_of_steps(store, store.closed_asks(served.collection_id, question, 0, _LAST_STEP), first, last)
         key = served.collection_id, question, tuple(asks)
         engine = self._engines.get(key)
         if engine is None:

@@ -1,48 +1,38 @@
-"""Reads the bytes of a request into a `Frame`, and reports from their bytes. Nothing is trusted unchecked.
+"""Requests: read and checked as a whole, then their reports are grouped by the ask that they answer.
 
-Reads reports from their bytes, and refuses those that no client of the mechanism can have made.
-
-All reports of a mechanism have the same size, with columns at the same offsets: many are read at once.
+The bytes of a request become a `Frame`. Nothing is trusted unchecked.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hubbub.collection import Collection
-from hubbub.core.errors import DecodeError, HubbubError
-from hubbub.core.reports import Reports
-from hubbub.mechanisms.base import ReportFormat
-from hubbub.service.base.limits import Reason
-from hubbub.wire.batches import BATCH_TYPE, Batch, decode_batch
+from hubbub.collection import Clock, SignedCollection
+from hubbub.collection.names import AnswerName
+from hubbub.core.errors import DecodeError
+from hubbub.core.reports import Ints, Reports
+from hubbub.service.base.limits import Limits, Quota, Reason, Receipt, RefusedRequest
+from hubbub.service.ingest.open_asks import AnswerPlace, Board
+from hubbub.service.ingest.shared import open_shared
+from hubbub.service.ingest.shuffled import OpenedBatch, open_shuffled
+from hubbub.service.store.base import AskKey
+from hubbub.service.store.report_ids import Ids, digests_of
+from hubbub.service.store.sql import Store
+from hubbub.shuffle.onion import OnionKey
+from hubbub.wire.batches import BATCH_TYPE, Batch, ShuffledBatch, decode_batch, decode_shuffled
+from hubbub.wire.shares import decode_shared, is_shared
 from hubbub.wire.upload import JSON_TYPE, UPLOAD_TYPE, Entry, Upload, decode_upload, decode_upload_json, json_size
 
 if TYPE_CHECKING:
-    from hubbub.service.ingest.shuffled import OpenedBatch
-    from hubbub.service.store.base import AskKey
+    from hubbub.shuffle.dgk import DGKPrivate
 
 TYPES = (UPLOAD_TYPE, BATCH_TYPE, JSON_TYPE)
 """What may be posted."""
-
-
-class RefusedRequest(HubbubError):
-    """A whole request is refused. It held `count` reports, as far as is known; a retry after `wait` seconds may
-    work.
-    """
-
-    def __init__(self, reason: Reason, detail: str, *, collection: str = "", count: int = 1, wait: float = 0.0) -> None:
-        self.reason = reason
-        self.detail = detail
-        self.collection = collection
-        self.count = count
-        self.wait = wait
-        super().__init__(f"{reason}: {detail}")
 
 
 @dataclass(frozen=True)
@@ -71,11 +61,11 @@ class Frame:
 class Served:
     """The collections that are served, by name, and the ids of their earlier versions."""
 
-    current: Mapping[str, Collection]
+    current: Mapping[str, SignedCollection]
     outdated: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """By name and version."""
 
-    def find(self, name: str, version: int, count: int) -> Collection:
+    def find(self, name: str, version: int, count: int) -> SignedCollection:
         """The collection of a request that names this version and holds `count` reports; else `RefusedRequest`."""
         count = max(count, 1)
         collection = self.current.get(name)
@@ -120,53 +110,168 @@ def _upload(upload: Upload, served: Served, size: int, *, exact: bool) -> Frame:
     return Frame(collection.collection_id, upload.entries)
 
 
-class ReportOpener:
-    """Reads the reports of one mechanism."""
+class Admission:
+    """Turns the body of a request into a `Frame`, or raises `RefusedRequest`.
 
-    def __init__(self, mechanism: ReportFormat) -> None:
-        self._mechanism = mechanism
-        self._size = mechanism.report_bytes
-        self._places = {}
-        at = 0
-        for column in mechanism.columns:
-            size = np.dtype(column.dtype).itemsize * math.prod(column.shape)
-            self._places[column.name] = slice(at, at + size)
-            at += size
+    Parameters
+    ----------
+    served
+        The collections that are served.
+    store, board
+        The collector's store and open asks.
+    limits, clock
+        The largest body, and how many reports per second are taken.
+    onion_key, homomorphic_key
+        As of `Collector`.
 
-    def open_batch(self, batch: Batch) -> Reports | None:
-        """The reports of a batch; None if any of them cannot come from a client of the mechanism."""
+    Example:
+        >>> from hubbub.service.collector.collector import example_collector
+        >>> collector = example_collector()
+        >>> admission = Admission(collector.served, collector.store, collector.board, clock=collector.clock)
+        >>> admission.read("text/plain", b"hostile")
+        Traceback (most recent call last):
+            ...
+        hubbub.service.base.limits.RefusedRequest: malformed: content type 'text/plain'; allowed: ...
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        store: Store,
+        board: Board,
+        *,
+        clock: Clock,
+        limits: Limits | None = None,
+        onion_key: OnionKey | None = None,
+        homomorphic_key: DGKPrivate | None = None,
+    ) -> None:
+        self._served = served
+        self._shuffled = {collection.collection_id for collection in served.current.values() if collection.shuffle}
+        self._store, self._board, self._onion_key, self._key = store, board, onion_key, homomorphic_key
+        self._limits = limits or Limits()
+        self._quota = Quota(rate=self._limits.rate, burst=self._limits.burst, clock=clock)
+
+    def read(self, content_type: str, body: bytes) -> Frame:
+        """Read an upload or a batch that devices send directly."""
+        _check_size(body, self._limits.most_bytes)
+        frame = read_frame(content_type, body, self._served)
+        count = max(frame.count, 1)
+        if frame.collection in self._shuffled:
+            detail = "send to the first shuffler, whose address is in the signed collection"
+            raise RefusedRequest("not_shuffled", detail, collection=frame.collection, count=count)
+        self._check_ceiling(frame)
+        wait = self._quota.take(frame.collection, count)
+        if wait:
+            detail = f"more than {self._limits.rate:g} reports per second; try again in {wait:.3g} seconds"
+            raise RefusedRequest("over_quota", detail, collection=frame.collection, count=count, wait=wait)
+        return frame
+
+    def read_shuffled(self, body: bytes) -> Frame:
+        """Read a batch from shufflers, and decrypt its reports."""
+        _check_size(body, self._limits.shuffled_bytes)
         try:
-            reports = batch.read(self._mechanism)
-        except HubbubError:
-            return None
-        return reports if self._passes(reports) else None
+            batch = decode_shared(body) if is_shared(body) else decode_shuffled(body)
+            count = max(len(batch.onions) if isinstance(batch, ShuffledBatch) else batch.rows, 1)
+            collection = self._served.find(batch.collection, batch.version, count)
+            if collection.shuffle is None or self._onion_key is None:
+                raise RefusedRequest("malformed", f"reports of {collection.name} are not shuffled")
+            ask = self._board.find(AnswerPlace(collection.collection_id, batch.answer))
+            if ask is None:
+                known = self._store.knows(collection.collection_id, batch.answer)
+                raise RefusedRequest("late" if known else "unknown_ask", batch.name, count=count)
+            spot_checks = self._store.spot_checks(ask.key)
+            if isinstance(batch, ShuffledBatch):
+                opened = open_shuffled(batch, body, collection, ask, self._onion_key, spot_checks)
+            else:
+                assert self._key is not None  # checked at the start
+                opened = open_shared(batch, body, collection, ask, (self._onion_key, self._key), spot_checks)
+        except DecodeError as error:
+            raise RefusedRequest("malformed", str(error)) from None
+        return Frame(collection.collection_id, shuffled=opened)
 
-    def open_each(self, reports: Sequence[bytes]) -> tuple[Reports, NDArray[np.bool_]]:
-        """The reports that can come from a client of the mechanism, as one batch, and which of `reports` they are."""
-        readable = np.fromiter((len(report) == self._size for report in reports), dtype=bool, count=len(reports))
-        joined = b"".join(report for report in reports if len(report) == self._size)
-        batch = self._batch(np.frombuffer(joined, dtype=np.uint8).reshape(-1, self._size))
-        allowed = self._allowed(batch)
-        readable[readable] = allowed
-        return batch[allowed], readable
+    def _check_ceiling(self, frame: Frame) -> None:
+        """Refuse a batch to an ask that takes no more reports, before its reports are read one by one."""
+        if frame.batch is None:
+            return
+        ask = self._board.find(AnswerPlace(frame.collection, frame.batch.name))
+        if ask is not None and not self._board.room(ask):
+            detail = f"{len(ask.ids):,} reports to this ask are all that is taken"
+            count = max(frame.count, 1)
+            raise RefusedRequest("over_ceiling", detail, collection=frame.collection, count=count, wait=60.0)
 
-    def _batch(self, rows: NDArray[np.uint8]) -> Reports:
-        parts: dict[str, dict[str, NDArray[Any]]] = {"public": {}, "private": {}}
-        for column in self._mechanism.columns:
-            data = np.ascontiguousarray(rows[:, self._places[column.name]])
-            little = np.dtype(column.dtype).newbyteorder("<")
-            array = data.view(little).reshape(len(rows), *column.shape)
-            parts[column.part][column.name] = array.astype(column.dtype, copy=False)
-        return Reports(self._mechanism.spec_id, public=parts["public"], private=parts["private"])
 
-    def _allowed(self, batch: Reports) -> NDArray[np.bool_]:
-        if self._passes(batch):
-            return np.ones(len(batch), dtype=bool)
-        return np.fromiter((self._passes(batch[row : row + 1]) for row in range(len(batch))), dtype=bool)
+def _check_size(body: bytes, most: int) -> None:
+    if len(body) > most:
+        raise RefusedRequest("too_large", f"{len(body):,} bytes; at most {most:,}")
 
-    def _passes(self, batch: Reports) -> bool:
-        try:
-            self._mechanism.check(batch)
-        except HubbubError:
-            return False
-        return True
+
+class ReportGroup(NamedTuple):
+    """Well-formed reports to one ask; `owner` is the index of the request that each came with."""
+
+    reports: Reports
+    ids: Ids
+    owner: Ints
+
+
+def gather(
+    frames: Sequence[Frame], receipts: Sequence[Receipt], board: Board, knows: Callable[[str, AnswerName], bool]
+) -> dict[AskKey, ReportGroup]:
+    """Read all reports that answer an ask on the board and are well-formed; reject the others in their receipts.
+
+    `knows` says whether an ask that is not on the board was ever published.
+    """
+    singles: dict[AnswerPlace, list[tuple[Entry, int]]] = defaultdict(list)
+    groups: dict[AskKey, list[ReportGroup]] = defaultdict(list)
+    for owner, frame in enumerate(frames):
+        for entry in frame.entries:
+            singles[AnswerPlace(frame.collection, entry.name)].append((entry, owner))
+        if frame.batch is not None:
+            place = AnswerPlace(frame.collection, frame.batch.name)
+            ask = board.find(place)
+            board.counting = place.collection, place.name.question
+            reports = None if ask is None else ask.opener.open_batch(frame.batch)
+            if ask is not None and reports is not None:
+                groups[ask.key].append(_group(reports, frame.batch.ids, owner))
+            else:
+                reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+                receipts[owner].rejected += [(report_id, reason) for report_id in _hex_ids(frame.batch)]
+    for place, entries in singles.items():
+        ask = board.find(place)
+        board.counting = place.collection, place.name.question
+        readable = np.zeros(len(entries), dtype=bool)
+        reason = "malformed" if ask is not None else _why_not_on_board(place, board, knows)
+        if ask is not None:
+            reports, readable = ask.opener.open_each([entry.report for entry, _ in entries])
+            read = [entries[row] for row in np.flatnonzero(readable)]
+            ids = b"".join(entry.report_id for entry, _ in read)
+            if read:
+                groups[ask.key].append(_group(reports, ids, [owner for _, owner in read]))
+        for row in np.flatnonzero(~readable):
+            entry, owner = entries[row]
+            receipts[owner].rejected.append((entry.report_id.hex(), reason))
+    return {key: _concat(parts) for key, parts in groups.items()}
+
+
+def _why_not_on_board(place: AnswerPlace, board: Board, knows: Callable[[str, AnswerName], bool]) -> Reason:
+    if place in board.expected:
+        return "too_early"
+    return "late" if knows(*place) else "unknown_ask"
+
+
+def _group(reports: Reports, ids: bytes, owner: Any) -> ReportGroup:
+    owners = np.broadcast_to(np.asarray(owner, dtype=np.int64), len(reports))
+    return ReportGroup(reports, Ids.of(ids, digests_of(reports)), owners)
+
+
+def _concat(groups: list[ReportGroup]) -> ReportGroup:
+    if len(groups) == 1:
+        return groups[0]
+    return ReportGroup(
+        Reports.concat(group.reports for group in groups),
+        Ids.concat(group.ids for group in groups),
+        np.concatenate([group.owner for group in groups]),
+    )
+
+
+def _hex_ids(batch: Batch) -> list[str]:
+    return [batch.ids[at : at + 16].hex() for at in range(0, len(batch.ids), 16)]

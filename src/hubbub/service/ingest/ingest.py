@@ -1,7 +1,5 @@
 """Counts each report once: decides, without changing anything, which transaction a group of requests becomes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,16 +10,14 @@ from hubbub.backends import LOCAL
 from hubbub.collection.names import AnswerName
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.reports import Sketch
-from hubbub.service.base.ids import Ids
 from hubbub.service.base.limits import Reason, Receipt
-from hubbub.service.ingest.admission import ReportGroup, gather
-from hubbub.service.ingest.frames import Frame
+from hubbub.service.ingest.frames import Frame, ReportGroup, gather
 from hubbub.service.ingest.open_asks import AnswerPlace, Board, OpenAsk
-from hubbub.service.ingest.report_ids import DUPLICATE, FRESH, REPLAY
 from hubbub.service.ingest.shuffled import OpenedBatch
 from hubbub.service.ingest.warm_up import count_two_reports
-from hubbub.service.kept.raw_reports import pack
+from hubbub.service.kept.archive import pack
 from hubbub.service.store.base import AskKey, IdPage, StoreChanges
+from hubbub.service.store.report_ids import DUPLICATE, FRESH, REPLAY, Ids
 
 _LATE, _EARLY, _MALFORMED, _OVER_CEILING, _AGAIN = 3, 4, 5, 6, 7
 _REASONS: dict[int, Reason] = {
@@ -49,11 +45,11 @@ class Draft:
     failed: list[tuple[OpenAsk, PluginFailed]] = field(default_factory=list)
     """The asks whose mechanism, of another package, can count no reports."""
 
-    def apply(self) -> None:
+    def apply(self, board: Board) -> None:
         """Change memory as the store was changed. Called after the commit."""
         for ask, sketch, ids in self.counted:
             ask.sketch = sketch
-            ask.ids.add(ids)
+            board.add_ids(ask, ids)
         for ask, sketch, digest in self.shuffled.values():
             ask.sketch, ask.shuffled = sketch, digest
         for ask, error in self.failed:
@@ -74,12 +70,12 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
     knows
         Whether an ask that is not on the board was ever published, by collection and name.
     """
-    drafted = Draft(StoreChanges(), [Receipt() for _ in frames], [])
+    drafted, taken = Draft(StoreChanges(), [Receipt() for _ in frames], []), 0
     for key, group in gather(frames, drafted.receipts, board, knows).items():
         ask = board.asks[key]
         board.counting = key.collection, ask.question
         status = _status(ask, group, now)
-        _limit(status, group.ids, board.room(ask) - sum(len(ids) for _, _, ids in drafted.counted))
+        _limit(status, group.ids, board.room(ask) - taken)
         if (status == FRESH).any():
             sketch = _fold(ask, group, status, drafted)
             fresh = np.flatnonzero(status == FRESH)
@@ -89,6 +85,7 @@ def draft(frames: Sequence[Frame], board: Board, now: float, knows: Callable[[st
                 drafted.changes.reports.append((key, len(fresh), pack(group.reports[fresh])))
             drafted.changes.sketches[key] = sketch.to_bytes()
             drafted.counted.append((ask, sketch, ids))
+            taken += len(ids)
         _fill_receipts(drafted.receipts, group, status)
     for frame, receipt in zip(frames, drafted.receipts, strict=True):
         drafted.changes.spot_checks += frame.spot_checks

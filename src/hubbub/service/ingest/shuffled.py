@@ -1,23 +1,21 @@
 """Batches from shufflers: checks their signatures and their size, and decrypts their reports."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection as Several
 from typing import NamedTuple
 
 from hubbub.backends import LOCAL
-from hubbub.collection import Collection
+from hubbub.collection import SignedCollection
 from hubbub.collection.names import AnswerName
-from hubbub.collection.shuffle_route import batch_name, layer_name
-from hubbub.core.errors import InvalidValue
+from hubbub.collection.shuffle_route import ShuffleRoute, batch_name, layer_name
+from hubbub.core.errors import DecodeError, InvalidValue
 from hubbub.core.reports import Reports, Sketch
-from hubbub.mechanisms.base import Mechanism
 from hubbub.protocols.ask import Ask
 from hubbub.random.source import Random
 from hubbub.service.base.api import ShuffledReceipt
-from hubbub.service.ingest.frames import RefusedRequest
+from hubbub.service.base.limits import RefusedRequest
 from hubbub.service.ingest.open_asks import OpenAsk
+from hubbub.service.ingest.warm_up import invented_reports
 from hubbub.service.store.base import AskKey, ShuffledRow
 from hubbub.shuffle.onion import OnionKey, missing_checks, peel, wrap
 from hubbub.wire.batches import ShuffledBatch, check_batch
@@ -63,7 +61,7 @@ class OpenedBatch(NamedTuple):
 
 
 def open_shuffled(
-    batch: ShuffledBatch, body: bytes, collection: Collection, ask: OpenAsk, key: OnionKey, checks: Several[bytes]
+    batch: ShuffledBatch, body: bytes, collection: SignedCollection, ask: OpenAsk, key: OnionKey, checks: Several[bytes]
 ) -> OpenedBatch:
     """Decrypt a batch from the last shuffler, or refuse all of it (`RefusedRequest`).
 
@@ -71,7 +69,8 @@ def open_shuffled(
     are recognised by their innermost layer, and taken out first.
     """
     route, count = collection.shuffle, max(len(batch.onions), 1)
-    assert route is not None
+    if not isinstance(route, ShuffleRoute):
+        raise DecodeError("batch", batch.name, "a batch of a collection whose reports are encrypted in layers")
     mechanism = ask.ask.mechanism
     check_batch(batch, route, len(route.shufflers), mechanism.report_bytes)
     own = frozenset(checks)
@@ -95,7 +94,7 @@ def open_shuffled(
     )
 
 
-def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
+def check_onion_key(collection: SignedCollection, key: OnionKey | None) -> None:
     """Refuse to serve a collection whose innermost layers are encrypted to another key."""
     if collection.shuffle is None:
         return
@@ -106,8 +105,8 @@ def check_onion_key(collection: Collection, key: OnionKey | None) -> None:
 
 
 def make_checks(
-    collection: Collection, answer: AnswerName, ask: Ask, count: int, rng: Random
-) -> list[tuple[bytes, bytes]]:
+    collection: SignedCollection, answer: AnswerName, ask: Ask, count: int, rng: Random
+) -> list[tuple[list[bytes], bytes]]:
     """Make uploads of the collector's own reports, each with the onion that the last shuffler will deliver for it.
 
     The uploads look like those of devices. Their reports are drawn as for some value, and are not counted.
@@ -121,15 +120,15 @@ def make_checks(
     rng
         The source of randomness; a secure one, except in tests.
     """
-    route, mechanism = collection.shuffle, ask.mechanism
-    assert route is not None
-    assert isinstance(mechanism, Mechanism)  # shuffled collections ask no stateful mechanism
+    route = collection.shuffle
+    assert isinstance(route, ShuffleRoute)
     name = layer_name(batch_name(collection.name, collection.version, answer), ask)
     hops = len(route.shufflers)
     checks = []
     for _ in range(count):
-        report = mechanism.randomize(mechanism.example_values(1), rng).to_bare()
+        report = invented_reports(ask, 1, rng).to_bare()
         inner = wrap(report, route.route[hops:], name, place=hops)
         entry = Entry(*answer, rng.bytes(16), wrap(inner, route.route[:hops], name))
-        checks.append((encode_upload(collection.name, collection.version, [entry], collection.frame_bytes), inner))
+        upload = encode_upload(collection.name, collection.version, [entry], collection.frame_bytes)
+        checks.append(([upload], inner))
     return checks

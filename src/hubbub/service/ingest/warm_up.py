@@ -1,19 +1,17 @@
 """Compiles the kernels that a collector will need, before anyone waits for them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from hubbub.collection import Collection
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.stateful import Stateful
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Count, CountResult, converse
+from hubbub.questions.collection import Collection
 from hubbub.random.source import Random
 from hubbub.service.base.logs import log
 
@@ -48,11 +46,16 @@ def _counted(count: Count) -> CountResult:
 
 def count_two_reports(ask: Ask) -> Sketch:
     """The sketch of two invented reports to an ask, or what the mechanism raises."""
-    mechanism, rng = ask.mechanism, Random(seed=0)
-    values = mechanism.example_values(2)
+    return ask.mechanism.accumulate(invented_reports(ask, 2, Random(seed=0)))
+
+
+def invented_reports(ask: Ask, n: int, rng: Random) -> Reports:
+    """Reports to an ask of at most n invented values: of a device that remembers, the first."""
+    mechanism = ask.mechanism
+    values = mechanism.example_values(n)
     if isinstance(mechanism, Mechanism):
-        return mechanism.accumulate(mechanism.randomize(values, rng))
+        return mechanism.randomize(values, rng)
     assert isinstance(mechanism, Stateful)
-    both = np.ones(len(values), dtype=bool)
-    states, reports, speaks = mechanism.step(mechanism.enroll(len(values), rng), ask.step, values, rng, both)
-    return mechanism.accumulate(mechanism.with_enrolment(states, reports, speaks, both)[0])
+    new = np.ones(len(values), dtype=bool)
+    states, reports, speaks = mechanism.step(mechanism.enroll(len(values), rng), ask.step, values, rng, new)
+    return mechanism.with_enrolment(states, reports, speaks, new)[0]

@@ -1,32 +1,25 @@
-"""How a question's protocol starts: resumed, taken over, in a new era, or after the clock went back.
-
-A new version of a collection continues the streams of the questions that it does not change.
-
-The open asks of the earlier version are closed with the reports they have, and the step is released. The new version
-starts the next step, which was never asked, from the state that the protocol then has: a window stream keeps its place
-on the circle and its account, and devices that enrolled in a stream of changes need not enrol again.
-
-How a question's protocol starts: resumed from the store, taken over from an earlier version, or in a new era.
+"""How a question's protocol starts: resumed from the store, taken over from an earlier version, or begun.
 
 An era is one unbroken run of a protocol. All that is stored of an era can be replayed with the arithmetic that it was
 begun with. No step is asked by two eras.
 
-When the clock goes back: a stream that is ahead of the present begins a new era in the present.
+A new version of a collection continues the streams of the questions that it does not change. The open asks of the
+earlier version are closed with the reports they have, and the step is released. The new version starts the next step,
+which was never asked, from the state that the protocol then has: a window stream keeps its place on the circle and its
+account, and devices that enrolled in a stream of changes need not enrol again.
 
-A clock that was wrong for a while may have led a stream years ahead. Its open asks of future steps are closed for good.
-Steps that were only passed over were never asked: their records are removed. The new era begins at the first step, from
-the present on, that was never asked. Future steps that were asked are skipped when their time comes, so that no step is
-asked twice. A run of a study that lies in the future is stopped, and never begins again.
+Studies are protocols that end. Each run of a study begins at most once, at the time that the signed schedule says. A
+run that cannot go on ends with a release that gives the reason, and never begins again: devices have paid for the whole
+run. The next run of the schedule begins on its own time.
 """
-
-from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple, TypeAlias
 
-from hubbub.collection import Collection, formats
+from hubbub.collection.sealing import COLLECTION
 from hubbub.core.errors import HubbubError
 from hubbub.core.plugins import PluginFailed
 from hubbub.core.reports import Sketch
@@ -34,17 +27,62 @@ from hubbub.core.spec import Json, integer
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Count, Release
 from hubbub.questions import read_collection
+from hubbub.questions.collection import Collection, Schedule
 from hubbub.service.base.logs import log
-from hubbub.service.base.schedule import Schedule
-from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.kept.archive import Archive
-from hubbub.service.rounds.counts import make_count, read_count
 from hubbub.service.rounds.question_run import QuestionRun
-from hubbub.service.store.base import AskRow, CollectionRow, EraRow, PassedOver, ReleaseRow, SnapshotRow, StoreChanges
+from hubbub.service.rounds.releases import make_count, read_count, release_row
+from hubbub.service.store.base import AskRow, CollectionRow, EraRow, ReleaseRow, SnapshotRow, StoreChanges
 from hubbub.service.store.sql import Store
 
-_MAY_CHANGE = ("title", "keep_reports")
+_MAY_CHANGE = ("title", "keep_reports", "consistency")
 """Keys of a question that neither devices nor the protocol read: with another value it is still the same question."""
+
+
+Document: TypeAlias = dict[str, Any]
+"""A signed collection as JSON, in the present format."""
+
+
+class KnownVersions:
+    """The versions of all collections, those included that the next commit stores.
+
+    A document is as long as its questions are many, so each is read once, and not once for each question.
+    """
+
+    def __init__(self, rows: Iterable[CollectionRow]) -> None:
+        self.rows = sorted(rows, key=lambda row: row.version)
+        self._of: dict[str, list[CollectionRow]] = {}
+        for row in self.rows:
+            self._of.setdefault(row.name, []).append(row)
+        self._documents: dict[str, Document] = {}
+        self._read: dict[str, Collection | HubbubError] = {}
+
+    def of(self, name: str) -> list[CollectionRow]:
+        """The versions of a collection, oldest first."""
+        return self._of.get(name, [])
+
+    def document(self, row: CollectionRow) -> Document:
+        """The document of a version."""
+        if row.id not in self._documents:
+            self._documents[row.id] = COLLECTION.upgrade(json.loads(row.spec))
+        return self._documents[row.id]
+
+    def grid(self, row: CollectionRow) -> tuple[int, int]:
+        """The length and the origin of the steps of a version."""
+        spec = self.document(row)
+        return integer("step_seconds", spec["step_seconds"]), integer("origin", spec["origin"])
+
+    def read(self, row: CollectionRow) -> Collection:
+        """A version with the kinds of its questions; `HubbubError`, each time, if this code cannot read it."""
+        if row.id not in self._read:
+            try:
+                self._read[row.id] = read_collection(json.loads(row.spec))
+            except HubbubError as error:
+                self._read[row.id] = error
+        read = self._read[row.id]
+        if isinstance(read, HubbubError):
+            raise read
+        return read
 
 
 class TakenOver(NamedTuple):
@@ -58,7 +96,7 @@ class TakenOver(NamedTuple):
 
 
 def take_over(
-    store: Store, archive: Archive | None, collection: Collection, question: str, now: float
+    store: Store, archive: Archive | None, versions: KnownVersions, collection: Collection, question: str, now: float
 ) -> TakenOver | str | None:
     """End the stream of a question in the latest earlier version that asked it, so that `collection` can continue it.
 
@@ -66,11 +104,11 @@ def take_over(
     `PluginFailed` if another package fails: once it is repaired, the stream can continue. Nothing is stored: the caller
     stores the rows, the era and the snapshot in one transaction.
     """
-    for row in _earlier(store, collection):
-        if store.last_step(row.id, question) is None:
+    for row in reversed(versions.of(collection.name)):
+        if row.version >= collection.version or store.last_step(row.id, question) is None:
             continue
         try:
-            earlier = read_collection(json.loads(row.spec))
+            earlier = versions.read(row)
             changed = difference(earlier, collection, question)
             if changed is not None:
                 return f"version {row.version} asked it with another {changed}"
@@ -85,33 +123,26 @@ def take_over(
     return None
 
 
-def first_unasked(store: Store, collection: Collection, question: str, step: int) -> int:
+def first_unasked(store: Store, versions: KnownVersions, collection: Collection, question: str, step: int) -> int:
     """The first step, at `step` or later, that no version of the collection asked or released.
 
     A device answers a question once in a step, whatever the version: no step is asked twice.
     """
-    versions = [row.id for row in store.collections() if row.name == collection.name]
     lateness, before = float(collection.lateness_seconds), -1
     while step != before:
         before = step
-        for version in versions:
-            step = store.first_unasked(version, question, step, lateness=lateness)
-            step += store.was_asked(version, question, step)
+        for row in versions.of(collection.name):
+            step = store.first_unasked(row.id, question, step, lateness=lateness)
+            step += store.was_asked(row.id, question, step)
     return step
 
 
-def last_asked(store: Store, collection: Collection, question: str, before: int) -> int | None:
+def last_asked(store: Store, versions: KnownVersions, collection: Collection, question: str, before: int) -> int | None:
     """The last step before `before` that any version of the collection with the same grid of steps asked; else None."""
     grid = collection.step_seconds, collection.origin
-    versions = [row for row in store.collections() if row.name == collection.name and _grid(row) == grid]
-    steps = [store.last_step(row.id, question, before) for row in versions]
+    same = [row for row in versions.of(collection.name) if versions.grid(row) == grid]
+    steps = [store.last_step(row.id, question, before) for row in same]
     return max((step for step in steps if step is not None), default=None)
-
-
-def _earlier(store: Store, collection: Collection) -> Iterator[CollectionRow]:
-    """The earlier versions, newest first."""
-    rows = [row for row in store.collections() if row.name == collection.name and row.version < collection.version]
-    yield from sorted(rows, key=lambda row: -row.version)
 
 
 def difference(earlier: Collection, collection: Collection, question: str) -> str | None:
@@ -123,13 +154,8 @@ def difference(earlier: Collection, collection: Collection, question: str) -> st
     for key in sorted(before.keys() | after.keys()):
         if key not in _MAY_CHANGE and before.get(key) != after.get(key):
             return key
-    same = earlier.setting(question) == collection.setting(question)
+    same = earlier.questions[question].setting == collection.questions[question].setting
     return None if same else "domain of the field"
-
-
-def _grid(row: CollectionRow) -> tuple[int, int]:
-    spec = formats.COLLECTION.upgrade(json.loads(row.spec))
-    return integer("step_seconds", spec["step_seconds"]), integer("origin", spec["origin"])
 
 
 def _end(
@@ -182,14 +208,14 @@ def resume(store: Store, collection: Collection, era: EraRow) -> tuple[QuestionR
 class EraStarter:
     """Starts questions that cannot be resumed from their own era."""
 
-    def __init__(self, store: Store, archive: Archive | None, on_release: OnRelease) -> None:
-        self._store, self._archive, self._on_release = store, archive, on_release
+    def __init__(self, store: Store, archive: Archive | None, on_release: OnRelease, versions: KnownVersions) -> None:
+        self._store, self._archive, self._on_release, self._versions = store, archive, on_release, versions
 
     def take_over_or_begin(
         self, collection: Collection, question: str, now: float, changes: StoreChanges
     ) -> QuestionRun:
         """Go on with the protocol of an earlier version of the collection, or begin a new era if that is impossible."""
-        taken = take_over(self._store, self._archive, collection, question, now)
+        taken = take_over(self._store, self._archive, self._versions, collection, question, now)
         if not isinstance(taken, TakenOver):
             return self.begin(collection, question, now, changes, why=taken)
         log(
@@ -217,7 +243,7 @@ class EraStarter:
         schedule = Schedule(collection, question)
         step = max(schedule.at(now), 0)
         step += now >= schedule.times(step, 1)[1]
-        step = first_unasked(self._store, collection, question, step)
+        step = first_unasked(self._store, self._versions, collection, question, step)
         return self.begin_at(collection, question, step, changes, why=why)
 
     def begin_at(
@@ -225,8 +251,8 @@ class EraStarter:
     ) -> QuestionRun:
         """Begin a new era at a step, or at the next horizon if devices enrolled in the horizon of that step."""
         spec = collection.questions[question]
-        last = last_asked(self._store, collection, question, step)
-        if last is not None and spec.horizon and last // spec.horizon == step // spec.horizon:
+        last = last_asked(self._store, self._versions, collection, question, step) if spec.horizon else None
+        if last is not None and last // spec.horizon == step // spec.horizon:
             # A device enrols once in a horizon: an era that began later in it would not hear who is enrolled.
             step = (step // spec.horizon + 1) * spec.horizon
         if why is not None:
@@ -237,61 +263,86 @@ class EraStarter:
         return QuestionRun(collection, era)
 
 
-def turn_back(
-    runs: Sequence[QuestionRun], board: Board, store: Store, now: float
-) -> tuple[dict[int, int], StoreChanges]:
-    """Close what lies in the future. Returns the step at which each run ahead of the present begins anew, by its index.
+_NOT_THERE = "nobody was asked: the collector was not there in the first round"
+_NEWER = "a newer version of the collection is served"
+_ALL = 1 << 20
+"""More releases than a run has."""
 
-    The board is changed at once: if the changes that are returned cannot be stored, the collector must stop.
+
+class Studies:
+    """The studies of the collections that are served: begins their runs, and stops runs that cannot go on.
+
+    Parameters
+    ----------
+    collections
+        The collections that are served.
+    store, versions
+        The store, which knows every run that was ever begun, and the versions of all collections.
+    outdated
+        The ids of earlier versions: their runs are stopped.
+    running
+        Entered with a collection and the name of a study around each call of the study's code.
     """
-    changes, steps = StoreChanges(), {}
-    _reopen(runs, board, now)
-    for index, run in enumerate(runs):
-        collection, question = run.collection, run.era.question
-        present = max(run.schedule.at(now), 0)
-        if run.is_study:
-            if now < run.schedule.opens(run.number):
-                _close(board, [ask for ask in _of(run, board) if ask.number == run.number], changes)
-                changes.releases.append(run.stop("time went back", time=now))
-            continue
-        if run.number <= present + 1:  # a run may be one step ahead: it moves on before the step ends
-            continue
-        name, lateness = collection.collection_id, float(collection.lateness_seconds)
-        first = present + (now >= run.schedule.times(present, 1)[1])
-        step = store.first_unasked(name, question, first, lateness=lateness)
-        if step >= run.number or _awaits_horizon(run, present):
-            continue
-        _close(board, [ask for ask in _of(run, board) if ask.number > present], changes)
-        changes.passed_over.append(PassedOver(name, question, step, lateness))
-        steps[index] = step
-        log("turned back", question=question, from_step=run.number, to_step=step)
-    return steps, changes
 
+    def __init__(
+        self,
+        collections: Sequence[Collection],
+        store: Store,
+        versions: KnownVersions,
+        outdated: Iterable[str] = (),
+        running: Callable[[Collection, str], AbstractContextManager[object]] = lambda *study: nullcontext(),
+    ) -> None:
+        self._store, self._versions, self._running = store, versions, running
+        self.schedules = {
+            (collection.collection_id, question): Schedule(collection, question)
+            for collection in collections
+            for question in collection.questions
+            if Schedule(collection, question).is_study
+        }
+        self.lost = [(era, _NEWER) for version in outdated for era in store.running_studies(version)]
+        """Runs that cannot go on, and why."""
+        self._begun: dict[tuple[str, str], int] = {}
 
-def _awaits_horizon(run: QuestionRun, present: int) -> bool:
-    """Whether an era is ahead of the present only because it waits for the next horizon to begin."""
-    horizon = run.collection.questions[run.era.question].horizon
-    return bool(horizon) and run.number == run.era.first == (present // horizon + 1) * horizon
+    def begin(self, now: float, changes: StoreChanges, without: Container[tuple[str, str]] = ()) -> list[QuestionRun]:
+        """Stop the lost runs. Returns the runs that begin now, of all studies but those in `without`."""
+        for era, why in self.lost:
+            self._stop(era, why, now, changes)
+        self.lost = []
+        due = {place: schedule for place, schedule in self.schedules.items() if place not in without}
+        return [run for place, schedule in due.items() for run in self._begin(place, schedule, now, changes)]
 
+    def next_begins(self, now: float) -> list[tuple[str, float]]:
+        """When the next run of each study begins, with the id of its collection."""
+        return [(place[0], schedule.opens(schedule.at(now) + 1)) for place, schedule in self.schedules.items()]
 
-def _of(run: QuestionRun, board: Board) -> list[OpenAsk]:
-    return board.of(run.collection.collection_id, run.era.question)
+    def _begin(
+        self, place: tuple[str, str], schedule: Schedule, now: float, changes: StoreChanges
+    ) -> Iterable[QuestionRun]:
+        collection, question, number = schedule.collection, schedule.question, schedule.at(now)
+        if number < 0 or self._begun.get(place) == number:
+            return
+        self._begun[place] = number
+        if any(self._store.has_begun(row.id, question, number) for row in self._versions.of(collection.name)):
+            return
+        era = EraRow(*place, number, collection.questions[question].arithmetic)
+        changes.begun_runs.append(era)
+        if now >= schedule.times(number, 1)[1]:
+            self._stop(era, _NOT_THERE, now, changes)
+            return
+        log("study begins", collection=collection.name, question=question, run=number)
+        try:
+            with self._running(collection, question):
+                run = QuestionRun(collection, era)
+        except HubbubError as error:
+            self._stop(era, str(error), now, changes)
+        else:
+            yield run
 
-
-def _close(board: Board, asks: Sequence[OpenAsk], changes: StoreChanges) -> None:
-    """Make the sketches of asks final, and delete their ids."""
-    for ask in asks:
-        if not ask.final:
-            ask.final = True
-            changes.finals.append(ask.key)
-        changes.forgotten.append(ask.key)
-        board.drop(ask.key)
-
-
-def _reopen(runs: Sequence[QuestionRun], board: Board, now: float) -> None:
-    """Let an ask that opened at a time now in the future open with its step."""
-    schedules = {(run.collection.collection_id, run.era.question): run.schedule for run in runs}
-    for key, ask in board.asks.items():
-        schedule = schedules.get((key.collection, ask.question))
-        if schedule is not None and ask.opens > now and not ask.final:
-            ask.opens = schedule.opens(ask.number)
+    def _stop(self, era: EraRow, why: str, now: float, changes: StoreChanges) -> None:
+        """End a run that is only in the store."""
+        log("study stopped", level=logging.WARNING, question=era.question, run=era.first, why=why)
+        earlier = self._store.releases(era.collection, era.question, era.first, era.first, _ALL)
+        release = Release(step=era.first, estimates={}, published=False, spent=0.0, n=0.0, stopped=why)
+        place = {"collection": era.collection, "question": era.question}
+        changes.releases.append(release_row(release, **place, time=now, minimum_batch=0, number=len(earlier)))
+        changes.ended_runs.append(era)

@@ -1,14 +1,11 @@
 """One question's protocol, run in real time: steps are numbered as in the collection, sketches come from the store."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 
-from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.plugins import PluginFailed, is_foreign
 from hubbub.core.reports import Sketch
@@ -16,16 +13,21 @@ from hubbub.core.spec import Json, canonical, spec_id
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Conversation, Count, CountResult, Release
 from hubbub.protocols.memory import Memory
-from hubbub.service.base.schedule import Schedule
+from hubbub.questions.collection import Collection, Schedule
 from hubbub.service.ingest.open_asks import AnswerPlace
-from hubbub.service.rounds.counts import read_count, same_count
-from hubbub.service.rounds.releases import alike, release_row, same_release
-from hubbub.service.rounds.retention import snapshot_interval
+from hubbub.service.rounds.releases import alike, read_count, release_row, same_count, same_release
 from hubbub.service.store.base import AskKey, AskRow, EraRow, ReleaseRow, SnapshotRow, StoreFailed
 from hubbub.service.store.sql import Store
 
+_SNAPSHOT_STEPS = 64
 MOST_RELEASES = 1 << 10
 """The releases of a run of a study: one that never asked again would never let the others go on."""
+
+
+def snapshot_interval(collection: Collection) -> int:
+    """How many steps apart snapshots are: few enough that a replay never needs what retention deletes."""
+    kept = collection.retention_days * 86400 // collection.step_seconds
+    return min(max(kept // 4, 1), _SNAPSHOT_STEPS)
 
 
 class ReplayMismatch(HubbubError, RuntimeError):
@@ -130,6 +132,30 @@ class QuestionRun:
         number, round = (self.number + 1, 1) if ahead else (self.number, self.round)
         names = (self.schedule.name(number, round, part) for part in range(len(asks)))
         return [AnswerPlace(self.collection.collection_id, name) for name in names]
+
+    def ask_rows(self, asks: Sequence[Ask], now: float) -> list[AskRow]:
+        """The rows of the asks of a round, published now: final where their time is already over."""
+        rows = []
+        for part, (ask, place) in enumerate(zip(asks, self.places(asks), strict=True)):
+            number, round = place.name.run or place.name.step, place.name.round
+            closes = self.schedule.times(number, round)[1]
+            missed = now >= closes + self.collection.lateness_seconds
+            row = AskRow(
+                *self.key(ask, round, part),
+                question=self.era.question,
+                first=self.era.first,
+                step=number,
+                round=round,
+                part=part,
+                spec=canonical(ask.spec()),
+                opens=now,
+                closes=closes,
+                final=missed,
+                forgotten=missed,
+                sketch=ask.mechanism.empty().to_bytes(),
+            )
+            rows.append(row)
+        return rows
 
     def answer(self, sketches: Sequence[Sketch]) -> None:
         """Give the protocol the sketches of its current asks, in order."""

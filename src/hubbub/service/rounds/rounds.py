@@ -3,10 +3,8 @@
 A step has as many rounds as its terms say, of equal length. An ask closes at the end of its round. Reports still count
 until the collection's lateness after the close. Then the sketch is final, the protocol is given the sketch, and its
 next ask, count or release follows. A first ask that does not depend on earlier answers opens with its step; any other
-ask opens as soon as the answers that it depends on are final. Studies (`studies.py`) have rounds of their own, and end.
+ask opens as soon as the answers that it depends on are final. Studies (`eras.py`) have rounds of their own, and end.
 """
-
-from __future__ import annotations
 
 import logging
 import math
@@ -15,27 +13,25 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from hubbub.collection import Collection
 from hubbub.core.errors import HubbubError
-from hubbub.core.plugins import PluginFailed, is_foreign
+from hubbub.core.plugins import PluginFailed
 from hubbub.core.reports import Sketch
 from hubbub.core.spec import canonical
-from hubbub.mechanisms import MECHANISMS
+from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Count, Release
+from hubbub.questions.collection import Collection, Schedule
 from hubbub.random.source import Random
 from hubbub.service.base.limits import Ceilings
 from hubbub.service.base.logs import log
-from hubbub.service.base.schedule import Schedule
 from hubbub.service.ingest.open_asks import Board, OpenAsk
 from hubbub.service.kept.archive import Archive
-from hubbub.service.rounds.ask_publisher import AskPublisher
-from hubbub.service.rounds.counts import AT_ONCE, LOOK, LongCounts, counted_ask, make_count, read_count
-from hubbub.service.rounds.deletion import SWEEP, IdDeletion, expired
-from hubbub.service.rounds.eras import EraStarter, OnRelease, resume, turn_back
+from hubbub.service.rounds.eras import EraStarter, KnownVersions, OnRelease, Studies, resume
 from hubbub.service.rounds.question_run import QuestionRun, ReplayMismatch
-from hubbub.service.rounds.studies import Studies
-from hubbub.service.rounds.watchdog import WHY, Watchdog
-from hubbub.service.store.base import CountRow, EraRow, StoreChanges, StoreFailed
+from hubbub.service.rounds.releases import AT_ONCE, LOOK, LongCounts, counted_ask, make_count, read_count
+from hubbub.service.rounds.retention import SWEEP, IdDeletion, expired
+from hubbub.service.rounds.turn_back import turn_back
+from hubbub.service.rounds.watchdog import WHY, Place, Watchdog, runs_foreign_code
+from hubbub.service.store.base import EraRow, StoreChanges, StoreFailed
 from hubbub.service.store.sql import Store
 
 LONGEST_GAP = 1000
@@ -52,6 +48,8 @@ class Rounds:
     ----------
     collections, store, rng, archive
         As of `Collector`.
+    versions
+        All versions of all collections.
     outdated
         The ids of earlier versions of the collections.
     ceilings
@@ -69,6 +67,7 @@ class Rounds:
         collections: Sequence[Collection],
         store: Store,
         rng: Random,
+        versions: KnownVersions,
         *,
         outdated: frozenset[str] = frozenset(),
         ceilings: Ceilings | None = None,
@@ -77,12 +76,14 @@ class Rounds:
         watchdog: Watchdog | None = None,
         first: StoreChanges | None = None,
     ) -> None:
-        self.board = Board(ceilings)
+        self.board = Board(store, rng, ceilings)
         self._watchdog = watchdog or Watchdog()
         stuck = self._watchdog.attach(store, {collection.collection_id: collection.name for collection in collections})
         self._store, self._archive, self._on_release = store, archive, on_release
-        self._publisher = AskPublisher(self.board, store, rng)
-        self._starter = EraStarter(store, archive, on_release)
+        self._loaded = first or StoreChanges()
+        """What loading the store found to be changed; part of the next tick's changes."""
+        self._versions = versions
+        self._starter = EraStarter(store, archive, on_release, versions)
         self._runs: list[QuestionRun] = []
         self.failed: dict[tuple[str, str], str] = {}
         """Questions that were set aside because a class of another package raised an error, or because their code did
@@ -91,35 +92,12 @@ class Rounds:
         self._foreign: dict[tuple[str, str], bool] = {}
         self._not_started: list[tuple[Collection, str, str | None]] = []
         """Questions that the next tick starts: in a new era for the given reason, or taken over if there is none."""
-        self._loaded = first or StoreChanges()
-        """What loading the store found to be changed; part of the next tick's changes."""
         self._id_deletion = IdDeletion()
         self._long_counts = LongCounts()
-        self._studies = Studies(collections, store, outdated, self.running)
-        for collection in collections:
-            for question in collection.questions:
-                if Schedule(collection, question).is_study:
-                    continue
-                if (collection.collection_id, question) in stuck:
-                    self._set_aside(collection, question, WHY)
-                    continue
-                era = store.era(collection.collection_id, question)
-                try:
-                    why = None if era is None else self._resume(collection, era)
-                except PluginFailed as error:
-                    self._set_aside(collection, question, str(error))
-                    continue
-                if era is None or why is not None:
-                    self._not_started.append((collection, question, why))
-            for era in store.running_studies(collection.collection_id):
-                try:
-                    why = WHY if era.key[:2] in stuck else self._resume(collection, era)
-                except PluginFailed as error:
-                    why = str(error)
-                if why is not None:
-                    self._studies.lost.append((era, why))
+        self._studies = Studies(collections, store, versions, outdated, self.running)
         self._served = {collection.collection_id: collection for collection in collections}
         self._swept: float | None = None
+        self._resume_all(stuck)
         # Asks of earlier versions and eras are over. Asks of collections that are not served, and of questions that
         # were set aside, may go on later.
         for key, final in store.asks_with_ids(without=self.failed):
@@ -130,8 +108,36 @@ class Rounds:
             if place in self._studies.schedules:
                 self._set_aside(self._served[place[0]], place[1], WHY)
 
+    def _resume_all(self, stuck: Sequence[Place]) -> None:
+        """Resume what the store has begun, but for questions whose code did not return."""
+        for collection in self._served.values():
+            for question in collection.questions:
+                if Schedule(collection, question).is_study:
+                    continue
+                if (collection.collection_id, question) in stuck:
+                    self._set_aside(collection, question, WHY)
+                    continue
+                era = self._store.era(collection.collection_id, question)
+                try:
+                    why = None if era is None else self._resume(collection, era)
+                except PluginFailed as error:
+                    self._set_aside(collection, question, str(error))
+                    continue
+                if era is None or why is not None:
+                    self._not_started.append((collection, question, why))
+            for era in self._store.running_studies(collection.collection_id):
+                try:
+                    why = WHY if era.key[:2] in stuck else self._resume(collection, era)
+                except PluginFailed as error:
+                    why = str(error)
+                if why is not None:
+                    self._studies.lost.append((era, why))
+
     def turn_back(self, now: float) -> StoreChanges:
         """If the clock went back: end the runs that are ahead of the present, and begin new eras in the present."""
+        present = all(run.number <= run.schedule.at(now) for run in self._runs)
+        if present and all(ask.opens <= now for ask in self.board.asks.values()):
+            return StoreChanges()
         steps, changes = turn_back(self._runs, self.board, self._store, now)
         for index, step in steps.items():
             run = self._runs[index]
@@ -176,14 +182,21 @@ class Rounds:
         self._sweep(now if settled is None else settled, changes)
         return changes
 
-    def next_event(self, now: float) -> float:
-        """When something will be due next."""
-        times = [*self.board.expected.values(), self._studies.next_event(now)]
-        times += [now + LOOK] if self._long_counts.waits else []
-        for ask in self.board.asks.values():
-            times += [ask.until + MARGIN] if ask.final else [ask.closes, ask.until]
-        times += [run.schedule.opens(run.number) for run in self._runs]
-        return min((time for time in times if now < time < math.inf), default=now + SWEEP)
+    def next_events(self, now: float) -> dict[str, float]:
+        """When something will be due next of each collection, by its id."""
+        times = [(place.collection, opens) for place, opens in self.board.expected.items()]
+        times += self._studies.next_begins(now)
+        for key, ask in self.board.asks.items():
+            times += [
+                (key.collection, time) for time in ([ask.until + MARGIN] if ask.final else [ask.closes, ask.until])
+            ]
+        times += [(run.era.collection, run.schedule.opens(run.number)) for run in self._runs]
+        times += [(collection, now + LOOK) for collection in self._served if self._long_counts.waits]
+        events: dict[str, float] = {}
+        for collection, time in times:
+            if now < time < events.get(collection, math.inf):
+                events[collection] = time
+        return dict.fromkeys(self._served, now + SWEEP) | events
 
     def _resume(self, collection: Collection, era: EraRow) -> str | None:
         """Resume an era from the store; why it has ended, if it has."""
@@ -193,7 +206,7 @@ class Rounds:
             return resumed
         run, asks = resumed
         for row, ask in asks:
-            self._publisher.restore(run, row, ask)
+            self.board.restore(collection, row, ask)
         self._runs.append(run)
         return None
 
@@ -209,7 +222,7 @@ class Rounds:
     def _mark(self, collection: Collection, question: str, *, closing: bool = False) -> None:
         place = collection.collection_id, question
         if place not in self._foreign:
-            self._foreign[place] = _runs_foreign_code(collection, question)
+            self._foreign[place] = runs_foreign_code(collection, question)
         self._watchdog.mark(place if self._foreign[place] else None, closing=closing)
 
     def _remove_ended(self, changes: StoreChanges) -> None:
@@ -223,7 +236,9 @@ class Rounds:
             self._swept = now
             streams = self.failed.keys() - self._studies.schedules.keys()
             set_aside = {place: Schedule(self._served[place[0]], place[1]) for place in streams}
-            options: dict[str, Any] = {"set_aside": set_aside, "served": self._served, "now": now}
+            others = [row for row in self._versions.rows if row.id not in self._served]
+            unserved = {row: self._versions.document(row) for row in others if self._store.holds_any(row.id)}
+            options: dict[str, Any] = {"set_aside": set_aside, "unserved": unserved, "now": now}
             changes.expired += expired(self._store, self.board, self._runs, self._studies.schedules, **options)
 
     def _advance(self, run: QuestionRun, now: float, changes: StoreChanges) -> QuestionRun | None:
@@ -262,7 +277,7 @@ class Rounds:
         message = run.message
         if message is None:
             return None
-        open_asks = self._publisher.find(run, message) if isinstance(message, tuple) else []
+        open_asks = self.board.find_round(run.places(message)) if isinstance(message, tuple) else []
         if not open_asks:
             if self._is_too_far_behind(run, now):
                 why = f"the last step was {run.number}, too long ago to catch up"
@@ -288,7 +303,7 @@ class Rounds:
         for ask in open_asks:
             if ask.failure is not None:
                 raise ask.failure
-        open_asks = open_asks or self._publisher.publish(run, message, now, changes)
+        open_asks = open_asks or self._publish(run, message, now, changes)
         if any(now < ask.until for ask in open_asks):
             return None
         self._mark(run.collection, run.era.question, closing=True)
@@ -309,28 +324,27 @@ class Rounds:
         n = Sketch.from_bytes(counted_ask(self._store, count, run.era, **place).sketch).n
         make = partial(make_count, self._store, self._archive, count, run.era, number=run.counts_made, **place)
         self._mark(run.collection, run.era.question, closing=True)
-        if count.work(n) <= AT_ONCE:
-            row: CountRow | None = make()
-        else:
-            row = self._long_counts.take(
-                (run.era.key, run.number, run.counts_made, canonical(count.candidates_json())), make
-            )
+        key = run.era.key, run.number, run.counts_made, canonical(count.candidates_json())
+        row = make() if count.work(n) <= AT_ONCE else self._long_counts.take(key, make)
         if row is None:
             return False
         changes.counted.append(row)
         run.answer_count(read_count(row))
         return True
 
+    def _publish(self, run: QuestionRun, asks: Sequence[Ask], now: float, changes: StoreChanges) -> list[OpenAsk]:
+        return self.board.publish(run.collection, run.ask_rows(asks, now), asks, changes)
+
     def _publish_ahead(self, run: QuestionRun, now: float, changes: StoreChanges) -> None:
         """Publish the next step's asks, if known, when that step opens. This step may still wait for late reports."""
         asks = run.next_asks
-        if not asks or self._publisher.find(run, asks):
+        if not asks or self.board.find_round(run.places(asks)):
             return
         opens = run.schedule.opens(run.number + 1)
         if now < opens:
             self.board.expected |= dict.fromkeys(run.places(asks), opens)
         elif not self._was_asked(run, run.number + 1):
-            self._publisher.publish(run, asks, now, changes)
+            self._publish(run, asks, now, changes)
 
     def _was_asked(self, run: QuestionRun, step: int) -> bool:
         """Whether another era asked this step, while the clock was wrong."""
@@ -339,15 +353,6 @@ class Rounds:
     def _is_too_far_behind(self, run: QuestionRun, now: float) -> bool:
         longest = max(LONGEST_GAP, run.collection.questions[run.era.question].lasts)
         return not run.is_study and run.is_unanswered and run.schedule.at(now) - run.number > longest
-
-
-def _runs_foreign_code(collection: Collection, question: str) -> bool:
-    """Whether the kind of a question, a mechanism that it names, or the domain of a field is of another package."""
-    asked = collection.questions[question]
-    if is_foreign(type(asked)) or any(is_foreign(type(domain)) for domain in collection.fields.values()):
-        return True
-    names = [name for name in asked.spec().values() if isinstance(name, str) and name in MECHANISMS]
-    return any(is_foreign(MECHANISMS[name]) for name in names)
 
 
 def _close(asks: Sequence[OpenAsk], changes: StoreChanges) -> None:

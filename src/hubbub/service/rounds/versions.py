@@ -1,17 +1,15 @@
 """The versions of collections: which ones are served, which are outdated, and through which a question goes on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from hubbub.collection import Collection
 from hubbub.collection.safety import AGREED, weaker_clauses
 from hubbub.core.errors import HubbubError, InvalidValue
 from hubbub.core.spec import canonical
 from hubbub.questions import read_collection
-from hubbub.service.rounds.eras import difference
+from hubbub.questions.collection import Collection
+from hubbub.service.rounds.eras import KnownVersions, difference
 from hubbub.service.store.base import CollectionRow
 from hubbub.service.store.sql import Store
 
@@ -57,12 +55,12 @@ class VersionHistory:
     ----------
     collections
         The collections that are served, by name.
-    store
-        The store, which has every earlier version.
+    store, versions
+        The store, and every version that is in it.
     """
 
-    def __init__(self, collections: Mapping[str, Collection], store: Store) -> None:
-        self._collections, self._store = collections, store
+    def __init__(self, collections: Mapping[str, Collection], store: Store, versions: KnownVersions) -> None:
+        self._collections, self._store, self._versions = collections, store, versions
         self._read_versions: dict[str, list[Collection]] = {}
         self._all: dict[tuple[str, str], list[list[Collection]]] = {}
 
@@ -107,7 +105,7 @@ class VersionHistory:
 
     def _read(self, name: str) -> Iterator[Collection]:
         """The earlier versions, oldest first, but for those whose kinds of questions are no longer there."""
-        for row in self._store.collections():
-            if row.name == name and row.version < self._collections[name].version:
+        for row in self._versions.of(name):
+            if row.version < self._collections[name].version:
                 with suppress(HubbubError):
-                    yield read_collection(json.loads(row.spec))
+                    yield self._versions.read(row)

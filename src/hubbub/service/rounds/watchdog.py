@@ -5,8 +5,6 @@ the store: before code of another package runs, and before the watchdog ends the
 if the watchdog marked it, or if the process ended within its code twice (once may be a power failure).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math
@@ -19,6 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Self, TypeAlias
 
+from hubbub.core.plugins import is_foreign
+from hubbub.mechanisms import MECHANISMS
+from hubbub.questions.collection import Collection
 from hubbub.service.base.logs import log
 from hubbub.service.store.base import StoreChanges
 from hubbub.service.store.sql import Store
@@ -41,6 +42,15 @@ _Call: TypeAlias = tuple[Callable[[], Place | None], str]
 WHY = "its code did not return, or the collector ended twice while it was running"
 """Why a start sets a question aside."""
 _SURE = 2
+
+
+def runs_foreign_code(collection: Collection, question: str) -> bool:
+    """Whether the kind of a question, a mechanism that it names, or a domain that it reads is of another package."""
+    asked = collection.questions[question]
+    if is_foreign(type(asked)) or any(is_foreign(type(domain)) for domain in asked.setting.domains.values()):
+        return True
+    names = [name for name in asked.spec().values() if isinstance(name, str) and name in MECHANISMS]
+    return any(is_foreign(MECHANISMS[name]) for name in names)
 
 
 class Watchdog:

@@ -1,7 +1,5 @@
 """The store of a collector's state: SQLite by default, or PostgreSQL."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hubbub.core.errors import InvalidValue

@@ -1,12 +1,14 @@
 """The rows of a store, and the changes that one transaction makes."""
 
-from __future__ import annotations
-
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hubbub.collection.names import AnswerName
 from hubbub.core.errors import HubbubError
+from hubbub.mechanisms.base import ReportFormat
+from hubbub.protocols.ask import Ask
 
 
 class StoreFailed(HubbubError, RuntimeError):
@@ -89,6 +91,25 @@ class ClosedAsk(NamedTuple):
     key: AskKey
     step: int
     part: int
+
+
+class AskToArchive(NamedTuple):
+    """A closed ask whose single reports are still in the store: its collection, its answers' name, and its spec.
+
+    `number` is its step, or the run of a study.
+    """
+
+    key: AskKey
+    collection: str
+    version: int
+    name: AnswerName
+    number: int
+    spec: str
+
+    @property
+    def mechanism(self) -> ReportFormat:
+        """The mechanism of the reports."""
+        return Ask.from_spec(json.loads(self.spec)).mechanism
 
 
 class IdPage(NamedTuple):

@@ -1,13 +1,27 @@
-"""Queries of a store about reports, batches, alarms, webhooks, counters and the clock."""
+"""Queries of a store: about protocols (eras, asks, counts, releases), reports, alarms, counters and the clock."""
 
-from __future__ import annotations
-
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
-from hubbub.service.store.base import AlarmEventRow, ArchiveRow, AskKey, AskRow, RateRow, ShuffledRow
+from hubbub.collection.names import AnswerName
+from hubbub.service.store.base import (
+    AlarmEventRow,
+    ArchiveRow,
+    AskKey,
+    AskRow,
+    AskToArchive,
+    ClosedAsk,
+    CollectionRow,
+    CountRow,
+    EraRow,
+    RateRow,
+    ReleaseRow,
+    ShuffledRow,
+    SnapshotRow,
+)
 
 CHUNK = 256
 """How many rows a query that may have many returns at once."""
@@ -94,13 +108,22 @@ class ReportReader(SqlReader):
         """The names of all files of single reports."""
         return [name for (name,) in self._read("SELECT name FROM archives")]
 
-    def asks_to_archive(self) -> list[tuple[AskKey, str, int]]:
-        """The closed asks whose single reports are not in a file yet, with question and step."""
-        rows = self._read(
-            "SELECT DISTINCT collection, ask, question, step FROM reports JOIN asks USING (collection, ask) "
-            "WHERE final = 1 ORDER BY step"
-        )
-        return [(AskKey(collection, ask), question, step) for collection, ask, question, step in rows]
+    def asks_to_archive(self) -> list[AskToArchive]:
+        """The closed asks whose single reports are not in a file yet, in the order of their steps."""
+        # Not one query: a database may begin with the asks, of which there are many more than have reports here.
+        keys = [AskKey(*row) for row in self._read("SELECT DISTINCT collection, ask FROM reports")]
+        closed = "SELECT question, step, round, part, spec FROM asks WHERE collection = ? AND ask = ? AND final = 1"
+        rows = [(key, *row) for key in keys for row in self._read(closed, *key)]
+        stored = self._read("SELECT id, name, version, spec FROM collections") if rows else []
+        served = {row.id: row for row in (CollectionRow(*columns) for columns in stored)}
+        terms = {key: json.loads(served[key].spec)["terms"] for key in {row[0].collection for row in rows}}
+        asks = []
+        for key, question, number, round, part, spec in sorted(rows, key=lambda row: row[2]):
+            run, step = (0, number) if terms[key.collection][question]["study"] is None else (number, 0)
+            name, version = served[key.collection].name, served[key.collection].version
+            place = AnswerName(question, run, step, round, part)
+            asks.append(AskToArchive(key, name, version, place, number, spec))
+        return asks
 
     # -- batches of shufflers ---------------------------------------------------------------------------------
 
@@ -185,3 +208,191 @@ class StatusReader(SqlReader):
     def _meta(self, key: str) -> str | None:
         rows = self._read("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
+
+
+_RELEASE = "collection, question, step, time, payload, withheld, number"
+_LAST_STEP = (1 << 63) - 1
+_NAMED = "SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ? AND round = ? AND part = ?"
+_LATEST_ERA = """SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND question = ?
+    AND first = (SELECT MAX(first) FROM {} WHERE collection = ? AND question = ?)"""
+_RUNNING = (
+    "SELECT collection, question, first, arithmetic FROM eras WHERE collection = ? AND running = 1 ORDER BY first"
+)
+# A run of a study is an era of its own.
+_HAS_BEGUN = """SELECT 1 FROM eras WHERE collection = ? AND question = ? AND first = ?
+    UNION ALL SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM releases WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM expired_asks WHERE collection = ? AND question = ? AND first = ? LIMIT 1"""
+# In an order of an index: PostgreSQL would look for the first row anywhere in the table.
+_HOLDS_ANY = tuple(
+    f"SELECT 1 FROM {table} WHERE collection = ?{condition} ORDER BY {order} LIMIT 1"  # noqa: S608 - constants
+    for table, condition, order in (
+        ("asks", "", "question"),
+        ("releases", " AND withheld IS NOT NULL", "question"),
+        ("candidate_counts", "", "question"),
+        ("snapshots", "", "question"),
+        ("eras", " AND running = 1", "first"),
+    )
+)
+_OPENED_FROM = """SELECT DISTINCT step FROM asks WHERE collection = ? AND question = ? AND step >= ?
+    AND opens < closes + ? ORDER BY step LIMIT ?"""
+_WAS_ASKED = """SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM releases WHERE collection = ? AND question = ? AND step = ?
+    UNION ALL SELECT 1 FROM expired_asks WHERE collection = ? AND question = ? AND first <= ? AND last >= ? LIMIT 1"""
+
+
+class ProtocolReader(SqlReader):
+    """What a store knows of the protocols of all questions."""
+
+    def collections(self) -> list[CollectionRow]:
+        """Every version of every collection that was ever served."""
+        rows = self._read("SELECT id, name, version, spec FROM collections ORDER BY name, version")
+        return [CollectionRow(*row) for row in rows]
+
+    # -- eras and steps ---------------------------------------------------------------------------------------
+
+    def era(self, collection: str, question: str) -> EraRow | None:
+        """The latest era of a question."""
+        # Only the latest era has snapshots. If the clock went back, it is not the one with the highest first step.
+        for table in ("snapshots", "eras"):
+            rows = self._read(_LATEST_ERA.format(table), *(collection, question) * 2)
+            if rows:
+                return EraRow(*rows[0])
+        return None
+
+    def running_studies(self, collection: str) -> list[EraRow]:
+        """The runs of a collection's studies that have not ended."""
+        return [EraRow(*row) for row in self._read(_RUNNING, collection)]
+
+    def holds_any(self, collection: str) -> bool:
+        """Whether there is anything of a collection that retention deletes."""
+        return any(self._read(sql, collection) for sql in _HOLDS_ANY)
+
+    def has_begun(self, collection: str, question: str, run: int) -> bool:
+        """Whether a run of a study was ever begun."""
+        return bool(self._read(_HAS_BEGUN, *(collection, question, run) * 4))
+
+    def last_step(self, collection: str, question: str, before: int | None = None) -> int | None:
+        """The last step of a question that was ever begun, asked or released; if given, the last before `before`."""
+        limit = _LAST_STEP if before is None else before - 1
+        last_of = [
+            self._read(
+                f"SELECT MAX({step}) FROM {table} WHERE collection = ? AND question = ? AND {step} <= ?",  # noqa: S608
+                collection,
+                question,
+                limit,
+            )
+            for table, step in (("eras", "first"), ("asks", "step"), ("releases", "step"))
+        ]
+        return max((rows[0][0] for rows in last_of if rows[0][0] is not None), default=None)
+
+    def was_asked(self, collection: str, question: str, step: int) -> bool:
+        """Whether a step has an ask or a release, or had one that was deleted."""
+        place = collection, question, step
+        return bool(self._read(_WAS_ASKED, *place, *place, *place, step))
+
+    def first_unasked(self, collection: str, question: str, step: int, *, lateness: float) -> int:
+        """The first step, at `step` or later, for which no ask was ever open. Steps passed over count as unasked."""
+        expired = self._read(
+            "SELECT first, last FROM expired_asks WHERE collection = ? AND question = ? ORDER BY first",
+            collection,
+            question,
+        )
+        while True:
+            before = step
+            for first, last in expired:
+                step = last + 1 if first <= step <= last else step
+            rows = self._read(_OPENED_FROM, collection, question, step, lateness, CHUNK)
+            for (asked,) in rows:
+                step += asked == step
+            if step == before:
+                return step
+
+    def snapshots(self, era: EraRow) -> list[SnapshotRow]:
+        """The snapshots of an era, oldest first."""
+        rows = self._read(
+            "SELECT collection, question, first, step, state FROM snapshots "
+            "WHERE collection = ? AND question = ? AND first = ? ORDER BY step",
+            *era.key,
+        )
+        return [SnapshotRow(*row) for row in rows]
+
+    # -- asks, counts and releases ----------------------------------------------------------------------------
+
+    def asks(self, era: EraRow, start: int = 0) -> Iterator[AskRow]:
+        """The asks of an era from step `start` on, in order."""
+        after = (start, 0, 0)
+        while True:
+            rows = self._read(
+                f"SELECT {ASK_COLUMNS} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+                "WHERE collection = ? AND question = ? AND first = ? AND (step, round, part) > (?, ?, ?) "
+                "ORDER BY step, round, part LIMIT ?",
+                *era.key,
+                *after,
+                CHUNK,
+            )
+            if not rows:
+                return
+            yield from map(ask_row, rows)
+            after = rows[-1][4:7]
+
+    def find_ask(self, era: EraRow, step: int, spec: str) -> AskRow | None:
+        """The latest ask of a step with this spec."""
+        rows = self._read(
+            f"SELECT {ASK_COLUMNS} FROM asks JOIN sketches USING (collection, ask) "  # noqa: S608 - constants
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? AND spec = ? ORDER BY round DESC LIMIT 1",
+            *era.key,
+            step,
+            spec,
+        )
+        return ask_row(rows[0]) if rows else None
+
+    def knows(self, collection: str, name: AnswerName) -> bool:
+        """Whether an ask whose answers carry this name was ever published."""
+        return bool(self._read(_NAMED, collection, name.question, name.run or name.step, name.round, name.part))
+
+    def closed_asks(self, collection: str, question: str, first: int, last: int) -> list[ClosedAsk]:
+        """The closed asks of a question from step `first` to `last`, in order."""
+        rows = self._read(
+            "SELECT ask, step, part FROM asks WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "
+            "AND final = 1 ORDER BY step, round, part",
+            collection,
+            question,
+            first,
+            last,
+        )
+        return [ClosedAsk(AskKey(collection, ask), step, part) for ask, step, part in rows]
+
+    def counted(self, era: EraRow, step: int) -> list[CountRow]:
+        """The counts that were made in a step, in order."""
+        rows = self._read(
+            "SELECT collection, question, first, step, number, ask, candidates, n, support FROM candidate_counts "
+            "WHERE collection = ? AND question = ? AND first = ? AND step = ? ORDER BY number",
+            *era.key,
+            step,
+        )
+        return [CountRow(*row) for row in rows]
+
+    def release(self, collection: str, question: str, step: int, number: int = 0) -> ReleaseRow | None:
+        """One release of a step."""
+        rows = self._read(
+            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step = ? AND number = ?",  # noqa: S608 - constants
+            collection,
+            question,
+            step,
+            number,
+        )
+        return ReleaseRow(*rows[0]) if rows else None
+
+    def releases(self, collection: str, question: str, first: int, last: int, most: int) -> list[ReleaseRow]:
+        """The latest releases from step `first` to `last`, oldest first; at most `most`."""
+        rows = self._read(
+            f"SELECT {_RELEASE} FROM releases WHERE collection = ? AND question = ? AND step >= ? AND step <= ? "  # noqa: S608 - constants
+            "ORDER BY step DESC, number DESC LIMIT ?",
+            collection,
+            question,
+            first,
+            last,
+            most,
+        )
+        return [ReleaseRow(*row) for row in reversed(rows)]

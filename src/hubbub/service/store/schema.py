@@ -1,68 +1,6 @@
-"""The tables of a store, in SQL that SQLite and PostgreSQL share, and the checksums of their rows.
-
-Checksums of rows, by which damage inside a stored value is found. SQLite finds damage to its own structure only.
-
-Rows that are counted up in place, such as numbers of reports, have none.
-"""
-
-from __future__ import annotations
-
-import zlib
-from collections.abc import Callable, Iterable
-from typing import Any
+"""The tables of a store, in SQL that SQLite and PostgreSQL share."""
 
 from hubbub.core.migrations import Format
-
-_ASK = ("collection", "ask")
-_STEP = ("collection", "question", "first", "step")
-CHECKED = {
-    "collections": ("id", "name", "version", "spec"),
-    "asks": (*_ASK, "question", "first", "step", "round", "part", "spec", "opens", "closes"),
-    "snapshots": (*_STEP, "state"),
-    "sketches": (*_ASK, "data"),
-    "id_pages": (*_ASK, "page", "part", "ids"),
-    "reports": (*_ASK, "n", "data"),
-    "archives": (*_ASK, "name", "n", "sha256"),
-    "candidate_counts": (*_STEP, "number", "ask", "candidates", "n", "support"),
-    "releases": ("collection", "question", "step", "time", "payload", "withheld", "number"),
-    "shuffled_batches": (*_ASK, "digest", "n", "fakes", "unreadable", "repeated", "checks", "lost"),
-    "spot_checks": (*_ASK, "onion"),
-    "alarm_states": ("collection", "watch", "state"),
-    "alarm_events": ("collection", "number", "event"),
-}
-"""The tables whose rows have checksums, and the columns that these cover."""
-
-
-def row_checksum(*values: object) -> int:
-    """The CRC-32 of the values of a row. Numbers count as floats: a database may return a whole number as either."""
-    checksum = 0
-    for value in values:
-        if isinstance(value, bytes | memoryview):
-            part = bytes(value)
-        else:
-            part = repr(float(value) if isinstance(value, int | float) else value).encode()
-        checksum = zlib.crc32(part, zlib.crc32(b"%d:" % len(part), checksum))
-    return checksum
-
-
-def damaged_row(stream: Callable[[str], Iterable[Any]]) -> str | None:
-    """The place of the first row whose values do not match its checksum; None if all match.
-
-    `stream` runs a query and returns an iterable of its rows.
-    """
-    for table, columns in CHECKED.items():
-        sql = f"SELECT {', '.join(columns)}, checksum FROM {table}"  # noqa: S608 - own names
-        for *values, checksum in stream(sql):
-            if row_checksum(*values) != checksum:
-                return f"a row of the table {table} has changed"
-    return None
-
-
-def sqlite_damage(stream: Callable[[str], Iterable[Any]]) -> str | None:
-    """The first damage to the pages, tables and indexes of a SQLite file, or to its rows; None if it is whole."""
-    ((finding,),) = stream("PRAGMA integrity_check(1)")
-    return damaged_row(stream) if finding == "ok" else str(finding)
-
 
 VERSION = 1
 FORMAT = Format("store", VERSION)
@@ -80,12 +18,14 @@ _TABLES = (
         arithmetic INTEGER NOT NULL, running INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (collection, question, first)
     )""",
+    "CREATE INDEX IF NOT EXISTS running_eras ON eras (collection, first) WHERE running = 1",
+    # The step comes before the era in keys: what is read and deleted of a question is a range of steps.
     """CREATE TABLE IF NOT EXISTS asks (
         collection TEXT NOT NULL, ask TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL,
         step BIGINT NOT NULL, round INTEGER NOT NULL, part INTEGER NOT NULL, spec TEXT NOT NULL,
         opens {real} NOT NULL, closes {real} NOT NULL, final INTEGER NOT NULL, forgotten INTEGER NOT NULL,
         checksum BIGINT NOT NULL,
-        PRIMARY KEY (collection, ask), UNIQUE (collection, question, first, step, round, part)
+        PRIMARY KEY (collection, ask), UNIQUE (collection, question, step, first, round, part)
     )""",
     """CREATE TABLE IF NOT EXISTS snapshots (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
@@ -120,13 +60,15 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS candidate_counts (
         collection TEXT NOT NULL, question TEXT NOT NULL, first BIGINT NOT NULL, step BIGINT NOT NULL,
         number INTEGER NOT NULL, ask TEXT NOT NULL, candidates TEXT NOT NULL, n BIGINT NOT NULL, support TEXT NOT NULL,
-        checksum BIGINT NOT NULL, PRIMARY KEY (collection, question, first, step, number)
+        checksum BIGINT NOT NULL, PRIMARY KEY (collection, question, step, first, number)
     )""",
     """CREATE TABLE IF NOT EXISTS releases (
         collection TEXT NOT NULL, question TEXT NOT NULL, step BIGINT NOT NULL, time {real} NOT NULL,
         payload TEXT NOT NULL, withheld TEXT, number INTEGER NOT NULL DEFAULT 0, checksum BIGINT NOT NULL,
         PRIMARY KEY (collection, question, step, number)
     )""",
+    # Published releases stay for good, and retention must not read them to find those that it deletes.
+    "CREATE INDEX IF NOT EXISTS withheld_releases ON releases (collection, question, step) WHERE withheld IS NOT NULL",
     # Batches of shufflers, one for each ask. The columns describe the batch, never a single report.
     """CREATE TABLE IF NOT EXISTS shuffled_batches (
         collection TEXT NOT NULL, ask TEXT NOT NULL, digest {bytes} NOT NULL, n BIGINT NOT NULL, fakes BIGINT NOT NULL,

@@ -1,24 +1,76 @@
-"""A store in SQL: what SQLite and PostgreSQL have in common."""
+"""A store in SQL: what SQLite and PostgreSQL have in common, and the checksums of rows.
 
-from __future__ import annotations
+By checksums, damage inside a stored value is found. SQLite finds damage to its own structure only. Rows that are
+counted up in place, such as numbers of reports, have none.
+"""
 
 import threading
+import zlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 from hubbub.random.source import Random
-from hubbub.service.base.ids import ENTRY_BYTES
 from hubbub.service.base.limits import REASONS
 from hubbub.service.store.base import AskKey, Expiry, PassedOver, StoreChanges, StoreFailed
-from hubbub.service.store.protocol_reader import ProtocolReader
-from hubbub.service.store.readers import ReportReader, StatusReader
-from hubbub.service.store.schema import CHECKED, FORMAT, META, damaged_row, row_checksum, tables
+from hubbub.service.store.readers import ProtocolReader, ReportReader, StatusReader
+from hubbub.service.store.report_ids import ENTRY_BYTES
+from hubbub.service.store.schema import FORMAT, META, tables
 
 OWNER = "SELECT value FROM meta WHERE key = 'owner'"
 _DAY = 1440
+
+_ASK = ("collection", "ask")
+_STEP = ("collection", "question", "first", "step")
+CHECKED = {
+    "collections": ("id", "name", "version", "spec"),
+    "asks": (*_ASK, "question", "first", "step", "round", "part", "spec", "opens", "closes"),
+    "snapshots": (*_STEP, "state"),
+    "sketches": (*_ASK, "data"),
+    "id_pages": (*_ASK, "page", "part", "ids"),
+    "reports": (*_ASK, "n", "data"),
+    "archives": (*_ASK, "name", "n", "sha256"),
+    "candidate_counts": (*_STEP, "number", "ask", "candidates", "n", "support"),
+    "releases": ("collection", "question", "step", "time", "payload", "withheld", "number"),
+    "shuffled_batches": (*_ASK, "digest", "n", "fakes", "unreadable", "repeated", "checks", "lost"),
+    "spot_checks": (*_ASK, "onion"),
+    "alarm_states": ("collection", "watch", "state"),
+    "alarm_events": ("collection", "number", "event"),
+}
+"""The tables whose rows have checksums, and the columns that these cover."""
+
+
+def row_checksum(*values: object) -> int:
+    """The CRC-32 of the values of a row. Numbers count as floats: a database may return a whole number as either."""
+    checksum = 0
+    for value in values:
+        if isinstance(value, bytes | memoryview):
+            part = bytes(value)
+        else:
+            part = repr(float(value) if isinstance(value, int | float) else value).encode()
+        checksum = zlib.crc32(part, zlib.crc32(b"%d:" % len(part), checksum))
+    return checksum
+
+
+def damaged_row(stream: Callable[[str], Iterable[Any]]) -> str | None:
+    """The place of the first row whose values do not match its checksum; None if all match.
+
+    `stream` runs a query and returns an iterable of its rows.
+    """
+    for table, columns in CHECKED.items():
+        sql = f"SELECT {', '.join(columns)}, checksum FROM {table}"  # noqa: S608 - own names
+        for *values, checksum in stream(sql):
+            if row_checksum(*values) != checksum:
+                return f"a row of the table {table} has changed"
+    return None
+
+
+def sqlite_damage(stream: Callable[[str], Iterable[Any]]) -> str | None:
+    """The first damage to the pages, tables and indexes of a SQLite file, or to its rows; None if it is whole."""
+    ((finding,),) = stream("PRAGMA integrity_check(1)")
+    return damaged_row(stream) if finding == "ok" else str(finding)
 
 
 class Store(ProtocolReader, ReportReader, StatusReader):
@@ -101,70 +153,84 @@ class Store(ProtocolReader, ReportReader, StatusReader):
         with self._writing, self._transaction():
             if not self._changed("UPDATE meta SET value = value WHERE key = 'owner' AND value = ?", self._owner):
                 raise StoreFailed("another collector has taken over the store")
-            for collection in changes.collections:
-                self._insert("collections", *collection)
-            for passed_over in changes.passed_over:
-                self._remove(passed_over)
-            for era in changes.eras:
-                self._write(_ERA, *era)
-            for era in changes.begun_runs:
-                self._write("INSERT INTO eras VALUES (?, ?, ?, ?, 1)", *era)
-            for era in changes.ended_runs:
-                self._change_one(_ENDED, *era.key)
-            for snapshot, oldest in changes.snapshots:
-                self._insert("snapshots", *snapshot, replacing="collection, question, first, step")
-                self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
-            for ask in changes.asks:
-                *row, final, forgotten, sketch = ask
-                self._insert("asks", *row, final=int(final), forgotten=int(forgotten))
-                self._insert("sketches", *ask.key, sketch)
-            for id_page in changes.id_pages:
-                if not id_page.part:
-                    self._write(_ID_PARTS, *id_page[:3])
-                self._insert("id_pages", *id_page)
-            for key, n, data in changes.reports:
-                self._insert("reports", *key, n, data)
-            for archive in changes.archives:
-                self._insert("archives", *archive)
-                self._write("DELETE FROM reports WHERE collection = ? AND ask = ?", *archive[:2])
-            for batch in changes.shuffled:
-                self._insert("shuffled_batches", *batch)
-                self._write("DELETE FROM spot_checks WHERE collection = ? AND ask = ?", *batch[:2])
-            for key, onion in changes.spot_checks:
-                self._insert("spot_checks", *key, onion)
-            for key, sketch in changes.sketches.items():
-                self._change_one(_SKETCH, sketch, row_checksum(*key, sketch), *key)
-            for key in changes.finals:
-                self._change_one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
-            for key, page in changes.trimmed:
-                deleted[key.collection, "ids"] += self._trim(key, page)
-            for key in changes.forgotten:
-                self._change_one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
-                deleted[key.collection, "ids"] += self._trim(key, 0)
-            for counted in changes.counted:
-                self._insert("candidate_counts", *counted)
-            for release in changes.releases:
-                self._insert("releases", *release)
-            for watch, state in changes.alarm_states.items():
-                if state is None:
-                    self._write("DELETE FROM alarm_states WHERE collection = ? AND watch = ?", *watch)
-                else:
-                    self._insert("alarm_states", *watch, state, replacing="collection, watch")
-            for event in changes.alarm_events:
-                self._insert("alarm_events", *event)
-            for webhook, number in changes.delivered.items():
-                self._write(_DELIVERED, *webhook, number)
+            self._store_asks(changes)
+            deleted += self._store_reports(changes)
+            self._store_answers(changes)
             for expiry in changes.expired:
                 deleted += self._expire(expiry)
-            for place, count in changes.counts.items():
-                self._write(_COUNT, *place, count)
-            if changes.clock is not None:
-                self._write(_META, "clock", changes.clock)
-            if changes.calling is not None:
-                self._write(_META, "calling", changes.calling)
-            if changes.minute:
-                self._rate(changes)
         return deleted
+
+    def _store_asks(self, changes: StoreChanges) -> None:
+        """Store what begins: versions, eras and asks."""
+        for collection in changes.collections:
+            self._insert("collections", *collection)
+        for passed_over in changes.passed_over:
+            self._remove(passed_over)
+        for era in changes.eras:
+            self._write(_ERA, *era)
+        for era in changes.begun_runs:
+            self._write("INSERT INTO eras VALUES (?, ?, ?, ?, 1)", *era)
+        for era in changes.ended_runs:
+            self._change_one(_ENDED, *era.key)
+        for snapshot, oldest in changes.snapshots:
+            self._insert("snapshots", *snapshot, replacing="collection, question, first, step")
+            self._write(_OLD_SNAPSHOTS, *snapshot[:3], oldest)
+        for ask in changes.asks:
+            *row, final, forgotten, sketch = ask
+            self._insert("asks", *row, final=int(final), forgotten=int(forgotten))
+            self._insert("sketches", *ask.key, sketch)
+
+    def _store_reports(self, changes: StoreChanges) -> Counter[tuple[str, str]]:
+        """Store reports, their ids and their sums; returns how many ids were deleted."""
+        deleted: Counter[tuple[str, str]] = Counter()
+        for id_page in changes.id_pages:
+            if not id_page.part:
+                self._write(_ID_PARTS, *id_page[:3])
+            self._insert("id_pages", *id_page)
+        for key, n, data in changes.reports:
+            self._insert("reports", *key, n, data)
+        for archive in changes.archives:
+            self._insert("archives", *archive)
+            self._write("DELETE FROM reports WHERE collection = ? AND ask = ?", *archive[:2])
+        for batch in changes.shuffled:
+            self._insert("shuffled_batches", *batch)
+            self._write("DELETE FROM spot_checks WHERE collection = ? AND ask = ?", *batch[:2])
+        for key, onion in changes.spot_checks:
+            self._insert("spot_checks", *key, onion)
+        for key, sketch in changes.sketches.items():
+            self._change_one(_SKETCH, sketch, row_checksum(*key, sketch), *key)
+        for key in changes.finals:
+            self._change_one("UPDATE asks SET final = 1 WHERE collection = ? AND ask = ? AND final = 0", *key)
+        for key, page in changes.trimmed:
+            deleted[key.collection, "ids"] += self._trim(key, page)
+        for key in changes.forgotten:
+            self._change_one("UPDATE asks SET forgotten = 1 WHERE collection = ? AND ask = ? AND final = 1", *key)
+            deleted[key.collection, "ids"] += self._trim(key, 0)
+        return deleted
+
+    def _store_answers(self, changes: StoreChanges) -> None:
+        """Store what follows from sums: counts, releases, alarms; and how much came, by the clock."""
+        for counted in changes.counted:
+            self._insert("candidate_counts", *counted)
+        for release in changes.releases:
+            self._insert("releases", *release)
+        for watch, state in changes.alarm_states.items():
+            if state is None:
+                self._write("DELETE FROM alarm_states WHERE collection = ? AND watch = ?", *watch)
+            else:
+                self._insert("alarm_states", *watch, state, replacing="collection, watch")
+        for event in changes.alarm_events:
+            self._insert("alarm_events", *event)
+        for webhook, number in changes.delivered.items():
+            self._write(_DELIVERED, *webhook, number)
+        for place, count in changes.counts.items():
+            self._write(_COUNT, *place, count)
+        if changes.clock is not None:
+            self._write(_META, "clock", changes.clock)
+        if changes.calling is not None:
+            self._write(_META, "calling", changes.calling)
+        if changes.minute:
+            self._rate(changes)
 
     def _trim(self, key: AskKey, page: int) -> int:
         """Delete the ids of an ask from page `page` on. Returns how many ids were deleted."""
@@ -175,9 +241,11 @@ class Store(ProtocolReader, ReportReader, StatusReader):
 
     def _remove(self, steps: PassedOver) -> None:
         """Remove the records of steps that were passed over: nobody was asked, and nothing was counted."""
+        place = (*steps[:3], *steps, *steps[:2])
+        passed_over = _PASSED_OVER.format("SELECT ask", "asks")
+        self._write(f"DELETE FROM sketches WHERE collection = ? AND ask IN ({passed_over})", steps.collection, *place)  # noqa: S608
         for table in ("releases", "candidate_counts", "asks"):  # the asks last: they say which steps
-            self._write(_PASSED_OVER.format(table), *steps[:3], *steps[:2], steps.lateness, *steps[:2])
-        self._write(_WITHOUT_ASK, steps.collection)
+            self._write(_PASSED_OVER.format("DELETE", table), *place)
 
     def probe(self, seconds: float) -> None:
         """Check that a commit could be made now; else `StoreFailed`. Any thread may call this, one at a time."""
@@ -200,6 +268,8 @@ class Store(ProtocolReader, ReportReader, StatusReader):
 
     def _expire(self, expiry: Expiry) -> Counter[tuple[str, str]]:
         collection, *place = expiry[:3]
+        if not expiry.ended and not self._write(_EXPIRES, *expiry[:3] * 4):
+            return Counter()
         deleted = {
             "reports": sum(
                 int(self._write(_EXPIRED_REPORTS.format(table), collection, collection, *place)[0][0] or 0)
@@ -244,15 +314,17 @@ _ERA = """INSERT INTO eras (collection, question, first, arithmetic) VALUES (?, 
     ON CONFLICT (collection, question, first) DO UPDATE SET arithmetic = excluded.arithmetic"""
 _META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 # A step was passed over if none of its asks was ever open, deleted asks included.
-_PASSED_OVER = """DELETE FROM {} WHERE collection = ? AND question = ? AND step >= ?
-    AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND opens < closes + ?)
+_PASSED_OVER = """{} FROM {} WHERE collection = ? AND question = ? AND step >= ?
+    AND step NOT IN (SELECT step FROM asks WHERE collection = ? AND question = ? AND step >= ? AND opens < closes + ?)
     AND NOT EXISTS (SELECT 1 FROM expired_asks
         WHERE collection = ? AND question = ? AND first <= step AND last >= step)"""
-_WITHOUT_ASK = """DELETE FROM sketches WHERE collection = ? AND NOT EXISTS
-    (SELECT 1 FROM asks WHERE asks.collection = sketches.collection AND asks.ask = sketches.ask)"""
 _EXPIRED_STEPS = """INSERT INTO expired_asks SELECT collection, question, first, MAX(step) FROM asks
     WHERE collection = ? AND question = ? AND step < ? AND opens < closes + ? GROUP BY collection, question, first
     ON CONFLICT (collection, question, first) DO UPDATE SET last = excluded.last"""
+_EXPIRES = """SELECT 1 FROM asks WHERE collection = ? AND question = ? AND step < ?
+    UNION ALL SELECT 1 FROM releases WHERE collection = ? AND question = ? AND step < ? AND withheld IS NOT NULL
+    UNION ALL SELECT 1 FROM candidate_counts WHERE collection = ? AND question = ? AND step < ?
+    UNION ALL SELECT 1 FROM snapshots WHERE collection = ? AND question = ? AND step < ? LIMIT 1"""
 _OLD_SNAPSHOTS = "DELETE FROM snapshots WHERE collection = ? AND question = ? AND (first <> ? OR step < ?)"
 _EXPIRED = """DELETE FROM {} WHERE collection = ? AND ask IN
     (SELECT ask FROM asks WHERE collection = ? AND question = ? AND step < ?)"""

@@ -1,7 +1,5 @@
 """A store in one SQLite file: the default, with no other program to install or run."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections import Counter
@@ -13,8 +11,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.private_file import make_private_file
 from hubbub.random.source import Random
 from hubbub.service.store.base import StoreChanges, StoreFailed
-from hubbub.service.store.schema import sqlite_damage
-from hubbub.service.store.sql import OWNER, Store
+from hubbub.service.store.sql import OWNER, Store, sqlite_damage
 
 _PATIENCE = 10.0  # seconds that one process waits for another's transaction
 _PRAGMAS = (

@@ -1,7 +1,5 @@
 """The configuration of webhooks, which is the operator's and not signed, and the signatures of deliveries."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

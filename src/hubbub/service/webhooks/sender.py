@@ -1,7 +1,5 @@
 """The thread that sends the events of a webhook in order, each until it is taken."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import logging

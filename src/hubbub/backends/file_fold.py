@@ -1,0 +1,470 @@
+"""Folds files of reports: each id once, in bounded memory, on every core, and on from where it was stopped.
+
+The files are cut into pieces (a row group of Parquet, a file of Arrow IPC). The sketches of each piece are kept in a
+folder next to the result, until all of them are added up.
+
+Ids of landing files are compared across all files first. Each id is written, with its row, to one of several files by a
+keyed hash, so that each of them fits into memory however the ids were chosen. The first row of an id counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from hubbub.backends.folding import Folded, FoldPlan, add_batch, divide
+from hubbub.backends.report_files import Kind, ask_digest, head_of, landing_schema, read_ids, read_keys
+from hubbub.core.errors import DecodeError, HubbubError, InvalidValue, at, needs
+from hubbub.core.private_file import replace_private_file
+from hubbub.core.reports import Array, Bools, Ints
+from hubbub.core.spec import canonical
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Progress = Callable[[int, int, str], None]
+Result = TypeVar("Result")
+
+ENDINGS = (".parquet", ".arrow", ".feather", ".ipc")
+_BATCH = 1 << 17  # rows
+_BUCKET = 1 << 19  # ids that are compared at a time
+_MOST_BUCKETS = 1 << 12
+_SEEN = np.dtype([("id", "<u8", (2,)), ("row", "<u8")])
+_PLAN, _REPEATED, _LOCK = "plan.json", "repeated", "lock"
+
+
+class FoldStopped(HubbubError):
+    """Another process folds into the same file, it cannot be written, or the files are not those of the fold before."""
+
+
+class FilePart(NamedTuple):
+    """A part of a file that is folded at once: a row group (None for the whole file), its rows, and its first row."""
+
+    file: int
+    group: int | None
+    rows: int
+    start: int
+
+
+class ReportFile(NamedTuple):
+    """A file of reports: its place, its size and time of change, what kind it is, and the rows of each part."""
+
+    path: str
+    size: int
+    changed: int
+    kind: Kind
+    parts: tuple[int, ...]
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether it is Parquet; any other is Arrow IPC."""
+        return self.path.endswith(".parquet")
+
+
+class FoldResult(NamedTuple):
+    """What `fold_files` did: the sketches, the rows that repeated an id, and the rows left out by file and reason."""
+
+    folded: Folded
+    files: int
+    rows: int
+    repeated: int
+    left_out: dict[str, dict[str, int]]
+
+
+class FileCheck(NamedTuple):
+    """What `check_files` saw in a file: for each reason, how many rows are left out, and the first of them."""
+
+    path: str
+    kind: Kind
+    rows: int
+    asks: int
+    left_out: dict[str, tuple[int, list[int]]]
+
+
+class ReportFiles:
+    """Files of reports on a disk or in an object store, all of one kind.
+
+    Parameters
+    ----------
+    places
+        Paths or URLs (`s3://`, `gs://`, `file://`) of files, and of folders, which are searched for files whose names
+        end in `.parquet`, `.arrow`, `.feather` or `.ipc` and do not begin with `.` or `_`.
+    """
+
+    def __init__(self, places: Sequence[str]) -> None:
+        found: dict[str, tuple[Any, Any]] = {}
+        for place in places:
+            files, listed = _listed(place)
+            found |= {info.path: (files, info) for info in listed}
+        self._systems: list[Any] = []
+        self.files: list[ReportFile] = []
+        for path in sorted(found):
+            files, info = found[path]
+            self._systems.append(files)
+            self.files.append(_described(files, info))
+        if not self.files:
+            raise InvalidValue("files", list(places), f"at least one file whose name ends in {', '.join(ENDINGS)}")
+        if len({file.kind for file in self.files}) > 1:
+            allowed = "landing files alone, or archives alone: a report may be in both, and archives have no ids"
+            raise InvalidValue("files", "landing files and archives", allowed)
+
+    @property
+    def kind(self) -> Kind:
+        """Whether they are landing files or archives."""
+        return self.files[0].kind
+
+    def pieces(self) -> list[FilePart]:
+        """The parts of all files, in order."""
+        pieces, start = [], 0
+        for number, file in enumerate(self.files):
+            for group, rows in enumerate(file.parts):
+                pieces.append(FilePart(number, group if file.is_parquet else None, rows, start))
+                start += rows
+        return pieces
+
+    def batches(self, piece: FilePart, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a piece in batches, each with the number of its first row within the piece."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file, done = self.files[piece.file], 0
+        names = None if columns is None else list(columns)
+        with _readable(file.path), self._systems[piece.file].open_input_file(file.path) as source:
+            if piece.group is not None:
+                with pq.ParquetFile(source, buffer_size=1 << 20, page_checksum_verification=True) as parquet:
+                    schema = parquet.schema_arrow
+                    for batch in parquet.iter_batches(_BATCH, [piece.group], names, use_threads=False):
+                        yield done, batch.replace_schema_metadata(schema.metadata)
+                        done += batch.num_rows
+            else:
+                reader = pa.ipc.open_file(source)
+                for number in range(reader.num_record_batches):
+                    whole = reader.get_batch(number)
+                    for start in range(0, whole.num_rows, _BATCH):
+                        yield done, whole.slice(start, _BATCH)
+                        done += min(_BATCH, whole.num_rows - start)
+        if done != piece.rows:
+            raise DecodeError(
+                file.path, f"{done:,} rows", f"{piece.rows:,}, as there were before: the file has changed"
+            )
+
+    def fingerprint(self) -> list[Any]:
+        """What tells these files from others."""
+        return [[file.path, file.size, file.changed, list(file.parts)] for file in self.files]
+
+
+def fold_files(
+    places: Sequence[str], plan: FoldPlan, out: Path, *, progress: Progress | None = None, cores: int | None = None
+) -> FoldResult:
+    """Add up the reports of files into sketches, and write them to a file.
+
+    The file appears complete or not at all. Called again with the same files after it was interrupted, it continues.
+
+    Parameters
+    ----------
+    places
+        Paths or URLs, as of `ReportFiles`.
+    plan
+        What is added up.
+    out
+        The file to write. What is done so far stands in a folder of the same name with `.parts` behind it.
+    progress
+        Called with the rows done, all rows, and what is being done.
+    cores
+        How many pieces are folded at a time: as many as the process may use, unless given.
+    """
+    cores = cores or _cores()
+    follow = progress or (lambda done, total, step: None)
+    files = ReportFiles(places)
+    pieces = files.pieces()
+    rows = sum(piece.rows for piece in pieces)
+    with _work_folder(out, files, plan) as folder:
+        repeated = _find_repeated(files, folder, plan, cores, follow) if files.kind == "landing" else None
+        folded, done = Folded(plan.candidates, plan.weight is not None), 0
+        left_out: dict[str, dict[str, int]] = {}
+
+        def work(number: int) -> tuple[int, Folded]:
+            return number, _fold_piece(files, pieces[number], folder / f"{number}.sketches", plan, repeated)
+
+        for number, part in _in_threads(work, range(len(pieces)), cores):
+            folded.merge(part)
+            done += pieces[number].rows
+            for reason, count in part.left_out.items():
+                of_file = left_out.setdefault(files.files[pieces[number].file].path, {})
+                of_file[reason] = of_file.get(reason, 0) + count
+            follow(done, rows, "adding up")
+        again = 0 if repeated is None else sum(int(_marks(repeated, piece).sum()) for piece in pieces)
+        replace_private_file(out, folded.to_bytes())
+        shutil.rmtree(folder, ignore_errors=True)  # where open files cannot be deleted, the lock stays
+    return FoldResult(folded, len(files.files), rows, again, left_out)
+
+
+def check_files(
+    places: Sequence[str], plan: FoldPlan, *, progress: Progress | None = None, shown: int = 5
+) -> list[FileCheck]:
+    """Read files as `fold_files` does, without adding anything up; rows that it would leave out are named."""
+    files, checks, done = ReportFiles(places), [], 0
+    pieces = files.pieces()
+    rows = sum(piece.rows for piece in pieces)
+    for number, file in enumerate(files.files):
+        asks, left_out, before = set(), dict[str, tuple[int, list[int]]](), 0
+        for piece in (piece for piece in pieces if piece.file == number):
+            for start, batch in files.batches(piece):
+                with at(file.path):
+                    reading = plan.read(batch)
+                asks |= {group.key for group in reading.groups}
+                for reason, bad in divide(reading, lambda group: None).items():
+                    count, first = left_out.get(reason, (0, []))
+                    named = [before + start + int(row) for row in bad[: max(0, shown - len(first))]]
+                    left_out[reason] = count + len(bad), first + named
+                if progress is not None:
+                    progress(done + start + batch.num_rows, rows, "checking")
+            before += piece.rows
+            done += piece.rows
+        checks.append(FileCheck(file.path, file.kind, before, len(asks), left_out))
+    return checks
+
+
+def _fold_piece(files: ReportFiles, piece: FilePart, path: Path, plan: FoldPlan, repeated: Path | None) -> Folded:
+    """What a piece comes to, from the file where it was kept, or else from its rows."""
+    if path.exists():
+        return Folded.from_bytes(path.read_bytes())
+    folded = Folded(plan.candidates, plan.weight is not None)
+    again = None if repeated is None else _marks(repeated, piece)
+    for start, batch in files.batches(piece):
+        if again is not None and again[start : start + batch.num_rows].any():
+            batch = batch.filter(_mask(again[start : start + batch.num_rows] == 0))
+        with at(files.files[piece.file].path):
+            add_batch(folded, batch, plan)
+    replace_private_file(path, folded.to_bytes())
+    return folded
+
+
+def _mask(rows: Bools) -> Any:
+    import pyarrow as pa
+
+    return pa.array(rows)
+
+
+# -- ids ----------------------------------------------------------------------------------------------------------
+
+
+def _find_repeated(files: ReportFiles, folder: Path, plan: FoldPlan, cores: int, follow: Progress) -> Path:
+    """A file with one byte for each row of all files: 1 if an earlier row to the same ask has its id."""
+    marks = folder / _REPEATED
+    if marks.exists():
+        return marks
+    pieces = files.pieces()
+    rows, done = sum(piece.rows for piece in pieces), 0
+    buckets = [folder / f"ids-{number}" for number in range(min(_MOST_BUCKETS, 1 + rows // _BUCKET))]
+    for left in folder.glob("ids-*"):
+        left.unlink()
+    # Whoever chooses ids must not know which bucket they go to: a random function of a universal family.
+    key = np.frombuffer(os.urandom(32), dtype=np.uint64) | np.uint64(1)
+
+    def divided(piece: FilePart) -> tuple[FilePart, Array, Ints]:
+        seen = np.concatenate([*_seen(files, piece), np.zeros(0, dtype=_SEEN)])
+        place = (_hashed(seen["id"], key) >> np.uint64(32)) * np.uint64(len(buckets)) >> np.uint64(32)
+        order = np.argsort(place.astype(np.uint16), kind="stable")
+        return piece, seen[order], np.searchsorted(place[order], np.arange(len(buckets) + 1))
+
+    for piece, seen, ends in _in_threads(divided, pieces, cores):
+        for number, bucket in enumerate(buckets):
+            if ends[number] < ends[number + 1]:
+                with bucket.open("ab") as file:
+                    seen[ends[number] : ends[number + 1]].tofile(file)
+        done += piece.rows
+        follow(done, rows, "reading ids")
+    partial, done = folder / f"{_REPEATED}.part", 0
+    with partial.open("wb") as file:
+        file.truncate(rows)
+    again = np.memmap(partial, dtype=np.uint8, mode="r+", shape=(rows,)) if rows else np.zeros(0, np.uint8)
+    for found, size in _in_threads(lambda bucket: _repeated_in(bucket, key), buckets, cores):
+        again[found] = 1
+        done += size
+        follow(done, rows, "comparing ids")
+    if isinstance(again, np.memmap):
+        again.flush()
+    del again
+    for bucket in buckets:
+        bucket.unlink(missing_ok=True)
+    os.replace(partial, marks)
+    return marks
+
+
+def _seen(files: ReportFiles, piece: FilePart) -> Iterator[Array]:
+    """The ids of a piece, each with its ask and its row."""
+    names = [name for name in landing_schema().names if name != "report"]
+    for start, batch in files.batches(piece, names):
+        with at(files.files[piece.file].path):
+            keys, (ids, valid) = read_keys(batch), read_ids(batch)
+        rows = np.flatnonzero(valid & (keys.place >= 0))
+        seen = np.empty(len(rows), dtype=_SEEN)
+        asks = np.array([ask_digest(key) for key in keys.keys], dtype=np.uint64).reshape(-1, 2)
+        # An id that is chosen to meet another ask's does what the same id in that ask would do.
+        seen["id"] = ids[rows] ^ asks[keys.place[rows]]
+        seen["row"] = piece.start + start + rows
+        yield seen
+
+
+def _hashed(ids: Array, key: Array) -> Array:
+    """A hash whose high 32 bits are a universal function of an id: four words of 32 bits times a secret key."""
+    words = np.ascontiguousarray(ids).view(np.uint32).reshape(-1, 4)
+    total = np.zeros(len(words), dtype=np.uint64)
+    for column in range(4):
+        total += words[:, column] * key[column]
+    return total
+
+
+def _repeated_in(bucket: Path, key: Array) -> tuple[Array, int]:
+    """The rows of a bucket whose id an earlier row has, and how many rows there are.
+
+    Only ids that were not seen before are kept: a bucket is large only where its ids are repeated.
+    """
+    size = bucket.stat().st_size // _SEEN.itemsize if bucket.exists() else 0
+    known, again = np.zeros(0, dtype=_SEEN), [np.zeros(0, dtype=np.uint64)]
+    for start in range(0, size, 2 * _BUCKET):
+        fresh = np.fromfile(bucket, _SEEN, 2 * _BUCKET, offset=start * _SEEN.itemsize)
+        both = np.concatenate([known, fresh])
+        hashed = _hashed(both["id"], key)
+        order = np.argsort(hashed)
+        equal = hashed[order[1:]] == hashed[order[:-1]]
+        near = order[np.append(equal, False) | np.append(False, equal)]  # almost all of the others are single
+        suspects = both[near]
+        exact = np.lexsort((suspects["row"], suspects["id"][:, 1], suspects["id"][:, 0]))
+        ids = suspects["id"][exact]
+        later = near[exact[1:]][(ids[1:] == ids[:-1]).all(axis=1)]
+        again.append(both["row"][later])
+        single = np.ones(len(both), dtype=np.bool_)
+        single[later] = False
+        known = both[single]
+    return np.concatenate(again), size
+
+
+def _marks(repeated: Path, piece: FilePart) -> Array:
+    return np.fromfile(repeated, np.uint8, piece.rows, offset=piece.start)
+
+
+# -- files and folders --------------------------------------------------------------------------------------------
+
+
+def _listed(place: str) -> tuple[Any, list[Any]]:
+    """The file system of a path or URL, and the files there."""
+    with needs("server"):
+        from pyarrow import fs
+    import pyarrow as pa
+
+    try:
+        files, path = (
+            fs.FileSystem.from_uri(place) if "://" in place else fs.FileSystem.from_uri(str(Path(place).absolute()))
+        )
+        info = files.get_file_info(path)
+        if info.type == fs.FileType.File:
+            return files, [info]
+        listed = files.get_file_info(fs.FileSelector(path, recursive=True))
+    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidValue("files", place, f"files that can be read: {_line(error)}") from None
+    names = [(info, info.path[len(path) :].strip("/").split("/")) for info in listed if info.type == fs.FileType.File]
+    return files, [
+        info
+        for info, parts in names
+        if parts[-1].endswith(ENDINGS) and not any(part.startswith((".", "_")) for part in parts)
+    ]
+
+
+def _described(files: Any, info: Any) -> ReportFile:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _readable(info.path), files.open_input_file(info.path) as source, at(info.path):
+        if info.path.endswith(".parquet"):
+            with pq.ParquetFile(source) as parquet:
+                schema = parquet.schema_arrow
+                parts = tuple(parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups))
+        else:
+            reader = pa.ipc.open_file(source)
+            schema = reader.schema
+            parts = (sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches)),)
+        head = head_of(schema)
+        if head is None and "report" not in schema.names:
+            raise DecodeError("columns", schema.names, "those of a landing file or of an archive, with their metadata")
+    return ReportFile(info.path, info.size, info.mtime_ns or 0, head.kind if head else "landing", parts)
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Around reading: what Arrow says of a damaged file becomes an error that names the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DecodeError(path, _line(error), "a whole file of Parquet or Arrow IPC") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _parts(out: Path) -> Path:
+    return out.with_name(f"{out.name}.parts")
+
+
+@contextmanager
+def _work_folder(out: Path, files: ReportFiles, plan: FoldPlan) -> Iterator[Path]:
+    """The folder with what is done so far, which no other process uses meanwhile."""
+    if not out.absolute().parent.is_dir():
+        raise InvalidValue("out", str(out), "a file in a folder that exists")
+    folder = _parts(out)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = sqlite3.connect(folder / _LOCK, timeout=0, isolation_level=None)  # its lock ends with the process
+    try:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise FoldStopped(f"{folder} is in use: another process folds into {out}") from None
+            raise FoldStopped(f"{folder} cannot be written: {_line(error)}") from error
+        wanted = canonical({"plan": plan.to_json(), "files": files.fingerprint()})
+        described = folder / _PLAN
+        if described.exists() and described.read_text(encoding="utf-8") != wanted:
+            if any(folder.glob("*.sketches")):
+                left = f"{folder} has a part of another fold, of other files or options"
+                raise FoldStopped(f"{left}: finish that one, or delete the folder")
+            (folder / _REPEATED).unlink(missing_ok=True)
+        replace_private_file(described, wanted.encode())
+        yield folder
+    finally:
+        lock.close()
+
+
+Item = TypeVar("Item")
+
+
+def _in_threads(work: Callable[[Item], Result], items: Iterable[Item], cores: int) -> Iterator[Result]:
+    """The results in the order in which they are done; no more than one waits for each thread."""
+    rest = iter(items)
+    with ThreadPoolExecutor(cores) as pool:
+        pending = {pool.submit(work, item) for item in islice(rest, cores + 1)}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+                    pending |= {pool.submit(work, item) for item in islice(rest, 1)}
+        finally:
+            for future in pending:
+                future.cancel()
