@@ -25,7 +25,7 @@ export function admits(terms: Terms, ask: AskContent, minimumArc: number, fields
   if (run < 0 || (run && !terms.study?.every)) return "run";
   if (round < 1 || round > terms.rounds) return "round";
   if (part < 0 || part >= terms.parts) return "part";
-  if (cohort.length < minimumArc) return "arc";
+  if (cohort.length < minimumArc * terms.group.of) return "arc"; // the least part of all devices
   if (!terms.views.some((pattern) => matches(pattern, viewSpec))) return "view";
   const field = terms.fields.length === 1 ? fields[terms.fields[0]!] : undefined;
   if (!family && !(terms.mechanisms.includes(mechanism.specId) && takes(mechanism.spec, ask, field))) return "mechanism";
@@ -36,7 +36,7 @@ export function admits(terms: Terms, ask: AskContent, minimumArc: number, fields
 
 /**
  * What mechanisms read: ["codes", how many], ["numbers", low, high], ["sets", items, most], ["texts", bytes], ["vector",
- * entries], or another word for what no mechanism and no view share.
+ * entries], ["cells", how many, how many, ...] of several codes, or another word for what no mechanism and no view share.
  */
 type Inputs = [kind: string, ...sizes: number[]];
 
@@ -51,6 +51,7 @@ function takes(spec: Spec, { view, viewSpec }: AskContent, field: Spec | undefin
 function within([kind, ...given]: Inputs, [other, ...taken]: Inputs): boolean {
   if (kind !== other) return false;
   if (kind === "numbers") return taken[0]! <= given[0]! && given[1]! <= taken[1]!;
+  if (kind === "cells" && given.length !== taken.length) return false;
   const exact = kind === "vector" || kind === "sets"; // the number of entries or items; the most of them may be less
   return given.every((size, at) => (exact && at === 0 ? size === taken[at]! : size <= taken[at]!));
 }
@@ -59,8 +60,10 @@ function givenBy(view: View, spec: Spec, field: Spec | undefined): Inputs[] {
   const kind = spec.kind as string;
   if (kind === "whole") return field ? recorded(field) : [];
   if (kind === "held" || kind === "members" || kind === "on") return [["vector", (spec.keys ?? spec.items ?? 1) as number]];
+  if (kind === "update") return [["vector", spec.dimension as number]];
   if (kind === "prefix" || kind === "size") return [["codes", kind === "prefix" ? 2 ** 64 : (spec.most as number) + 1]];
   return view.gives.flatMap((text): Inputs[] => {
+    if (text.includes(" x ")) return [["cells", ...text.replace(/ with .*/, "").split(" x ").map(Number)]];
     const [first, word, last] = text.split(" ");
     if (word === "to") return [["numbers", Number(first), Number(last)]];
     if (word === "of") return [["sets", Number(last), Number(last)]];
@@ -79,6 +82,7 @@ function takenBy(spec: Spec): Inputs[] {
   const { dimension, domain, low, high } = spec as Record<string, number | undefined>;
   // A stream of changes of one value reads a code, of which the last is no entry.
   if (dimension !== undefined) return [spec.one === true ? ["codes", dimension + 1] : ["vector", dimension]];
+  if (spec.oracles !== undefined) return [["cells", ...(spec.oracles as Spec[]).map((oracle) => ofDomain(oracle.domain as Spec)[0]![1]!)]];
   if (domain !== undefined) return ofDomain(spec.domain as Spec);
   return low !== undefined && high !== undefined ? [["numbers", low, high]] : [];
 }
@@ -105,19 +109,20 @@ export function admitsParts(terms: Terms, asks: Pick<AskContent, "part" | "cohor
   const disjoint = arcs.every(({ start, length }, at) => length <= (arcs[at + 1]?.start ?? arcs[0]!.start + CIRCLE) - start);
   const numbers = new Set(asks.map(({ part }) => part));
   if (!disjoint || asks.length > terms.parts || numbers.size < asks.length) return "parts";
-  return arcs.some(({ length }) => length < minimumArc) ? "arc" : null;
+  return arcs.some(({ length }) => length < minimumArc * terms.group.of) ? "arc" : null;
 }
 
 /**
  * Whether a view's spec matches a pattern: {"from": a, "to": b} matches any number between, {"most": k} at most k different
- * integers of at least 0 in ascending order, {"most": k, "each": p} a list of at most k items that match p, and everything
- * else only itself.
+ * integers of at least 0 in ascending order, {"most": k, "each": p} a list of at most k items that match p, {"hex": k}
+ * a text of k hexadecimal digits, and everything else only itself.
  */
 export function matches(pattern: Json, value: Json): boolean {
   if (pattern === null || typeof pattern !== "object") return pattern === value;
   const names = (object: Json) => Object.keys(object ?? {}).sort().join(" ");
   const keys = Array.isArray(pattern) ? "" : names(pattern);
-  const { from, to, most } = pattern as Record<string, number>;
+  const { from, to, most, hex } = pattern as Record<string, number>;
+  if (keys === "hex") return typeof value === "string" && value.length === hex && /^[0-9a-f]*$/.test(value);
   if (keys === "from to") return typeof value === "number" && value >= from! && value <= to!;
   if (keys === "most") return isAscending(value) && value.length <= most!;
   if (keys === "each most") {

@@ -7,6 +7,7 @@ import { type Code, absent, missing } from "./fields";
 import { type Stateful, type State, remembers } from "./mechanisms";
 import { charge } from "./promises";
 import { systemRandom } from "./random";
+import { hasNumbers, numberBytes } from "./shares";
 import type { Spec } from "./spec";
 import type { Access, Key, StateRow, StudyState } from "./store";
 import { type Entry, entryKey } from "./upload";
@@ -18,6 +19,8 @@ interface AnswerContext {
   ask: Ask;
   book: Book;
   id: Bytes;
+  /** What the program computed from the ask's public model, if there is such a program. */
+  update?: Code;
   /** The state whose enrolment the answer tells of. */
   enrols?: string;
 }
@@ -27,7 +30,9 @@ interface AnswerContext {
  * transaction, before anything is sent. A device outside the cohort, or whose budget is spent, may send cover instead.
  * Returns the refusal that cover stands for, if there was one.
  */
-export async function answer(access: Access, collection: Collection, ask: Ask, clock: DeviceClock): Promise<unknown> {
+export async function answer(
+  ...[access, collection, ask, clock, update]: [Access, Collection, Ask, DeviceClock, Code?]
+): Promise<unknown> {
   if (await access.get(entryKey(ask))) return;
   const book = clock.open((await access.get<Book>(["book"]))!);
   const { wall } = book;
@@ -37,7 +42,9 @@ export async function answer(access: Access, collection: Collection, ask: Ask, c
   check(ask.opens <= wall && wall < ask.closes, "round", "the one that the device is in");
   const back = stepAt(collection, wall) < stepAt(collection, book.latest);
   check(!back && wall >= collection.origin, "step", "the clock was set back: a later step was answered");
-  const context: AnswerContext = { access, collection, ask, book, id: systemRandom(16) };
+  const shares = !!collection.shuffle?.sealing.homomorphic;
+  check(!shares || hasNumbers(ask.mechanism.spec), "mechanism", "GRR or SOLH: their reports can be divided into shares");
+  const context: AnswerContext = { access, collection, ask, book, id: systemRandom(16), update };
   let cover = !ask.inCohort;
   let refused: unknown;
   let report: Bytes | null = null;
@@ -54,12 +61,12 @@ export async function answer(access: Access, collection: Collection, ask: Ask, c
   access.put(entryKey(ask), {
     ...{ collection: collection.name, version: collection.version, question, run, step, round, part },
     id: context.id,
-    report: cover ? new Uint8Array() : report,
+    report: cover ? new Uint8Array() : shares ? numberBytes(ask.mechanism.spec, report!, systemRandom) : report,
     cover,
     until: terms.study ? ask.closes : opens(collection, step + 1),
     size: collection.uploadBytes,
-    ...(collection.shuffle && { address: collection.shuffle.address }),
-    ...(collection.shuffle && !cover && { route: collection.shuffle.route, asked: askedOf(ask) }),
+    ...(collection.shuffle && { addresses: collection.shuffle.addresses }),
+    ...(collection.shuffle && !cover && { sealing: collection.shuffle.sealing, asked: askedOf(ask) }),
     enrols: context.enrols,
   } satisfies Entry);
   const latest = Math.max(wall, book.latest);
@@ -115,7 +122,7 @@ async function inStudy(context: AnswerContext): Promise<unknown> {
   check(left >= 0n, "limit", "no more in all rounds than was signed");
   const state: StudyState = { ...study, left, round };
   access.put(key, { stream: `${run}`, state, told: false, enrolment: null } satisfies StateRow);
-  return inputOf(ask, study.codes);
+  return inputOf(ask, context.update ? [context.update] : study.codes);
 }
 
 /** Whether a stored state is one of a study: another version's, or a damaged one, is refused before anything is spent. */
@@ -146,7 +153,8 @@ async function fromState(context: AnswerContext, mechanism: Stateful): Promise<B
   }
   let [state, report] = mechanism.step(before, ask.step, input, systemRandom, !unpaid);
   if (unpaid && !report) throw unpaid;
-  const enrols = mechanism.enrolment && !row.told && !row.enrolment;
+  // Where reports are shuffled, an enrolment by itself would be in a batch of few.
+  const enrols = mechanism.enrolment && !row.told && !row.enrolment && (report || !collection.shuffle);
   if (enrols) {
     report = mechanism.enrolment!(state, report);
     context.enrols = name;

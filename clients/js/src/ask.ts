@@ -1,5 +1,5 @@
 import { type AskContent, admits } from "./admits";
-import { holds, readArc } from "./cohort";
+import { groupOf, holds, readArc } from "./cohort";
 import { type Collection, roundTimes } from "./collection";
 import { Refused, check } from "./errors";
 import { type Mechanism, readMechanism } from "./mechanisms";
@@ -42,6 +42,7 @@ export async function readAsk(collection: Collection, published: unknown): Promi
   const at = terms.study ? 0 : Number(integer("step", step, 0, 2 ** 53 - 1));
   check(at === step, "step", "0 in a study");
   const [opens, closes] = roundTimes(collection, terms, content.run, at, content.round);
-  const inCohort = holds(content.cohort, collection.place);
+  const [place, second] = collection.places;
+  const inCohort = groupOf(second, terms.group.of) === terms.group.number && holds(content.cohort, place);
   return { ...content, question: question as string, step: at, terms, opens, closes, inCohort };
 }

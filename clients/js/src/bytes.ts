@@ -18,3 +18,14 @@ export const sha256 = async (bytes: Bytes): Promise<Bytes> =>
 
 /** A view for reading little-endian numbers. */
 export const view = (bytes: Bytes): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+
+/** Bytes, one after the other. */
+export function concat(...parts: Bytes[]): Bytes {
+  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

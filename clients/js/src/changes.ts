@@ -29,9 +29,9 @@ const ENTRIES = 1 << 24;
 
 /**
  * A stream of changes (`protocols/changes/stream.py`): the device draws a level of a tree over time, and reports at the end of each
- * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub.
+ * of that level's nodes by how much its value changed since the last. All reports of a horizon are one report of ExSub, or of NetSub.
  */
-export function changeStream(spec: Spec): Built {
+export function changeStream(spec: Spec, name: string): Built {
   const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [dimension, changes] = [whole("dimension", 1, ENTRIES), whole("changes", 1, ENTRIES)];
   const steps = whole("steps", 1, 1 << 10);
@@ -39,15 +39,18 @@ export function changeStream(spec: Spec): Built {
   check(typeof one === "boolean", "one", "true or false");
   check(dimension * steps <= ENTRIES, "steps", "fewer, of that number of entries");
   const weights = leastOf(spec.epsilon as number);
-  const [sizes, lengths] = [spec.sizes, spec.lengths];
+  const net = name === "NetStream";
+  const [sizes, lengths, thresholds] = [spec.sizes, spec.lengths, net ? spec.thresholds : spec.sizes];
   check(Array.isArray(sizes) && Array.isArray(lengths) && sizes.length === lengths.length, "lengths", "one a level");
+  check(Array.isArray(thresholds) && sizes.length === thresholds.length, "thresholds", "one a level");
   const levels: Level[] = [];
   for (let span = 1; span <= steps; span *= fanout) {
     const nodes = Math.floor(steps / span);
     const most = one ? Math.min(changes - ((changes + 1) % 2), 2 * nodes - 1) : changes;
     const [entries, sparsity] = [dimension * nodes, Math.min(most, dimension * nodes)];
-    const m = Number(integer("sizes", sizes[levels.length], 1, entries + sparsity - 1));
-    const start = groups(entries, sparsity, m, weights, (trues) => trues > 0);
+    const m = Number(integer("sizes", sizes[levels.length], 1, entries + sparsity - Number(!net)));
+    const t = net ? Number(integer("thresholds", thresholds[levels.length], 1, Math.min(m, sparsity))) : 0;
+    const start = groups(entries, sparsity, m, weights, net ? (a, b) => a - b >= t : (a) => a > 0);
     levels.push({ span, nodes, positions: entries + sparsity, start });
   }
   check(sizes.length === levels.length, "lengths", `${levels.length} of them, one a level`);

@@ -22,7 +22,7 @@ export function packed(bits: ArrayLike<unknown>): Bytes {
 
 export const bit = (bytes: Bytes, at: number): number => (bytes[at >> 3]! >> (at & 7)) & 1;
 
-/** The truth, or one of the other options, from 64 bits with exactly the stored shares (`choice.py`). */
+/** The truth, or one of the other options, from 64 bits with exactly the stored shares (`weights.py`). */
 export function choice(share: unknown, options: number, field = "other") {
   const other = integer(field, share, 1, TWO_64 / BigInt(options));
   const keep = TWO_64 - BigInt(options - 1) * other;

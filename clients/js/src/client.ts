@@ -2,15 +2,16 @@ import { admitsParts } from "./admits";
 import { type Recorded, answer, valueKey } from "./answer";
 import { type Ask, readAsk } from "./ask";
 import { type Book, DeviceClock, newBook } from "./book";
+import { hex } from "./bytes";
 import { type Collection, fieldOf, readCollection, stepAt } from "./collection";
 import { Refused, check } from "./errors";
-import { codeOf } from "./fields";
+import { type Code, codeOf, missing } from "./fields";
 import { addPromises, ofQuestion, spending } from "./promises";
 import { Queue } from "./queue";
 import { type Spec, exactly } from "./spec";
 import { type Store, openStore } from "./store";
-import { fetchSealed } from "./transport";
-import type { Entry } from "./upload";
+import { fetchBytes, fetchSealed } from "./transport";
+import { type Entry, entryKey } from "./upload";
 import { AGREED, weakerClauses } from "./weaker";
 
 export interface Options {
@@ -30,6 +31,9 @@ export interface Options {
   /** Milliseconds since 1970, for tests. */
   now?: () => number;
 }
+
+/** Takes the bytes of a public model (32-bit floats, little-endian); gives the vector by which this device would change it. */
+export type ModelFunction = (model: Uint8Array) => ArrayLike<number> | Promise<ArrayLike<number>>;
 
 /** An ask as it is published, before anything of it is believed. */
 interface Published {
@@ -76,6 +80,9 @@ export class Client {
   /** The signed collection: its fields, and what they may hold. */
   collection!: Collection;
   private asks: Spec | null = null;
+  #functions: Record<string, ModelFunction> = {};
+  /** What was computed from public models, by the round that it answers. */
+  #updates = new Map<string, Code | undefined>();
   #refused: Record<string, string> = {};
   #options: Options;
   #store: Store;
@@ -98,6 +105,14 @@ export class Client {
     const wall = this.#clock.now();
     const recorded: Recorded = { wall, code: await codeOf(field, fieldOf(collection, field), value) };
     await this.#store(async (access) => access.put(valueKey(collection, field), recorded));
+  }
+
+  /**
+   * Have a function compute this device's part of a model that devices train together, once in each round that the device
+   * answers. If it fails, or gives no vector of the field, the device answers with zeros: silence would tell of it.
+   */
+  onModel(question: string, compute: ModelFunction): void {
+    this.#functions[question] = compute;
   }
 
   /**
@@ -207,10 +222,34 @@ export class Client {
         // One answer a round: of the part that asks this device, if one does.
         const ask = parts.find(({ inCohort }) => inCohort) ?? parts[0]!;
         if (!ask.inCohort && !this.collection.cover) return;
-        const refused = await this.#store((access) => answer(access, this.collection, ask, this.#clock));
+        if (ask.view.model && (await this.#store((access) => access.get(entryKey(ask))))) return;
+        const update = ask.view.model && (await this.#update(ask));
+        const refused = await this.#store((access) => answer(access, this.collection, ask, this.#clock, update));
         if (refused) throw refused;
       });
     }
+  }
+
+  /** Fetch the public model of an ask, which everyone does who sends anything; and compute its update, once. */
+  async #update({ question, run, round, inCohort, terms, view }: Ask): Promise<Code | undefined> {
+    const name = `${[question, run, round]}`;
+    if (this.#updates.has(name)) return this.#updates.get(name);
+    const { hash, bytes } = view.model!;
+    const content = await (await fetchBytes(this.#address(`/models/${hash}`))).arrayBuffer();
+    const right = content.byteLength === bytes && hex(new Uint8Array(await crypto.subtle.digest("SHA-256", content))) === hash;
+    check(right, "model", "the bytes that its hash is of");
+    const [compute, domain] = [this.#functions[question], fieldOf(this.collection, terms.fields[0]!)];
+    let update: Code | undefined;
+    if (compute && inCohort) {
+      try {
+        update = await codeOf(terms.fields[0]!, domain, await compute(new Uint8Array(content)));
+      } catch (error) {
+        this.#refused[`model of ${question}`] = `${error}`;
+        update = missing(domain);
+      }
+    }
+    this.#updates.set(name, update);
+    return update;
   }
 
   async #attempt(subject: string, work: () => Promise<void>): Promise<void> {

@@ -1,7 +1,8 @@
 import { unhex } from "./bytes";
-import { placeOnCircle } from "./cohort";
+import { placesOnCircle } from "./cohort";
 import { check } from "./errors";
 import type { Promised } from "./promises";
+import { type HomomorphicKey, readHomomorphicKey } from "./shares";
 import { type Json, type Spec, exactly, specId, wholeNumber } from "./spec";
 import { type Terms, checkSafe, readPromises, readTerms } from "./terms";
 
@@ -20,7 +21,8 @@ export interface Collection {
   /** Where step 0 begins, and how long a step is: milliseconds. */
   origin: number;
   interval: number;
-  place: number;
+  /** The device's place on the circle, and the one that decides its group. */
+  places: [number, number];
   /** Whether an upload without a report stands for the answer that is not given. */
   cover: boolean;
   /** Where reports go that are shuffled, and the keys of their layers; null where they go to the collector. */
@@ -29,31 +31,43 @@ export interface Collection {
   uploadBytes: number;
 }
 
-/** The first shuffler's address, and the public keys of all shufflers and the collector, in their order. */
+/** Where devices send, and what reports are sealed with. */
 export interface Route {
-  address: string;
-  route: string[];
+  /** The first shuffler's address, or those of all, which get a share each. */
+  addresses: string[];
+  sealing: Sealing;
+}
+
+/** The public keys of layers, in their order; or those of shares, with the key of the share that is encrypted to the server. */
+export interface Sealing {
+  keys: string[];
+  homomorphic: HomomorphicKey | null;
 }
 
 /** Who shuffles (`collection/shuffle_route.py`). A browser that cannot seal reports takes no part, and says so. */
 async function readRoute(spec: Spec): Promise<Route | null> {
-  check(spec.trust === "local" || spec.trust === "shuffle", "trust", "local or shuffle");
-  check((spec.trust === "shuffle") === Object.hasOwn(spec, "shuffle"), "shuffle", "who shuffles, where reports are shuffled");
-  if (spec.trust === "local") return null;
-  const shuffle = exactly("shuffle", spec.shuffle, "collector_key delta fakes least shufflers");
+  const { trust } = spec;
+  check(trust === "local" || trust === "shuffle" || trust === "oblivious", "trust", "local, shuffle or oblivious");
+  check((trust !== "local") === Object.hasOwn(spec, "shuffle"), "shuffle", "who shuffles, where reports are shuffled");
+  if (trust === "local") return null;
+  const shares = trust === "oblivious";
+  const shuffle = exactly("shuffle", spec.shuffle, `collector_key delta fakes ${shares ? "homomorphic_key " : ""}least shufflers`);
   const shufflers = (shuffle.shufflers as Json[]).map((shuffler) => exactly("shufflers", shuffler, "encryption_key signing_key url"));
-  check(shufflers.length >= 1 && shufflers.length <= 8, "shufflers", "1 to 8");
-  const route = [...shufflers.map((shuffler) => shuffler.encryption_key), shuffle.collector_key] as string[];
-  for (const key of route) check(unhex(key, 32), "encryption_key", "64 hexadecimal digits");
-  const url = shufflers[0]!.url as string;
-  check(/^https?:\/\//.test(url), "url", "an http or https address");
+  const [fewest, most] = shares ? [3, 7] : [1, 8];
+  check(shufflers.length >= fewest! && shufflers.length <= most!, "shufflers", `${fewest} to ${most}`);
+  const homomorphic = shares ? readHomomorphicKey(shuffle.homomorphic_key) : null;
+  const own = shufflers.map((shuffler) => shuffler.encryption_key as string);
+  const keys = shares ? own : [...own, shuffle.collector_key as string];
+  for (const key of keys) check(unhex(key, 32), "encryption_key", "64 hexadecimal digits");
+  const urls = shufflers.slice(0, shares ? shufflers.length : 1).map((shuffler) => shuffler.url as string);
+  for (const url of urls) check(/^https?:\/\//.test(url), "url", "an http or https address");
   try {
     await crypto.subtle.generateKey("X25519", false, ["deriveBits"]);
   } catch {
     check(false, "browser", "one with X25519: this one cannot encrypt reports to shufflers, and sends none");
   }
   check([shuffle.least, shuffle.fakes, shuffle.delta].every(Number.isFinite), "shuffle", "numbers");
-  return { address: `${url.replace(/\/$/, "")}/v1/reports`, route };
+  return { addresses: urls.map((url) => `${url.replace(/\/$/, "")}/v1/reports`), sealing: { keys, homomorphic } };
 }
 
 export async function readCollection(spec: Spec, name: string, key: CryptoKey): Promise<Collection> {
@@ -77,7 +91,7 @@ export async function readCollection(spec: Spec, name: string, key: CryptoKey): 
     minimumArc: whole("minimum_arc", 1, 2 ** 32),
     origin: 1000 * whole("origin", 0, 2 ** 40),
     interval: 1000 * whole("step_seconds", 1, 366 * 86400),
-    place: await placeOnCircle(key, name),
+    places: await placesOnCircle(key, name),
     cover: !!spec.cover,
     shuffle,
     uploadBytes: 2 * whole("frame_bytes", 1, 2 ** 26), // the readable form is never twice as long as the binary one

@@ -43,6 +43,12 @@ export function codeOf(field: string, domain: Spec, value: unknown): Code | Prom
     check(right && apart && pairs.length <= most, field, `at most ${most} different keys, with a finite number each`);
     return pairs.sort(([a], [b]) => a - b);
   }
+  if (kind === "vector") {
+    const numbers = Array.from(value as ArrayLike<number>);
+    const right = numbers.length === domain.dimension && numbers.every(Number.isFinite);
+    check(right, field, `${domain.dimension} finite numbers`);
+    return numbers.flatMap((number, at): Pairs => (number ? [[at, number]] : []));
+  }
   const code = readDomain(domain).encode(value);
   check(code !== null, field, "one of the field's values");
   return Number(code);
@@ -56,5 +62,5 @@ export function missing(domain: Spec): Code {
   const kind = kindOf(domain);
   if (kind === "numeric") return domain.low as number;
   if (kind === "strings") return EMPTY_TEXT;
-  return kind === "sets" || kind === "keyvalue" ? [] : readDomain(domain).size;
+  return kind === "sets" || kind === "keyvalue" || kind === "vector" ? [] : readDomain(domain).size;
 }

@@ -39,17 +39,23 @@ export function direct(spec: Spec): Built {
   };
 }
 
-/** Local hashing (`local_hashing.py`): a random seed, and the bucket that the value falls in under it, or another. */
-export function hashed(spec: Spec): Built {
+/**
+ * Local hashing (`local_hashing.py`): a random seed, and the bucket that the value falls in under it, or another. A seed of SOLH
+ * leaves room for the bucket in 64 bits.
+ */
+export function hashed(spec: Spec, name: string): Built {
   const { reads, code } = kindOf(spec.domain) === "bitstrings" ? bitStrings(spec.domain) : coded(spec.domain);
   const buckets = Number(integer("buckets", spec.buckets, 2, 65536));
   const pick = choice(spec.other, buckets);
+  const taken = name === "SOLH" ? BigInt(Math.log2(buckets)) : 0n;
+  check(name !== "SOLH" || 1n << taken === BigInt(buckets), "buckets", "a power of two");
   return {
     ratio: pick.ratio,
     reads,
     bytes: 8 + widthOf(buckets),
     randomize(input, random) {
       const block = random(16);
+      view(block).setBigUint64(0, view(block).getBigUint64(0, true) >> taken, true);
       const word = (at: number) => view(block).getUint32(at, true);
       const truth = bucket(product32(word(0), word(4), BigInt(code(input))), buckets);
       return Uint8Array.of(...block.slice(0, 8), ...bytesOf(buckets, pick.draw(truth, block, 8)));
@@ -57,7 +63,7 @@ export function hashed(spec: Spec): Built {
   };
 }
 
-/** Unary encodings (`unary.py`): a bit a value. */
+/** Unary encodings (`unary.py`): one bit per value. */
 export function unary(spec: Spec): Built {
   const { size, reads, code } = coded(spec.domain);
   const flip = flips(spec, size);
@@ -71,6 +77,18 @@ export function unary(spec: Spec): Built {
 
 /** RAPPOR (`rappor.py`): a Bloom filter of a text under the hash functions of a cohort, its bits flipped. */
 export function text(spec: Spec): Built {
+  const { cohorts, draw, places, flip, ...built } = filters(spec);
+  return {
+    ...built,
+    randomize(input, random) {
+      const cohort = draw(random);
+      return Uint8Array.of(...bytesOf(cohorts, cohort), ...flip(places(input, cohort), random));
+    },
+  };
+}
+
+/** The Bloom filters of texts under the hash functions of cohorts, and how their bits are flipped. */
+export function filters(spec: Spec) {
   exactly("domain", spec.domain, "kind longest");
   const whole = (field: string, low: number, high: number) => wholeNumber(spec, field, low, high);
   const [bits, cohorts] = [whole("bits", 2, 65536), whole("cohorts", 1, 65536)];
@@ -78,17 +96,21 @@ export function text(spec: Spec): Built {
   const zero = integer("zero", spec.zero, 1, 2 ** 31 - 1);
   const one = (1n << 32n) - zero;
   const power = 2n * BigInt(hashes);
+  const ratio: Ratio = [one ** power, zero ** power];
   return {
-    ratio: [one ** power, zero ** power],
+    ...{ bits, hashes, cohorts, ratio },
     reads: "",
     bytes: widthOf(cohorts) + Math.ceil(bits / 8),
-    randomize(input, random) {
-      const cohort = bounded(view(random(8)).getBigUint64(0, true), cohorts, random);
+    /** A cohort, drawn at random. */
+    draw: (random: Random): number => bounded(view(random(8)).getBigUint64(0, true), cohorts, random),
+    /** The bits that a text sets in a cohort. */
+    places(input: unknown, cohort: number): number[] {
       const { print } = (input as Text | undefined)?.print ? (input as Text) : EMPTY_TEXT;
-      const set = Array.from({ length: hashes }, (_, k) => bucket(product32(...spreadSeed(cohort * hashes + k), print), bits));
-      const filter = flipped(bits, 32, random, -bits & 7, (at) => (set.includes(at) ? one : zero));
-      return Uint8Array.of(...bytesOf(cohorts, cohort), ...filter);
+      return Array.from({ length: hashes }, (_, k) => bucket(product32(...spreadSeed(cohort * hashes + k), print), bits));
     },
+    /** The filter with these bits, flipped. */
+    flip: (set: number[], random: Random): Bytes =>
+      flipped(bits, 32, random, -bits & 7, (at) => (set.includes(at) ? one : zero)),
   };
 }
 
@@ -99,7 +121,7 @@ const odds = (p: bigint, q: bigint, all: bigint): Ratio => [p * (all - q), (all 
 export function flips(spec: Spec, size: number) {
   const width = spec.width as number;
   check(width === 16 || width === 32, "width", "16 or 32");
-  check(size <= MOST_BITS, "domain", "at most a million bits a report");
+  check(size <= MOST_BITS, "domain", "at most a million bits per report");
   const all = 1n << BigInt(width);
   const one = integer("one", spec.one, 1, all - 1n);
   const zero = integer("zero", spec.zero, 1, all - 1n);

@@ -1,6 +1,6 @@
 /** What the tests hold against the Python library; not part of the client. */
 export { hex, unhex } from "./bytes";
-export { deviceKey, holds, placeOnCircle, readArc } from "./cohort";
+export { deviceKey, groupOf, holds, placesOnCircle, readArc } from "./cohort";
 export { readDomain } from "./domain";
 export { codeOf, missing } from "./fields";
 export { admits, admitsParts, matches } from "./admits";
@@ -10,6 +10,7 @@ export { Client } from "./client";
 export { readCollection } from "./collection";
 export { addPromises, charge } from "./promises";
 export { senderKeys, wrap } from "./onion";
+export { numberBytes, readHomomorphicKey, sealedShares } from "./shares";
 export { openSealed } from "./sealed";
 export { frame } from "./upload";
 export { expBelow, fraction, spentBy, within } from "./exact";

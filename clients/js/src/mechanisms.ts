@@ -3,8 +3,8 @@ import { changeStream } from "./changes";
 import { check } from "./errors";
 import { type Ratio, UNITS_PER_EPSILON, fraction, spentBy, within } from "./exact";
 import { direct, hashed, text, unary } from "./frequency";
-import { measured } from "./measured";
-import { longitudinal, rappor } from "./memo";
+import { bundle, measured } from "./measured";
+import { bloom, longitudinal, rappor } from "./memo";
 import { netSeed } from "./netseed";
 import { banded, hybrid } from "./numeric";
 import type { Random } from "./random";
@@ -68,6 +68,7 @@ const KNOWN: Record<string, [fields: string, build: Builder, hash?: string]> = {
   GRR: ["domain epsilon mechanism other", direct],
   BLH: ["buckets domain epsilon hash mechanism other", hashed, "product32"],
   OLH: ["buckets domain epsilon hash mechanism other", hashed, "product32"],
+  SOLH: ["buckets domain epsilon hash mechanism other", hashed, "product32"],
   SUE: ["domain epsilon mechanism one width zero", unary],
   OUE: ["domain epsilon mechanism one width zero", unary],
   Rappor: ["bits cohorts domain epsilon hash hashes mechanism zero", text, "product32"],
@@ -79,12 +80,15 @@ const KNOWN: Record<string, [fields: string, build: Builder, hash?: string]> = {
   NetSub: ["bits dimension epsilon least m mechanism sparsity t", signedSets],
   NetSeed: ["bits dimension epsilon hash least mechanism sparsity t", netSeed, "bch"],
   BasicRappor: ["domain epsilon keep lift mechanism one width zero", rappor],
+  BloomRappor: ["bits cohorts domain epsilon hash hashes keep mechanism zero", bloom, "product32"],
   Loloha: ["buckets domain epsilon hash mechanism other report_epsilon swap", longitudinal, "toeplitz"],
   PSFO: ["domain epsilon length mechanism oracle", psfo],
   SplitUnary: ["domain epsilon mechanism one zero", splitUnary],
   PrivSet: ["bits domain epsilon least m mechanism t", privSet],
   Measured: ["domain epsilon measures mechanism oracle", measured],
+  Bundle: ["epsilon measures mechanism oracles", bundle],
   ChangeStream: ["changes dimension epsilon fanout lengths mechanism one sizes steps", changeStream],
+  NetStream: ["changes dimension epsilon fanout lengths mechanism one sizes steps thresholds", changeStream],
 };
 
 /** What a spec describes; one that this client does not know, or that overspends, is refused. */

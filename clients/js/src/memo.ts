@@ -2,7 +2,7 @@ import { type Bytes, view } from "./bytes";
 import { bit, bytesOf, choice, widthOf } from "./choice";
 import { check } from "./errors";
 import { type Ratio, fraction, within } from "./exact";
-import { coded, flipped, flips } from "./frequency";
+import { coded, filters, flipped, flips } from "./frequency";
 import type { Built, Remembering, State } from "./mechanisms";
 import type { Random } from "./random";
 import { type Spec, integer } from "./spec";
@@ -73,6 +73,31 @@ export function rappor(spec: Spec): Built {
   return { ratio: flip.ratio, reads, bytes: Math.ceil(size / 8), memory: (spent) => memoised(layers, spent) };
 }
 
+/**
+ * RAPPOR in full (`bloom_rappor.py`): a cohort for life, the Bloom filter of a text flipped once, and its bits flipped again
+ * in every report. The memo of a filter is named by its places in ascending order, as digits.
+ */
+export function bloom(spec: Spec): Built {
+  const { bits, hashes, cohorts, draw, places, flip, ratio, reads, bytes } = filters(spec);
+  check(bits ** hashes <= 2 ** 53, "hashes", "fewer: the filters are too many to be numbered");
+  const keep = integer("keep", spec.keep, 2n ** 31n + 1n, 2n ** 32n - 1n);
+  const layers: Layers = {
+    publics: cohorts,
+    length: Math.ceil(bits / 8),
+    enroll: draw,
+    key(input, cohort) {
+      const set = [...new Set(places(input, cohort))].sort((a, b) => a - b);
+      return Array.from({ length: hashes }, (_, k) => set[Math.min(k, set.length - 1)]! * bits ** k).reduce((a, b) => a + b);
+    },
+    remember: (key, random) => flip(Array.from({ length: hashes }, (_, k) => Math.floor(key / bits ** k) % bits), random),
+    report: (memo, cohort, random) => {
+      const threshold = (at: number) => (bit(memo, at) ? keep : 2n ** 32n - keep);
+      return Uint8Array.of(...bytesOf(cohorts, cohort), ...flipped(bits, 32, random, 0, threshold));
+    },
+  };
+  return { ratio, reads, bytes, memory: (spent) => memoised(layers, spent) };
+}
+
 /** LOLOHA (`loloha.py`): a hash function for life, the value's bucket under it randomised once, and again in every report. */
 export function longitudinal(spec: Spec): Built {
   const { size, reads, code } = coded(spec.domain);
@@ -101,7 +126,7 @@ export function longitudinal(spec: Spec): Built {
   return { ratio: permanent.ratio, reads, bytes: widthOf(functions) + 1, memory: (spent) => memoised(layers, spent) };
 }
 
-/** Bit j of the bucket is the parity of (function >> j) & value (`toeplitz.py`). */
+/** Bit j of the bucket is the parity of (function >> j) & value (`loloha.py`). */
 function toeplitz(drawn: number, value: number, bits: number): number {
   let bucket = 0;
   for (let j = 0; j < bits; j++) {

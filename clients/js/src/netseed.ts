@@ -47,7 +47,7 @@ export function netSeed(spec: Spec): Built {
   };
 }
 
-/** What each bit of a seed adds at a position: (1, x, x^3, x^5, ...) in GF(2^width), 1 + powers width bits (`sign_code.py`). */
+/** What each bit of a seed adds at a position: (1, x, x^3, x^5, ...) in GF(2^width), 1 + powers width bits (`net_seed.py`). */
 function columnOf(x: number, width: number, powers: number): bigint {
   const modulus = irreducible(width);
   const times = (a: number, b: number) => {

@@ -43,7 +43,7 @@ function band(cells: number, width: number, share: unknown, field: string) {
 
 const shape = (spec: Spec) => [integer("cells", spec.cells, 1, 65536), integer("band", spec.band, 1, 65536)].map(Number);
 
-/** The piecewise mechanism, the square wave and stochastic rounding (`piecewise.py`, `square_wave.py`, `rounding.py`). */
+/** The piecewise mechanism, the square wave and stochastic rounding (`hybrid.py`, `square_wave.py`). */
 export function banded(spec: Spec, name: string): Built {
   const [cells, width] = shape(spec) as [number, number];
   check(name !== "StochasticRounding" || cells * width === 1, "cells", "1 cell and a band of 1");

@@ -1,4 +1,4 @@
-import { type Bytes, utf8 } from "./bytes";
+import { type Bytes, concat, utf8 } from "./bytes";
 import { check } from "./errors";
 
 /**
@@ -13,11 +13,14 @@ const NOTHING: Bytes = new Uint8Array(0);
 /** What a layer adds: an ephemeral key and a tag. */
 export const LAYER_BYTES = 48;
 
-/** The report in a layer for each public key of a route: the shufflers' in their order, the server's last. */
-export async function wrap(report: Bytes, route: Bytes[], batch: string): Promise<Bytes> {
+/**
+ * The report in a layer for each public key of a route: the shufflers' in their order, the server's last. `first` is the place
+ * of the first of them on the whole route.
+ */
+export async function wrap(report: Bytes, route: Bytes[], batch: string, first = 0): Promise<Bytes> {
   let onion = report;
   for (let place = route.length - 1; place >= 0; place--) {
-    const { ephemeral, key, nonce } = await senderKeys(route[place]!, utf8(`hubbub onion 1\0${place}\0${batch}`));
+    const { ephemeral, key, nonce } = await senderKeys(route[place]!, utf8(`hubbub onion 1\0${first + place}\0${batch}`));
     const aes = await crypto.subtle.importKey("raw", key, "AES-GCM", false, ["encrypt"]);
     const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv: nonce }, aes, onion);
     onion = concat(ephemeral, new Uint8Array(sealed));
@@ -54,14 +57,4 @@ const expand = async (suite: Bytes, key: Bytes, label: string, info: Bytes, size
 async function hmac(key: Bytes, text: Bytes): Promise<Bytes> {
   const signer = await crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
   return new Uint8Array(await crypto.subtle.sign("HMAC", signer, text));
-}
-
-function concat(...parts: Bytes[]): Bytes {
-  const whole = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

@@ -13,7 +13,7 @@ const MOST_ELEMENTS = 1 << 20;
 /** A unary encoding of a whole set (`split_unary.py`): a bit an item, each with its part of the budget. */
 export function splitUnary(spec: Spec): Built {
   const { size, most, reads, held } = readSets(spec.domain);
-  check(size <= MOST_ELEMENTS, "domain", "at most a million bits a report");
+  check(size <= MOST_ELEMENTS, "domain", "at most a million bits per report");
   const one = integer("one", spec.one, 2, ALL - 1n);
   const zero = integer("zero", spec.zero, 1, one - 1n);
   // Of two sets each may hold `most` items that the other does not, or what is left of all items.

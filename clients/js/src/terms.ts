@@ -1,3 +1,4 @@
+import { type Group, readGroup } from "./cohort";
 import { check } from "./errors";
 import { UNITS_PER_EPSILON } from "./exact";
 import type { Promised } from "./promises";
@@ -28,12 +29,14 @@ export interface Terms {
   reportBytes: number;
   /** When a study's runs begin and how long its rounds are, in milliseconds; `every` is 0 where there is one run. */
   study: { start: number; round: number; every: number } | null;
+  /** Which of several equal groups of devices it is asked of; cohorts are arcs of the group's circle. */
+  group: Group;
 }
 
 const LARGEST_EPSILON = 8n * UNITS_PER_EPSILON;
 const SMALLEST_BATCH = 20;
 const SMALLEST_ARC = 100;
-const MEMOS = ["BasicRappor", "Loloha"];
+const MEMOS = ["BasicRappor", "BloomRappor", "Loloha"];
 
 const list = (field: string, value: unknown): Json[] => {
   check(Array.isArray(value), field, "a list");
@@ -88,15 +91,17 @@ function readPattern(pattern: Json): Json {
     check(range, "views", "a range from a number to one that is not smaller");
   }
   if (names === "most" || names === "each most") wholeNumber(pattern as Spec, "most", 0, 2 ** 24);
+  if (names === "hex") wholeNumber(pattern as Spec, "hex", 1, 2 ** 24);
   for (const part of Object.values(pattern)) readPattern(part);
   return pattern;
 }
 
 export function readTerms(spec: Spec): Record<string, Terms> {
   const terms: Record<string, Terms> = {};
-  const names = "account families fields frozen limit mechanisms parts promises report_bytes rounds state study views";
+  const after = "limit mechanisms parts promises report_bytes rounds state study views";
   for (const [name, value] of Object.entries(spec.terms as Spec)) {
-    const question = exactly("terms", value, names);
+    const divided = Object.hasOwn((value ?? {}) as Spec, "group");
+    const question = exactly("terms", value, `account families fields frozen ${divided ? "group " : ""}${after}`);
     const { account, frozen, state } = question as Record<string, string>;
     const fields = nonEmpty("fields", question.fields) as string[];
     const mechanisms = list("mechanisms", question.mechanisms) as string[];
@@ -126,6 +131,7 @@ export function readTerms(spec: Spec): Record<string, Terms> {
       ),
       reportBytes: wholeNumber(question, "report_bytes", 1, 2 ** 24),
       study,
+      group: divided ? readGroup(question.group) : { number: 0, of: 1 },
     } as Terms;
   }
   return terms;
@@ -143,14 +149,14 @@ export function checkSafe(spec: Spec, promises: Promised[], terms: Record<string
   const reason = (name: string) => Object.hasOwn(spec.overrides as Spec, name);
   const batch = integer("minimum_batch", spec.minimum_batch, 1, 2 ** 32);
   check(reason("minimum_batch_below_20") || batch >= SMALLEST_BATCH, "minimum_batch", `at least ${SMALLEST_BATCH}, or a reason`);
-  const least = spec.trust === "shuffle" ? integer("least", (spec.shuffle as Spec).least, 2, 2 ** 40) : SMALLEST_BATCH;
+  const least = spec.trust !== "local" ? integer("least", (spec.shuffle as Spec).least, 2, 2 ** 40) : SMALLEST_BATCH;
   check(reason("minimum_batch_below_20") || least >= SMALLEST_BATCH, "least", `at least ${SMALLEST_BATCH}, or a reason`);
   const people = smallestArc(spec);
   check(reason("arc_below_100") || people === null || people >= SMALLEST_ARC, "minimum_arc", `at least ${SMALLEST_ARC} devices, or a reason`);
   check(promises.length, "promises", "at least one of the whole");
   for (const [name, { promises: own, account, limit, state, views }] of Object.entries(terms)) {
     const plain = views.some((view) => (view as Spec).kind === "withnumbers");
-    const linked = state || plain;
+    const linked = (state && !["ChangeStream", "NetStream"].includes(state)) || plain;
     check(spec.trust === "local" || !linked, "state", `none: reports of ${name} could be linked, which undoes the shuffle`);
     const large = (most: bigint) => most > LARGEST_EPSILON;
     const exceeds = large(limit) || own.some((promise) => promise.steps && large(promise.limit));

@@ -92,11 +92,11 @@ export function groups(
   prefers: (trues: number, reverses: number) => boolean,
 ): (bits: bigint, random: Random) => Counters {
   const positions = dimension + sparsity;
-  const last = Math.min(sparsity, m);
-  const size = ((last + 1) * (last + 2) * sparsity * Math.ceil(Math.log2(positions + 1))) / 2;
+  const [first, last] = [Math.max(0, m - dimension), Math.min(sparsity, m)];
+  const size = (((last + 1) * (last + 2) - first * (first + 1)) * sparsity * Math.ceil(Math.log2(positions + 1))) / 2;
   check(size <= MOST_WEIGHTS, "sparsity", "less: the groups of sets are many");
   const [kinds, weights]: [[number, number][], bigint[]] = [[], []];
-  for (let held = Math.max(0, m - dimension); held <= last; held++) {
+  for (let held = first; held <= last; held++) {
     // Of all sets, C(s,j) C(D-s,m-j) 2^(m-j) share `held` positions with the vector, up to a common factor.
     const sets = (falling(m, held) * falling(positions - m, sparsity - held)) << BigInt(sparsity - held);
     for (let trues = 0; trues <= held; trues++) {

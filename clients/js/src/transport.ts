@@ -6,7 +6,7 @@ import type { Store } from "./store";
 // Not from the browser's cache either: it sends back the tag that a server gave with a document, which could be a cookie.
 const PLAIN: RequestInit = { cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" };
 
-/** The longest answer that is read, as in `client/transport.py`. */
+/** The longest answer that is read, as in `client/upload.py`. */
 const MOST_BYTES = 8 << 20;
 /** Milliseconds for a whole request, however the server answers. */
 const DEADLINE = 30_000;
@@ -15,7 +15,11 @@ const DEADLINE = 30_000;
  * What the server answers to a request that tells nothing but itself: no cookies, no page's address, and no ETag of
  * an earlier answer, which a browser's own cache would give back and which a server could choose for each device.
  */
-export async function ask(address: string, options: RequestInit = {}): Promise<unknown> {
+export const ask = async (address: string, options: RequestInit = {}): Promise<unknown> =>
+  JSON.parse(await (await fetchBytes(address, options)).text());
+
+/** The same of an answer that is not JSON. */
+export async function fetchBytes(address: string, options: RequestInit = {}): Promise<Blob> {
   const aborting = new AbortController();
   const timer = setTimeout(() => aborting.abort(), DEADLINE);
   try {
@@ -26,7 +30,7 @@ export async function ask(address: string, options: RequestInit = {}): Promise<u
     let size = 0;
     for (let part; !(part = await reader.read()).done; parts.push(part.value))
       check((size += part.value.length) <= MOST_BYTES, "server", `an answer of at most ${MOST_BYTES} bytes`);
-    return JSON.parse(await new Blob(parts).text());
+    return new Blob(parts);
   } catch (error) {
     check(!aborting.signal.aborted, "server", `an answer within ${DEADLINE / 1000} s`);
     throw error;

@@ -1,4 +1,5 @@
 import { type Bytes, base64, hex } from "./bytes";
+import type { Sealing } from "./collection";
 import { type Spec, specId } from "./spec";
 import type { Key } from "./store";
 
@@ -20,10 +21,10 @@ export interface Entry {
   until: number;
   /** How long the upload is. */
   size: number;
-  /** Where it goes, if not to the collector: to the first shuffler. */
-  address?: string;
-  /** The keys of the layers that the report is still to be sealed in, and what was asked; it is not sent before that. */
-  route?: string[];
+  /** Where it goes, if not to the collector: to shufflers, each of which gets its piece of the sealed report. */
+  addresses?: string[];
+  /** What the report is still to be sealed with, and what was asked; it is not sent before that. */
+  sealing?: Sealing;
   asked?: Spec;
   /** The state whose enrolment it tells the server of. */
   enrols?: string;
@@ -46,8 +47,16 @@ export const layerName = async ({ collection, version, question, run, step, roun
  * The readable upload of one entry, as `wire/upload.py` reads it, padded to the collection's signed size. It names
  * the answer by the signed collection and the clock: no hash of an ask or a mechanism, which could tag a device.
  */
-export function frame({ collection, version, question, run, step, round, part, id, report, cover, size }: Entry): string {
+export function frame(entry: Entry, receiver = 0): string {
+  const { collection, version, question, run, step, round, part, id, cover, size } = entry;
   const spell = (...entries: unknown[]) => JSON.stringify({ collection, version, entries, pad: "" });
-  const text = cover ? spell() : spell({ question, run, step, round, part, id: hex(id), report: base64(report!) });
+  const report = base64(pieceOf(entry, receiver));
+  const text = cover ? spell() : spell({ question, run, step, round, part, id: hex(id), report });
   return `${text.slice(0, -2)}${"0".repeat(size - text.length)}"}`;
+}
+
+/** What one of the receivers gets of a sealed report. */
+function pieceOf({ report, addresses }: Entry, receiver: number): Bytes {
+  const length = report!.length / (addresses?.length ?? 1);
+  return report!.slice(receiver * length, (receiver + 1) * length);
 }

@@ -13,6 +13,8 @@ export interface View {
   gives: string[];
   /** Apply the view to a code, or to several by field. A view that rounds numbers draws 4 random bytes for each. */
   see(code: Code | Record<string, Code | null>, random?: Random): unknown;
+  /** The public model that it is about: the hash of its bytes, and how many there are. */
+  model?: { hash: string; bytes: number };
 }
 
 const finite = (field: string, value: unknown): number => {
@@ -39,6 +41,40 @@ const after = (before: number[], next: number[]): boolean => {
   return at >= 0 && (at >= before.length || next[at]! > before[at]!);
 };
 
+const GRAIN = 2 ** 32;
+
+/**
+ * A vector, shrunk until it meets both bounds, and rounded without bias to signs of at most `sparsity` entries, by one random
+ * number (`protocols/views/update.py`). A position that does not exist and a number that is not finite count as 0.
+ */
+function readUpdate(spec: Spec): View {
+  const dimension = wholeNumber(spec, "dimension", 1, 65536);
+  const sparsity = wholeNumber(spec, "sparsity", 1, dimension);
+  const [clip, hash] = [finite("clip", spec.clip), spec.model];
+  check(clip > 0, "clip", "a number above 0");
+  check(typeof hash === "string" && /^[0-9a-f]{64}$/.test(hash), "model", "64 hexadecimal digits");
+  return {
+    gives: [],
+    model: { hash: hash as string, bytes: 4 * dimension },
+    see(code, random) {
+      const entries = [...new Map(list(code) as Pairs)].filter(([at]) => Number.isInteger(at) && at >= 0 && at < dimension);
+      const numbers = entries.map(([at, value]) => [at, Number.isFinite(value) ? Math.min(Math.max(value, -1e100), 1e100) : 0] as const);
+      const sizes = numbers.sort(([a], [b]) => a - b).map(([, value]) => Math.abs(value));
+      const whole = sizes.reduce((sum, size) => sum + size, 0);
+      const excess = Math.max(sizes.reduce((most, size) => Math.max(most, size), 0), whole / sparsity) / clip;
+      // A grid of step 2^32 is laid over the sizes end to end, from a random place: an entry with a point of it is chosen.
+      const bytes = random!(4);
+      let end = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+      const most = end + sparsity * GRAIN;
+      return numbers.flatMap(([at, value], place) => {
+        const begin = end;
+        end = Math.min(end + Math.floor(Math.min((sizes[place]! / Math.max(excess, 1) / clip) * GRAIN, GRAIN)), most);
+        return Math.floor(end / GRAIN) > Math.floor(begin / GRAIN) ? [[at, Math.sign(value)]] : [];
+      });
+    },
+  };
+}
+
 /** The names of what reads codes from 0 to size - 1: that many codes, or the bits that they need. */
 const codesOf = (size: number): string[] => [`${size}`, `${Math.max(size - 1, 1).toString(2).length} bits`];
 
@@ -51,6 +87,18 @@ const candidates = (spec: Spec, gives: (size: number) => string[], tell: (within
   const within = (held: Set<unknown>) => [...sets.keys()].filter((number) => sets[number]!.every((code) => held.has(code)));
   return { gives: gives(sets.length), see: (code) => tell(within(new Set(list(code)))) };
 };
+
+/** A field as entries that are 0 or 1 (`protocols/views/records.py`). */
+function readBits(spec: unknown): (codes: Record<string, unknown>) => number[] {
+  const read = exactly("fields", spec, "entries field reads");
+  const { field, reads } = read;
+  check(typeof field === "string" && field, "field", "the name of a field");
+  check(reads === "bit" || reads === "code" || reads === "items", "reads", "bit, code or items");
+  const entries = wholeNumber(read, "entries", 1, reads === "bit" ? 1 : 2 ** 24);
+  const ones = Array.from({ length: entries }, (_, entry) => (reads === "bit" ? 1 : entry));
+  const holds = (code: unknown, entry: number) => (reads === "items" ? list(code).includes(entry) : code === entry);
+  return (codes) => ones.map((entry) => Number(holds(codes[field as string], entry)));
+}
 
 /**
  * The views (`protocols/views/basic.py`, `protocols/views/sets.py`, `protocols/views/sets.py`): the fields of their specs, and how each is
@@ -129,11 +177,33 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
       };
     },
   ],
+  joints: [
+    "kind of",
+    (spec) => {
+      const views = list(spec.of).map((of) => {
+        check(kindOf(of) === "joint", "of", "views of several fields");
+        return readView(of);
+      });
+      check(views.length >= 2, "of", "at least two views of several fields");
+      return {
+        gives: [views.map(({ gives }) => gives[0]!).join(" x ")],
+        see: (codes, random) => views.map((view) => view.see(codes, random)),
+      };
+    },
+  ],
+  entries: [
+    "fields kind",
+    (spec) => {
+      const parts = list(spec.fields).map(readBits);
+      check(parts.length, "fields", "at least one");
+      return { gives: [], see: (codes) => parts.flatMap((bits) => bits(codes as Record<string, unknown>)) };
+    },
+  ],
   withnumbers: [
     "kind numbers of",
     (spec) => {
       const of = readView(spec.of);
-      check(kindOf(spec.of) === "joint", "of", "a view of several fields");
+      check(["joint", "joints"].includes(kindOf(spec.of) as string), "of", "a view of several fields");
       const numbers = list(spec.numbers).map((each) => {
         const read = exactly("numbers", each, "field high low");
         check(typeof read.field === "string" && read.field, "field", "the name of a field");
@@ -150,6 +220,7 @@ const VIEWS: Record<string, [fields: string, read: (spec: Spec) => View]> = {
       };
     },
   ],
+  update: ["clip dimension kind model sparsity", readUpdate],
   on: ["kind", () => ({ gives: [], see: (code) => [Number(code === 1)] })],
   prefix: [
     "bits kind of",

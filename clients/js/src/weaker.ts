@@ -22,7 +22,8 @@ export function weakerClauses(now: Spec, was: Spec): string[] {
     ...(less(was.retention_days, now.retention_days) ? ["schedule.retention"] : []),
     ...(has(now, "epsilon_above_8") && !has(was, "epsilon_above_8") ? ["override.epsilon_above_8"] : []),
     ...(was.cover && !now.cover ? ["privacy.cover"] : []),
-    ...weakerRoute(now.shuffle as Spec | undefined, was.shuffle as Spec | undefined),
+    ...(was.divide && !now.divide ? ["population.divide"] : []),
+    ...weakerRoute(now, was),
   ];
 }
 
@@ -71,9 +72,10 @@ function keptReports(now: Spec, was: Spec, terms: All, before: All): string[] {
     .map(([name]) => `questions.${name}.keep_reports`);
 }
 
-function weakerRoute(now: Spec | undefined, was: Spec | undefined): string[] {
+function weakerRoute(newer: Spec, older: Spec): string[] {
+  const [now, was] = [newer.shuffle as Spec | undefined, older.shuffle as Spec | undefined];
   if (!was) return [];
-  if (!now) return ["trust"];
+  if (!now || newer.trust !== older.trust) return ["trust"];
   const strength = ({ shufflers, least, fakes, delta }: Spec) =>
     Object.entries({ shufflers: (shufflers as Json[]).length, least, fakes, delta: -Number(delta) });
   return strength(now).filter(([, value], at) => less(value, strength(was)[at]![1])).map(([key]) => `shuffle.${key}`);
