@@ -1,7 +1,5 @@
 """A year of daily reports: fresh ones give the value away, memoised ones never more than the permanent answer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,27 +1,35 @@
-"""LDP-IDS: exact bits, the errors on paper, events, and every table and figure at a small size."""
-
-from __future__ import annotations
+"""LDP-IDS: exact bits, the errors on paper, events, ROC curves, and every table and figure at a small size."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from hubbub.core.errors import InvalidValue
 from hubbub.random.source import Random
 from hubbub_papers import REPRODUCTIONS
 from hubbub_papers.harness import Context
 from hubbub_papers.ldp_ids.figures_3_to_5 import figure_5
-from hubbub_papers.ldp_ids.figures_6_and_7 import PRINTED, SETTINGS, table_2
-from hubbub_papers.ldp_ids.figures_6_and_7 import _claims_2 as bits_claims
+from hubbub_papers.ldp_ids.figures_6_and_7 import (
+    ELSEWHERE,
+    NEEDING_NO_DATA,
+    PRINTED,
+    SETTINGS,
+    bits_by_definition,
+    bits_claims,
+    table_2,
+)
 from hubbub_papers.ldp_ids.numbers import FORMS, after, delays, percentile
 from hubbub_papers.ldp_ids.sources import binary, linear, logistic, normal, replay, sine
-from hubbub_papers.ldp_ids.sweep import BITS, METHODS, MSE, PAIRS, SPREAD, MethodSetting, mean, scores, sweep, theory
+from hubbub_papers.ldp_ids.sweep import BITS, METHODS, MSE, SPREAD, MethodSetting, mean, scores, sweep, theory
 from hubbub_papers.real_streams import flights_stream, taxi_stream
 from hubbub_papers.result import VERDICTS
 from hubbub_papers.roc import auc, event_threshold, roc
 
-NAMES = [name for name in REPRODUCTIONS if name.startswith("ldp-ids-")]
-FIGURES = [name for name in NAMES if name != "ldp-ids-table-2"]
+NAMES = [name for name in REPRODUCTIONS if name.startswith("ren-2022-ldpids-")]
+FIGURES = [name for name in NAMES if name != "ren-2022-ldpids-table-2"]
 # The synthetic half of Table 2 as it is printed, typed from the text a second time.
 TABLE_2 = """
 1.0000 1.0000 1.0000   1.5585 1.5516 1.5572   1.3410 1.3380 1.3284
@@ -39,8 +47,8 @@ def context(repeats=1, scale=1.0, seed=1, progress=None):
 
 
 def test_the_names_are_in_the_order_of_the_text():
-    figures = [f"ldp-ids-figure-{number}" for number in range(3, 12)]
-    assert [*figures[:5], "ldp-ids-table-2", *figures[5:]] == NAMES
+    figures = [f"ren-2022-ldpids-figure-{number}" for number in range(3, 12)]
+    assert [*figures[:5], "ren-2022-ldpids-table-2", *figures[5:]] == NAMES
 
 
 def test_table_2_has_the_papers_numbers_in_their_places():
@@ -50,6 +58,20 @@ def test_table_2_has_the_papers_numbers_in_their_places():
             for name in ("LNS", "Sin", "Log"):
                 assert PRINTED[name, setting][METHODS.index(method)] == float(next(numbers))
     assert not list(numbers)
+
+
+def test_the_columns_that_need_no_data_are_the_papers() -> None:
+    off = {}
+    for method, rows in NEEDING_NO_DATA.items():
+        for setting, row in zip(SETTINGS, rows, strict=True):
+            for (name, stream), printed in zip(ELSEWHERE.items(), row, strict=True):
+                off[method, name, setting] = abs(bits_by_definition(method, *stream, setting) / printed - 1)
+    for (name, setting), numbers in PRINTED.items():  # of binary streams of 800 steps
+        for method in NEEDING_NO_DATA:
+            number = numbers[METHODS.index(method)]
+            off[method, name, setting] = abs(bits_by_definition(method, 800, 2, setting) / number - 1)
+    # No number of steps gives all three LSP of Foursquare.
+    assert {place[:2] for place, far in off.items() if far > 0.002} == {("LSP", "Foursquare")}
 
 
 def test_table_2_is_judged_by_how_near_the_printed_bits_are():
@@ -72,9 +94,12 @@ def test_table_2_has_a_row_a_method_and_a_column_a_stream():
     assert figure is None
     table = {(cell.row, cell.column): cell for cell in cells if cell.column != "claim"}
     columns = list(dict.fromkeys(column for _, column in table))
-    assert len(columns) == 9 * 3
+    assert len(columns) == 12 * 3
     assert columns[:3] == ["LNS eps=1 w=20", "LNS eps=2 w=20", "LNS eps=2 w=40"]
-    assert set(table) == {(method, column) for method in METHODS for column in columns}
+    elsewhere = {(method, column) for method, column in table if column.startswith(tuple(ELSEWHERE))}
+    assert {method for method, _ in elsewhere} == {"LBU", "LSP", "LPU"}
+    assert set(table) - elsewhere == {(method, column) for method in METHODS for column in columns[:27]}
+    table = {place: cell for place, cell in table.items() if place not in elsewhere}
     for (_, column), cell in table.items():
         synthetic = column.split()[0] in ("LNS", "Sin", "Log")
         assert (cell.paper is not None) == synthetic
@@ -101,11 +126,13 @@ def test_bits_of_the_methods_that_do_not_look_at_the_data(make, b):
     }[make]()
     runs = sweep(here, [(source, MethodSetting(1.0, w))], methods=("LBU", "LSP", "LPU"))
     bits = {method: mean(runs, source.name, method, MethodSetting(1.0, w), BITS) for method in ("LBU", "LSP", "LPU")}
-    assert bits["LBU"] == b
-    assert bits["LSP"] == pytest.approx((b + 1) * math.ceil(steps / w) / steps, rel=1e-12)
+    values = {1: 2, 3: 5, 17: 17}[b]
+    wanted = {method: bits_by_definition(method, steps, values, MethodSetting(1.0, w)) for method in bits}
+    assert bits["LBU"] == wanted["LBU"] == b
+    assert bits["LSP"] == pytest.approx(wanted["LSP"], rel=1e-12)
     # An arc holds a 20th of the circle, and so nearly of the devices: 50 steps are 2.5 turns of 40,000, in which only
     # the half turn varies, with a deviation of 100 devices of 100,000. Ten of them are the bound.
-    assert bits["LPU"] == pytest.approx((b + 1) / w, rel=0.01)
+    assert bits["LPU"] == pytest.approx(wanted["LPU"], rel=0.01)
 
 
 def test_errors_on_paper():
@@ -158,9 +185,8 @@ def test_one_stream_serves_every_method_and_setting():
 def test_runs_are_reproducible_and_differ():
     def errors(seed, repeats=2):
         here = context(repeats=repeats, seed=seed)
-        return sweep(
-            here, [(binary(here, "LNS", linear(here, 30), 400), MethodSetting(1.0, 5))], methods=("LBU", "LPA")
-        )
+        source = binary(here, "LNS", linear(here, 30), 400)
+        return sweep(here, [(source, MethodSetting(1.0, 5))], methods=("LBU", "LPA"))
 
     first, again, other = errors(1), errors(1), errors(2)
     for key, rows in first.items():
@@ -199,15 +225,11 @@ def test_numbers():
     sweep(here, [(source, MethodSetting(1.0, 2))], methods=("LPU",), score=tail)
 
 
-def test_pairs_are_one_method_divided_two_ways():
-    assert PAIRS == (("LPU", "LBU"), ("LPD", "LBD"), ("LPA", "LBA"))
-
-
 @pytest.mark.parametrize("name", [FIGURES[0], *(pytest.param(name, marks=pytest.mark.papers) for name in FIGURES[1:])])
 def test_every_figure_at_a_small_size(name, tmp_path, monkeypatch):
     progress_calls = []
     sizes = {"steps": 12}
-    if name == "ldp-ids-figure-10":  # a search takes two windows before there is anything to measure
+    if name == "ren-2022-ldpids-figure-10":  # a search takes two windows before there is anything to measure
         monkeypatch.setattr("hubbub_papers.ldp_ids.figures_8_to_11.WINDOWS", (5, 10))
         sizes["real_steps"] = 42
     here = context(scale=0.001, progress=lambda *parts: progress_calls.append(parts))
@@ -235,3 +257,57 @@ def test_several_runs_give_standard_errors():
     cells, _ = figure_5(context(repeats=3, scale=0.0005), steps=12)
     assert any("standard error" in cell.note for cell in cells if cell.column == "claim")
     assert any(math.isnan(cell.ours) for cell in cells)  # 100 devices in 12 steps: a share that does not move
+
+
+# Few different values, so that ties are common.
+SCORED = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=40).filter(
+    lambda pairs: len({event for _, event in pairs}) == 2
+)
+
+
+def pairwise_area(scores: np.ndarray, event: np.ndarray) -> float:
+    gaps = scores[event][:, None] - scores[~event][None, :]
+    return float(np.mean((gaps > 0) + 0.5 * (gaps == 0)))
+
+
+@given(SCORED)
+def test_the_curve_and_the_area_are_those_of_brute_force(pairs):
+    scores = np.array([score for score, _ in pairs]) / 6
+    event = np.array([event for _, event in pairs])
+    false, true = roc(scores, event.astype(float), 0.5)
+    bars = [np.inf, *sorted(set(scores.tolist()), reverse=True)]
+    assert false.tolist() == pytest.approx([np.mean(scores[~event] >= bar) for bar in bars])
+    assert true.tolist() == pytest.approx([np.mean(scores[event] >= bar) for bar in bars])
+    assert auc(false, true) == pytest.approx(pairwise_area(scores, event))
+
+
+def test_equal_values_pass_together():
+    # Taken one after the other, in the order of the steps, the events of a constant release would come out ahead.
+    false, true = roc([0.3] * 4, [1.0, 1.0, 0.0, 0.0], 0.5)
+    assert (false.tolist(), true.tolist()) == ([0.0, 1.0], [0.0, 1.0])
+    assert auc(false, true) == 0.5
+
+
+def test_a_perfect_and_a_reversed_release():
+    truth = np.linspace(0.0, 1.0, 50)
+    assert auc(*roc(truth, truth, event_threshold(truth))) == 1.0
+    assert auc(*roc(-truth, truth, event_threshold(truth))) == 0.0
+
+
+def test_the_threshold_is_the_papers():
+    assert event_threshold([0.1, 0.5, 0.3]) == pytest.approx(0.75 * (0.5 - 0.1) + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "truth", "field"),
+    [
+        ([0.1, 0.2], [0.0, 0.0], "threshold"),
+        ([0.1, 0.2], [1.0, 1.0], "threshold"),
+        ([0.1], [0.0, 1.0], "values"),
+        ([[0.1, 0.2]], [[0.0, 1.0]], "values"),
+        ([0.1, np.nan], [0.0, 1.0], "values"),
+    ],
+)
+def test_what_a_curve_cannot_be_of_is_refused(values, truth, field):
+    with pytest.raises(InvalidValue, match=field):
+        roc(values, truth, 0.5)

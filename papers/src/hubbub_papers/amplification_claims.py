@@ -1,7 +1,5 @@
 """Claims of papers on privacy amplification, for comparison; never a guarantee."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import partial
@@ -21,7 +19,7 @@ _BLOCKS = 2000
 
 
 def variation_claim(mechanism: Mechanism, *, n: int, delta: float) -> Amplified:
-    """Theorem 5 of collision-coco: clones whose chance is the mechanism's own, below that of an arbitrary one.
+    """Clones of the mechanism's own chance, below an arbitrary one's (S. Wang, Li, Li et al., 2023, Theorem 5).
 
     The reduction to such clones is no upper bound: the true delta of GRR with three values, two reports and epsilon 0.5
     is .01943 at 0.4, and the claim is .01179.
@@ -32,21 +30,24 @@ def variation_claim(mechanism: Mechanism, *, n: int, delta: float) -> Amplified:
     bound = partial(variation_delta, blanket, n)
     epsilon = smallest_epsilon(bound, bound, delta, mechanism.effective_epsilon)
     return Amplified(
-        mechanism.effective_epsilon if epsilon is None else epsilon, delta, "collision-coco, Theorem 5", False
+        mechanism.effective_epsilon if epsilon is None else epsilon,
+        delta,
+        "S. Wang, Li, Li et al., 2023, Theorem 5",
+        False,
     )
 
 
 def unary_claim(mechanism: SUE, *, n: int, delta: float) -> Amplified:
-    """Theorem 9.3.1 of the dissertation: unary encoding as two binomial counts, each with half of epsilon and delta.
+    """Theorem 9.3.1 of T. Wang, 2021: unary encoding as two binomial counts, each with half of epsilon and delta.
 
     It holds for the sums of the bits alone. Whoever sees shuffled reports sees which bits stand together: most others
-    show their own value beside a false bit, so that few of those hide anybody. With three values, a local epsilon of
+    show their own value next to a false bit, so that few of those hide anybody. With three values, a local epsilon of
     13.8 and a million reports it says .92 at a delta of 1e-6; the true delta there is above .06.
     """
     weight = math.exp(mechanism.effective_epsilon / 2) + 1
     half = binomial_epsilon(weight, n, delta / 2)
     epsilon = mechanism.effective_epsilon if half is None else 2 * half
-    return Amplified(epsilon, delta, "dissertation, Theorem 9.3.1", False)
+    return Amplified(epsilon, delta, "T. Wang, 2021, Theorem 9.3.1", False)
 
 
 def variation_delta(blanket: Blanket, n: int, epsilon: float) -> float:
@@ -63,7 +64,7 @@ def variation_delta(blanket: Blanket, n: int, epsilon: float) -> float:
 
 
 def clones_closed_form(epsilon: float, clones: float, delta: float) -> float:
-    """The epsilon of Lemma 3.4 of sao2-exsub, with so many clones; infinite where they are too few.
+    """The epsilon with this number of clones; infinite if that is too small (S. Wang, Li, Xin et al., 2023, Lemma 3.4).
 
     The "+ 1" stands outside of the root.
     """
@@ -77,7 +78,7 @@ def clones_closed_form(epsilon: float, clones: float, delta: float) -> float:
 def collaborative_clones(
     *, epsilon: float, positions: int, sparsity: int, n: int, delta: float, online: bool = True
 ) -> tuple[float, Amplified]:
-    """Theorem 6.2 of sao2-exsub: the clones that two symbols of different people are said to make together.
+    """The clones that symbols of two people are said to make (S. Wang, Li, Xin et al., 2023, Theorem 6.2).
 
     Returns the stated lower end of the number of clones, and the epsilon. Its Lemma D.1 is false: of symbols that are
     shuffled one by one the bounds of whole reports hold, and nothing more is proved. With `online=False`, Lemma 3.4,
@@ -90,9 +91,13 @@ def collaborative_clones(
     together = (sparsity + (2 * d - sparsity - power - 2) * (1 / power - 1 / power**2)) / omega
     clones = n / power - math.sqrt(3 * n / power * math.log(4 / delta))
     if not online:
-        return clones, Amplified(clones_closed_form(epsilon, clones, delta), delta, "sao2-exsub, Lemma 3.4")
+        return clones, Amplified(
+            clones_closed_form(epsilon, clones, delta), delta, "S. Wang, Li, Xin et al., 2023, Lemma 3.4"
+        )
     clones += n * d * (d - 1) / (2 * power) * together**2
-    return clones, Amplified(clones_closed_form(epsilon, clones, delta), delta, "sao2-exsub, Theorem 6.2", False)
+    return clones, Amplified(
+        clones_closed_form(epsilon, clones, delta), delta, "S. Wang, Li, Xin et al., 2023, Theorem 6.2", False
+    )
 
 
 class LimitedAmplification(NamedTuple):
@@ -114,7 +119,7 @@ def limited_amplification(epsilon: float, length: int, delta: float) -> LimitedA
 
     References
     ----------
-    Dissertation, Theorem 5.5.1. About a dozen cells of Table 5.2 do not follow from it.
+    T. Wang, 2021, Theorem 5.5.1. About a dozen cells of Table 5.2 do not follow from it.
     """
     check_integer("length", length, 1, 1 << 20)
     if not epsilon > 0:

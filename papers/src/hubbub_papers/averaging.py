@@ -1,6 +1,4 @@
-"""The averaging attack: an observer collects a report a day from devices whose values do not change, for a year."""
-
-from __future__ import annotations
+"""The averaging attack: an observer collects one report per day from devices whose values do not change, for a year."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +131,7 @@ def _of_bucket(loloha: Loloha, states: States, if_bucket: Floats) -> Floats:
     return np.asarray(np.take_along_axis(by_bucket, buckets, axis=1))
 
 
-@reproduction("averaging-attack", title="A report a day of a value that stays: fresh and memoised randomisation")
+@reproduction("averaging-attack", title="One report per day of a value that stays: fresh and memoised randomisation")
 def reproduce_averaging(context: Context) -> Reproduced:
     """Both curves for both memoised mechanisms: a permanent answer of epsilon 3, reports of about 1."""
     figure, panels = canvas(2, 2, width=4.8, height=3.2)

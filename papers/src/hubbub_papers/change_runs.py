@@ -1,7 +1,5 @@
 """Running a stream of changes over simulated devices, and comparing its releases with the truth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ChangingRun(Run):
-    """The releases of all steps of a stream of changes, beside the truth.
+    """The releases of all steps of a stream of changes, next to the truth.
 
     `answers` has the counts of all reports, from which sums over steps can be estimated too; `spent` is the most that
     any device has spent, in units of 1e-12 epsilon.

@@ -65,6 +65,7 @@ _LOOKS: dict[str, tuple[str, str]] = {
     "SVSM with LDPMiner": (_BLACK, "o"),
     "SVSM with LDPMiner by OLH": (_ORANGE, "s"),
     "CALM": (_BLUE, "o"),
+    "CALM, ours": (_BROWN, "*"),
     "FC": (_ORANGE, "s"),
     "AM": (_GREEN, "^"),
     "FT": (_RED, "D"),

@@ -7,7 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +26,7 @@ _SHORT_REMARK = 26  # a longer remark that several cells share becomes a footnot
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of ours beside the paper's.
+    """One number of ours next to the paper's.
 
     Parameters
     ----------
@@ -47,6 +47,34 @@ class Cell:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class ClaimCell(Cell):
+    """The cell of a claim, with its bounds and the standard error of its number.
+
+    Parameters
+    ----------
+    above, below
+        The bounds between which the claim holds.
+    error
+        The standard error: 0 where the number is exact, None where there were too few runs for one.
+    """
+
+    above: float = -math.inf
+    below: float = math.inf
+    error: float | None = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`; too close to call if the number is within two standard errors of a bound."""
+        margin = min(self.ours - self.above, self.below - self.ours)
+        return VERDICTS[2 if abs(margin) < 2 * (self.error or 0.0) else 0 if margin > 0 else 1]
+
+    @property
+    def decided(self) -> bool:
+        """Whether more runs would hardly change the verdict: the noise is known, and the bounds are outside of it."""
+        return self.error is not None and self.verdict != VERDICTS[2]
+
+
 def joined(*remarks: str | None) -> str:
     """A note of several remarks; empty ones are left out."""
     return "; ".join(filter(None, remarks))
@@ -63,7 +91,7 @@ class Result:
 
     def to_dicts(self) -> list[dict[str, Printed]]:
         """The cells as plain dictionaries, their keys always row, column, paper, ours, note."""
-        return [asdict(cell) for cell in self.cells]
+        return [{field.name: getattr(cell, field.name) for field in fields(Cell)} for cell in self.cells]
 
     def save(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Write `<name>.csv`, and `<name>.png` where there is a figure; return their paths."""
@@ -91,10 +119,7 @@ class Result:
         shown = list(self.cells)
         if len(shown) > most:
             shown = ([cell for cell in shown if cell.paper is not None or cell.column == "claim"] or shown)[:most]
-        # The first remark of a claim is its verdict, which never becomes a footnote.
-        remarks = {cell: cell.note.split("; ") for cell in shown}
-        uses = Counter(remark for cell in shown for remark in remarks[cell][cell.column == "claim" :])
-        footnotes = [remark for remark, times in uses.items() if times > 1 and len(remark) > _SHORT_REMARK]
+        remarks, footnotes = remarks_of(shown)
         marks = {remark: f"({number})" for number, remark in enumerate(footnotes, start=1)}
         # Titles and notes are escaped: rich would read Var[c(i)] as markup.
         table = Table(title=escape(f"{self.name}: {self.title}"), box=box.SIMPLE_HEAD, caption_justify="left")
@@ -114,6 +139,16 @@ class Result:
 
     def __rich__(self) -> Table:
         return self.table()
+
+
+def remarks_of(cells: Sequence[Cell]) -> tuple[dict[Cell, list[str]], list[str]]:
+    """The remarks of each cell's note, and the longer ones that several cells share: footnotes.
+
+    The first remark of a claim is its verdict, which never becomes a footnote.
+    """
+    remarks = {cell: cell.note.split("; ") for cell in cells}
+    uses = Counter(remark for cell in cells for remark in remarks[cell][cell.column == "claim" :])
+    return remarks, [remark for remark, times in uses.items() if times > 1 and len(remark) > _SHORT_REMARK]
 
 
 VERDICTS = ("holds", "does not hold here", "too close to call")
@@ -148,18 +183,18 @@ class Claim:
     below: float = math.inf
     note: str = ""
 
-    def cell(self, error: float = 0.0) -> Cell:
-        """The verdict as a cell: too close to call if our number is within two standard errors of a bound."""
-        margin = min(self.ours - self.above, self.below - self.ours)
-        verdict = VERDICTS[2 if abs(margin) < 2 * error else 0 if margin > 0 else 1]
+    def cell(self, error: float | None = 0.0) -> ClaimCell:
+        """The verdict as a cell; the error is None where it is not known, and 0 where our number is exact."""
+        place = (self.statement, "claim", self.paper, float(self.ours))
         ends = (("above", self.above), ("below", self.below))
         bounds = ", ".join(f"{word} {bound:g}" for word, bound in ends if math.isfinite(bound))
+        verdict = ClaimCell(*place, "", self.above, self.below, error).verdict
         remarks = [f"{verdict} ({bounds})"]
         if error:
             remarks.append(f"standard error {error:.2g}")
         if self.note:
             remarks.append(self.note)
-        return Cell(self.statement, "claim", self.paper, float(self.ours), "; ".join(remarks))
+        return ClaimCell(*place, "; ".join(remarks), self.above, self.below, error)
 
 
 def judged(
@@ -175,7 +210,7 @@ def judged(
     claims = claims_of(runs)
     number = fewest_runs(runs)
     if number < FEWEST_RUNS:
-        return [claim.cell() for claim in claims]
+        return [claim.cell(None) for claim in claims]
     without = np.array(
         [
             [claim.ours for claim in claims_of({key: np.delete(rows, run, axis=0) for key, rows in runs.items()})]

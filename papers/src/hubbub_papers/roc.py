@@ -1,7 +1,5 @@
 """ROC curves: how well released values detect the steps whose true value is above a threshold."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def event_threshold(truth: ArrayLike) -> float:
-    """The threshold three quarters of the way from the smallest to the largest truth (LDP-IDS, section 7.2.2)."""
+    """The threshold three quarters of the way from least to largest truth (Ren et al., 2022, section 7.2.2)."""
     numbers = np.asarray(truth, dtype=np.float64)
     return float(0.75 * (numbers.max() - numbers.min()) + numbers.min())
 

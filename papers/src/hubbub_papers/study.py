@@ -1,7 +1,5 @@
 """A study: the runs of a figure, and what the figure makes of them: cells, panels with a line per method, claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

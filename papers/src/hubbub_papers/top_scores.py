@@ -1,7 +1,5 @@
 """The true top items and itemsets of people, and how well others match them."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """ToPL on a stream of single values, as in the paper: each value is of another person and is reported once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +8,20 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.estimate import Estimate
 from hubbub.core.event import units_of
-from hubbub.core.reports import Sketch
+from hubbub.core.reports import Bools, Floats, Sketch
 from hubbub.mechanisms.numeric.hybrid import Hybrid
 from hubbub.mechanisms.numeric.square_wave import SquareWave
-from hubbub.protocols.topl.threshold import best_theta, clipped_away, magnitudes, search_wave, tail_theta
+from hubbub.protocols.topl.threshold import clipped_away, magnitudes, range_errors, search_wave, tail_theta
 from hubbub.protocols.views.basic import Binned, Clipped
 from hubbub.random.source import Random
 
 FINDER = "tail"
-"""The search of `tail.py`, which collections use. "SW-W" and "SW" are the paper's, as printed."""
+"""The search of collections (`protocols/topl/threshold.py`)."""
+CORRECTED = "SW-W, Eq 8 corrected"
+WAVE_FINDERS = ("SW-W", "SW", CORRECTED)
+"""The paper's searches with Eq 8 as printed; and the first of them with the correct Eq 8, which is ours."""
 POINTS = 1024
+LEAST, CONSECUTIVE = 1e-4, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +64,34 @@ def find_theta(
     if finder == FINDER:
         search = _searched(values, bound, search_epsilon, rng)
         return tail_theta(*search, most=bound, epsilon=epsilon, r=r)[0]
+    if finder not in WAVE_FINDERS:
+        raise InvalidValue("finder", finder, f"one of {', '.join((FINDER, *WAVE_FINDERS))}")
     wave = SquareWave(epsilon=search_epsilon, low=0.0, high=bound, cells=POINTS - 1)
-    sketch = wave.accumulate(wave.randomize(values, rng))
-    return best_theta(wave, sketch, epsilon=epsilon, r=r, finder=finder)
+    shares = wave.likeliest(wave.accumulate(wave.randomize(values, rng)), smooth=finder == "SW")
+    shares = shares if finder == "SW" else pruned(shares)
+    errors, thetas = range_errors if finder == CORRECTED else printed_errors, wave.points[1:]
+    return float(thetas[int(np.argmin(errors(shares, wave.points, thetas, epsilon=epsilon, r=r)))])
+
+
+def printed_errors(shares: Floats, points: Floats, thetas: Floats, *, epsilon: float, r: int) -> Floats:
+    """Eq 8 as printed: r/3 variances, and r^2/24 times the squared bias, which is a quarter of its mean over ranges."""
+    noise = Hybrid(epsilon=epsilon, low=0.0, high=1.0).variance(1) * thetas**2
+    above = np.maximum(points[None, :] - thetas[:, None], 0.0) @ shares
+    return np.asarray(r / 3 * noise + r**2 / 24 * above**2)
+
+
+def pruned(shares: Floats) -> Floats:
+    """The shares, set to 0 from the first of five consecutive points on that are all below 0.01% (section 4.1)."""
+    small: Bools = np.concatenate([shares < LEAST, np.ones(CONSECUTIVE, dtype=bool)])
+    windows = np.lib.stride_tricks.sliding_window_view(small, CONSECUTIVE)
+    runs = np.asarray(np.all(windows, axis=1))[1:]
+    # The first points may be rare too: at least one point that is not rare must remain.
+    begun = np.cumsum(shares >= LEAST) > 0
+    ends = np.flatnonzero(runs & begun)
+    remaining = shares.copy()
+    if len(ends):
+        remaining[ends[0] + 1 :] = 0.0
+    return remaining
 
 
 def _searched(
@@ -91,7 +118,7 @@ def publish(
     Every value is reported once, by one of the two mechanisms: epsilon for each event, by parallel composition.
 
     The search takes the first m values, which are from 0 to `bound`; a report of theirs spends `search_epsilon`, if
-    that is given. The longest range has r values. `finder` is "tail", or the paper's "SW-W" or "SW".
+    that is given. The longest range has r values. `finder` is "tail" or one of `WAVE_FINDERS`.
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not ((numbers >= 0) & (numbers <= bound)).all():

@@ -1,1 +1,1 @@
-"""Mechanisms that only the papers' comparisons need: one file a mechanism. They are registered with all others."""
+"""Mechanisms that only the papers' comparisons need: one file per mechanism. They are registered with all others."""

@@ -1,7 +1,5 @@
 """DDRM's ternary randomiser: PCKV-UE with k sampled entries, each with a k-th part of epsilon."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -39,8 +37,8 @@ class DDRM(ThreeWay):
 
     References
     ----------
-    Xue et al., 2022, as sao2-exsub, sections 2.1 and 2.2, describes it: k of s changes with eps/k each, an extension of
-    PCKV-UE. The probabilities for eps/k, and that they spend eps exactly, are ours.
+    Xue et al., 2022, as S. Wang, Li, Xin et al., 2023, sections 2.1 and 2.2, describes it: k of s changes with eps/k
+    each, an extension of PCKV-UE. The probabilities for eps/k, and that they spend eps exactly, are ours.
     """
 
     selected: int = 0

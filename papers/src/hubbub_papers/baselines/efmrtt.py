@@ -1,7 +1,5 @@
 """EFMRTT: one entry is sampled and reported by randomised response; all other positions are fair coins."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +23,8 @@ class EFMRTT(SignVector):
     dimension, sparsity
         The length d of the vectors, and how many entries s of one may differ from 0.
     bits, least
-        The sampled sign turned has the weight `least` beside 2^bits, at least e^-eps of it; 0 chooses them.
+        The weight of the sampled sign if it is turned is `least`, and 2^bits if it is kept; `least` is at least e^-eps
+        times 2^bits. If 0, they are chosen.
 
     Example:
         >>> from hubbub import Random
@@ -36,8 +35,9 @@ class EFMRTT(SignVector):
 
     References
     ----------
-    Erlingsson et al., 2019 (the randomiser of one level of its tree); sao2-exsub, section 2.1. Two vectors differ in
-    two positions, for each of which the paper sets aside half of eps: exactly accounted, both can have all of it.
+    Erlingsson et al., 2019 (the randomiser of one level of its tree); S. Wang, Li, Xin et al., 2023, section 2.1. Two
+    vectors differ in two positions, for each of which the paper sets aside half of eps: exactly accounted, both can
+    have all of it.
     """
 
     bits: int = 0

@@ -1,7 +1,5 @@
 """FutureRand: randomised response of every entry; patterns too near to the truth or too far from it are redrawn."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.random.integers import exp_floor
 from hubbub_papers.baselines.signs import SignVector
 
-__all__ = ["Annulus", "FutureRand", "best_annulus", "published_annulus"]
+__all__ = ["Annulus", "FutureRand", "authors_gap", "best_annulus", "published_annulus"]
 
 UNIT = 1 << 32
 _STEPS = 16  # of the search, for each border
@@ -59,9 +57,9 @@ class FutureRand(SignVector):
 
     References
     ----------
-    Ohrimenko, Wirth and Wu, 2022. Its constants (`FutureRand.published`), r = eps/(5 sqrt s) and an annulus from
-    s/(e^r + 1) - 2 sqrt s to where a pattern is as likely as under fair coins, are for its proof and spend a fraction
-    of eps; the default is the annulus and the r with the smallest error whose exact ratio is e^eps: ours.
+    Ohrimenko, Wirth and Wu, 2022. Its constants (`FutureRand.published`), r = eps/(5 sqrt s) and an annulus from s/(e^r
+    + 1) - 2 sqrt s to where a pattern is as likely as under fair coins, are for its proof and spend a fraction of eps;
+    the default is the annulus and the r with the smallest error whose exact ratio is e^eps: ours.
     """
 
     low: int = 0
@@ -111,6 +109,18 @@ def published_annulus(epsilon: float, sparsity: int) -> Annulus:
     return Annulus(max(low, 0), high, math.ceil(UNIT * math.exp(-rate)))
 
 
+def authors_gap(epsilon: float, sparsity: int) -> float:
+    """What the code of S. Wang, Li, Xin et al., 2023, divides by: P(kept) (e^r - 1)/(e^r + 1), half of the true gap.
+
+    It takes a pattern's being kept for independent of how many signs are turned (github.com/wangsw/OnlineLDP,
+    futurerand.py). There, moreover, an entry that differs from 0 says nothing, so that the error is of the noise alone.
+    """
+    low, high, decay = published_annulus(epsilon, sparsity)
+    turned = decay / (decay + UNIT)
+    kept = sum(math.comb(sparsity, h) * turned**h * (1 - turned) ** (sparsity - h) for h in range(low, high + 1))
+    return kept * (1 - 2 * turned)
+
+
 def best_annulus(epsilon: float, sparsity: int) -> Annulus:
     """The annulus and the decay with the smallest error of the mean, among those that spend at most epsilon."""
     wanted = min(epsilon, 2 * _MOST_RATE)
@@ -129,7 +139,7 @@ def best_annulus(epsilon: float, sparsity: int) -> Annulus:
 
 
 def _candidates(sparsity: int) -> tuple[Floats, Floats]:
-    """Pairs of borders, something outside of them: all, or so many about the middle, in steps of the spread."""
+    """Pairs of borders with a number outside of them: all pairs, or `_STEPS` of each around the middle."""
     low = high = np.arange(sparsity + 1.0)
     if sparsity > 2 * _STEPS:
         steps = np.linspace(0, 1, _STEPS) * math.sqrt(sparsity)

@@ -1,7 +1,5 @@
 """KVUE: report on one position by three-valued randomised response."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,7 +33,7 @@ class KVUE(OneKey):
 
     References
     ----------
-    Sun et al., 2019 (Conditional analysis for key-value data); sao2-exsub, section 2.2.
+    Sun et al., 2019; S. Wang, Li, Xin et al., 2023, section 2.2.
     """
 
     other: int = 0

@@ -1,7 +1,5 @@
 """The methods that chapter 6 compares with CALM, and CALM itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -10,13 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
-from hubbub.consistency.marginals import Attributes, Codes, Floats, cell_of, project, true_table
-from hubbub.consistency.norm_sub import project_simplex
+from hubbub.consistency.marginals import Attributes, cell_of, project, true_table
+from hubbub.consistency.normalise import project_simplex
 from hubbub.core.errors import InvalidValue
 from hubbub.core.event import epsilon_of, units_of
+from hubbub.core.reports import Floats, Ints
 from hubbub.mechanisms.frequency.adaptive import adaptive
 from hubbub.mechanisms.frequency.grr import GRR
-from hubbub.protocols.marginals.calm import release_marginals
+from hubbub.protocols.marginals.calm import OracleChoice, release_marginals
 from hubbub.random.source import Random
 from hubbub_papers.baselines.heavy_hitters.drawing import generator
 
@@ -31,7 +30,7 @@ class MarginalTask:
     `k` is the number of attributes of a marginal.
     """
 
-    records: Codes
+    records: Ints
     sizes: tuple[int, ...]
     epsilon: float
     k: int
@@ -48,10 +47,20 @@ class MarginalMethod(Protocol):
     def __call__(self, task: MarginalTask, rng: Random) -> Answers: ...
 
 
-def calm(task: MarginalTask, rng: Random) -> Answers:
-    """CALM, with the marginals that Algorithm 2 chooses."""
-    synopsis = release_marginals(task.records, task.sizes, task.epsilon, k=task.k, rng=rng)
+def calm(task: MarginalTask, rng: Random, choice: OracleChoice = "adaptive") -> Answers:
+    """CALM, with the marginals that Algorithm 2 chooses, by GRR or OUE: the text's choice, and that of its rivals.
+
+    References
+    ----------
+    Zhang et al., 2018; T. Wang, 2021, section 6.2.
+    """
+    synopsis = release_marginals(task.records, task.sizes, task.epsilon, k=task.k, rng=rng, choice=choice)
     return {query: synopsis.table(query) for query in task.queries}
+
+
+def calm_with_subsets(task: MarginalTask, rng: Random) -> Answers:
+    """CALM as collections run it: by subset selection where that errs less. Ours."""
+    return calm(task, rng, "best")
 
 
 def uniform(task: MarginalTask, rng: Random) -> Answers:
@@ -71,6 +80,10 @@ def full_contingency(task: MarginalTask, rng: Random) -> Answers:
     """FC: everybody reports their cell of the table of all attributes; a marginal is a sum of its cells (Eq 6.1).
 
     The supports of unary encoding are drawn from their distribution, which is the same as that of real reports.
+
+    References
+    ----------
+    T. Wang, 2021, section 6.1.3.
     """
     everything = tuple(range(len(task.sizes)))
     cells = prod(task.sizes)
@@ -84,6 +97,10 @@ def all_marginals(task: MarginalTask, rng: Random) -> Answers:
     """AM: everybody reports their cell of one of all marginals of k attributes (Eq 6.2).
 
     Only people whose marginal is asked for are simulated. A marginal that nobody reported on is uniform.
+
+    References
+    ----------
+    T. Wang, 2021, section 6.1.4.
     """
     queries = list(dict.fromkeys(task.queries))
     if any(len(query) != task.k for query in queries):
@@ -118,6 +135,10 @@ def expectation_maximisation(task: MarginalTask, rng: Random) -> Answers:
     """EM: GRR of every attribute with epsilon/m each, and the likeliest table of each marginal.
 
     The search begins at the unbiased table (by the inverse of every attribute's channel), projected onto the simplex.
+
+    References
+    ----------
+    Fanti, Pihur and Erlingsson, 2016; Ren et al., 2018; T. Wang, 2021, section 6.1.6.
     """
     part = epsilon_of(units_of(task.epsilon) // len(task.sizes))
     channels, columns = [], []
@@ -160,7 +181,7 @@ class BinaryEncoding:
         self.sizes = tuple(sizes)
         self.widths = tuple((size - 1).bit_length() for size in sizes)
 
-    def encode(self, records: Codes) -> Codes:
+    def encode(self, records: Ints) -> Ints:
         """Records of bits."""
         columns = [
             records[:, column] >> shift & 1
@@ -189,6 +210,10 @@ def fourier(task: MarginalTask, rng: Random) -> Answers:
 
     All parities of up to as many bits as k attributes have are equally likely. People whose coefficient no query needs
     are not simulated; a coefficient that nobody reported on is 0.
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava, 2018; T. Wang, 2021, section 6.1.5.
     """
     encoding = BinaryEncoding(task.sizes)
     bits = encoding.encode(task.records)
@@ -217,7 +242,8 @@ def binary_calm(task: MarginalTask, rng: Random) -> Answers:
     encoding = BinaryEncoding(task.sizes)
     bits = encoding.encode(task.records)
     sizes = [2] * bits.shape[1]
-    synopsis = release_marginals(bits, sizes, task.epsilon, k=encoding.most_bits(task.k), rng=rng)
+    wide = encoding.most_bits(task.k)
+    synopsis = release_marginals(bits, sizes, task.epsilon, k=wide, rng=rng, choice="adaptive")
     answers = {}
     for query in task.queries:
         table = encoding.decode(synopsis.table(encoding.bits(query)), query)

@@ -1,7 +1,5 @@
 """LDPMiner, SVIM and the protocols between them."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -30,7 +28,7 @@ class Rung:
     Parameters
     ----------
     name
-        Its name in the dissertation.
+        Its name in T. Wang, 2021.
     first
         The oracle of the first phase; an empty name is the better of GRR and OLH.
     first_length
@@ -89,7 +87,7 @@ def mine_by(
 
     References
     ----------
-    Dissertation, sections 5.4.2 and 5.4.3.
+    T. Wang, 2021, sections 5.4.2 and 5.4.3.
     """
     groups = Groups(rung.percents(itemsets=itemsets))
     candidates = yield from _named(rung, groups, domain, epsilon, 2 * k)
@@ -144,7 +142,7 @@ def ldp_miner(domain: Sets, *, epsilon: float, k: int, length: int) -> Generator
 
     References
     ----------
-    Dissertation, section 5.1.1.
+    Qin et al., 2016; T. Wang, 2021, section 5.1.1.
     """
     names = PSFO(epsilon=epsilon / 2, domain=domain, length=length, oracle="BLH")
     sketch = yield from ask_once(Ask(mechanism=names, step=0))

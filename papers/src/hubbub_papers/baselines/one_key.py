@@ -1,7 +1,5 @@
 """Mechanisms that report on one position, drawn independently of the value: +, - or nothing."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.collision import chance
-from hubbub.mechanisms.ternary.rates import Rates
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 from hubbub.mechanisms.weights import TWO_64
 from hubbub.random.integers import bounded
 from hubbub.random.source import Random

@@ -1,7 +1,5 @@
 """PCKV-AGRR: PCKV-GRR that uses up what the sampling saves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hubbub.mechanisms.weights import TWO_64
@@ -36,8 +34,8 @@ class PCKVAGRR(PCKVGRR):
 
     References
     ----------
-    Gu et al., 2020 (PCKV, section 5); collision-coco, section 3.1. The PCKV-GRR of sao2-exsub, close to the best at
-    small d, is this one.
+    Gu et al., 2020 (section 5); S. Wang, Li, Li et al., 2023, section 3.1. The PCKV-GRR of S. Wang, Li, Xin et al.,
+    2023, close to the best at small d, is this one.
     """
 
     def _least_other(self) -> int:

@@ -1,7 +1,5 @@
 """PCKV-GRR: sample one entry, and report it by direct encoding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,8 +13,7 @@ from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import Cases, ColumnSpec
 from hubbub.mechanisms.frequency.oracle import unsigned
-from hubbub.mechanisms.ternary.rates import Rates
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 from hubbub.mechanisms.weights import TWO_64, choice_rates, choose, other_weight, truth_weight
 from hubbub.random.integers import bounded
 from hubbub.random.source import Random
@@ -52,7 +49,7 @@ class PCKVGRR(TernaryMechanism):
 
     References
     ----------
-    Gu et al., 2020 (PCKV); collision-coco, section 3.1. Ours: a stub has one symbol, not two signs.
+    Gu et al., 2020; S. Wang, Li, Li et al., 2023, section 3.1. Ours: a stub has one symbol, not two signs.
     """
 
     other: int = 0

@@ -1,7 +1,5 @@
 """PCKV-UE: sample one entry, and report it by unary encoding over d positions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hubbub_papers.baselines.three_way import ThreeWay
@@ -34,8 +32,8 @@ class PCKVUE(ThreeWay):
 
     References
     ----------
-    Gu et al., 2020 (PCKV); collision-coco, section 3.1. Ours: the stubs stay on the device, which tells less and costs
-    nothing.
+    Gu et al., 2020; S. Wang, Li, Li et al., 2023, section 3.1. Ours: the stubs stay on the device, which tells less and
+    costs nothing.
     """
 
     def _resolve(self) -> None:

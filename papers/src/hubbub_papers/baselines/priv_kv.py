@@ -1,7 +1,5 @@
 """PrivKV: report on one position, whose key and value are flipped at random."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,10 +19,10 @@ _DIGITS = 1 << 100  # of the square root, rounded down
 class PrivKV(OneKey):
     """Means and frequencies of ternary vectors, of any sparsity: one position, its key and then its value flipped.
 
-    A position is drawn, publicly. Its value is kept with probability a = r/(1+r) and else turned, where nothing is held
-    a fair sign stands for it; then its key, held or not, is kept with probability a and else turned; a key that is said
-    not to be held comes without a value. The worst ratio of probabilities is 2 r^2/(1+r), of a held sign against
-    nothing, so that r = (e^eps + sqrt(e^(2 eps) + 8 e^eps))/4 spends eps exactly. The error of the mean is about
+    A position is drawn, publicly. Its sign is kept with probability a = r/(1+r) and else turned; where the entry is 0,
+    the sign is a fair coin. Then the bit that says whether the entry differs from 0 is kept with probability a and
+    else turned; a report with the bit 0 has no sign. The worst ratio of probabilities is 2 r^2/(1+r), of a sign
+    against a 0, so that r = (e^eps + sqrt(e^(2 eps) + 8 e^eps))/4 spends eps exactly. The error of the mean is about
     18 d^2 / (n eps^2), whatever s is.
 
     Parameters
@@ -45,8 +43,8 @@ class PrivKV(OneKey):
 
     References
     ----------
-    Ye et al., 2019 (PrivKV, Algorithm 2); collision-coco, section 3.1. There the key and the value spend half of eps
-    each, r = e^(eps/2): the two are not lost together, and r is raised here until eps is used up.
+    Ye et al., 2019 (Algorithm 2); S. Wang, Li, Li et al., 2023, section 3.1. There the key and the value spend half of
+    eps each, r = e^(eps/2): the two are not lost together, and r is raised here until eps is used up.
     """
 
     flip: int = 0

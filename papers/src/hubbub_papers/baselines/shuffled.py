@@ -1,7 +1,5 @@
 """The methods that chapter 9 compares for histograms of shuffled reports."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,8 +51,11 @@ def printed_rap(epsilon: float, n: int, delta: float, domain: int) -> SUE:
 
 
 def printed_rap_r(epsilon: float, n: int, delta: float, domain: int) -> SUE:
-    """RAP_R: RAP under removal of a person instead of replacement, which is RAP with twice the central epsilon."""
-    return printed_rap(2 * epsilon, n, delta, domain)
+    """RAP_R: RAP under removal of a person instead of replacement, which is RAP with twice the central epsilon.
+
+    A removal changes one of the two binomial counts, whose delta is not halved: e^(local/2) + 1 is M.
+    """
+    return SUE(epsilon=_amplified(room(epsilon, n, delta) - 1, 2.0, epsilon), domain=domain)
 
 
 def _amplified(power: float, times: float, central: float) -> float:
@@ -77,7 +78,7 @@ class AUE:
 
     References
     ----------
-    Dissertation, section 9.3.4; Balcer and Cheu, "Separating local and shuffled differential privacy via histograms".
+    Balcer and Cheu, 2020; T. Wang, 2021, section 9.3.4.
     """
 
     epsilon: float

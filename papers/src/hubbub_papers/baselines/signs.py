@@ -4,8 +4,6 @@ Such a mechanism is determined by a list of s + 1 weights: the likelihood of a p
 number of signs that disagree with the vector.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -32,8 +30,9 @@ _MOST_WEIGHTS = 1 << 27  # bits of all weights together: 16 MiB, and some second
 class SignVector(EverySign):
     """A report is d signs. A pattern of signs on the s entries that disagrees h times has the weight w_h.
 
-    Stubs, which are not sent, stand for the entries that a vector lacks. Two vectors on the same positions can disagree
-    with one report in any two numbers of places, so that the worst ratio is the largest weight over the smallest.
+    A vector with fewer than s entries is filled up with stubs, which are not sent. Two vectors on the same positions
+    can disagree with one report in any two numbers of places, so that the worst ratio is the largest weight over the
+    smallest.
     """
 
     @property
@@ -42,9 +41,11 @@ class SignVector(EverySign):
         """The weight of one pattern that disagrees 0, 1, ..., s times; all above 0."""
 
     def _check_weights(self, bits: int) -> None:
-        """Refuse weights of so many bits each where there is no memory for them."""
+        """Refuse weights of this number of bits each if they do not fit into memory."""
         if bits * (self.sparsity + 1) > _MOST_WEIGHTS:
-            raise InvalidValue("sparsity", self.sparsity, "less: exact weights of so many entries are too long")
+            raise InvalidValue(
+                "sparsity", self.sparsity, "less: the exact weights of this number of entries are too long"
+            )
 
     @cached_property
     def _patterns(self) -> tuple[list[int], ExactChoice]:
@@ -102,7 +103,7 @@ class SignVector(EverySign):
         return chances, index.reshape(wrong.shape)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:
-        return None if self.dimension > _ENUMERABLE else self._beside(public, {"plus": every_row(self.dimension)})
+        return None if self.dimension > _ENUMERABLE else self._with_public(public, {"plus": every_row(self.dimension)})
 
     def _fold(self, reports: Reports) -> NDArray[np.int64]:
         from hubbub.kernels.estimators import column_sums

@@ -1,7 +1,5 @@
 """SUCCINCT: the sum of the entries with random signs, which is clipped and gets Laplace noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,27 +16,30 @@ from hubbub.core.reports import Reports, Sketch
 from hubbub.mechanisms.base import ColumnSpec, fractions
 from hubbub.mechanisms.frequency.oracle import unsigned
 from hubbub.mechanisms.ternary.every_sign import MeanOnly
-from hubbub.mechanisms.ternary.rates import Quantity
+from hubbub.mechanisms.ternary.ternary import Quantity
+from hubbub.mechanisms.ternary.vectors import Ternary, symbols_of_rows
 from hubbub.random.integers import exp_floor, log_fraction
 from hubbub.random.noise import at_least, discrete_laplace
 from hubbub.random.source import Random
 from hubbub.statistics.influence import Influence
+from hubbub_papers.baselines.heavy_hitters.drawing import generator
 
 UNIT = 1 << 32
-_REACH = 12  # noise is clamped at so many times its scale
+_REACH = 12  # noise is clamped at this multiple of its scale
 _MOST_CLIP = 1 << 10
 _MOST_CLAMP = 1 << 15
+_MOST_SIGNS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
 class Succinct(MeanOnly):
     """Means of sparse ternary vectors, in a seed and one noisy number.
 
-    A hash gives every position a sign. The entries times their signs add up to a number S, stubs standing for the
-    entries that a vector lacks, so that it is always a sum of s fair signs; S is clipped to [-clip, clip] and gets
-    discrete Laplace noise of scale 2 clip/eps. The report times a position's sign is the estimate there, divided by c =
-    E[sign times clipped S], where an entry is held: clipping shrinks every mean alike, and is undone. The error of
-    the mean is (d E[report^2]/c^2 - s)/n.
+    A hash gives every position a sign. The entries times their signs add up to a number S. A vector with fewer than s
+    entries is filled up with stubs, whose signs are fair coins, so that S is always a sum of s fair signs. S is clipped
+    to [-clip, clip] and gets discrete Laplace noise of scale 2 clip/eps. The report times a position's sign is the
+    estimate there, divided by c = E[sign times clipped S] of an entry that differs from 0: clipping shrinks every mean
+    alike, and is undone. The error of the mean is (d E[report^2]/c^2 - s)/n.
 
     Parameters
     ----------
@@ -61,9 +62,9 @@ class Succinct(MeanOnly):
 
     References
     ----------
-    Zhou et al., 2022; sao2-exsub, section 2.2; collision-coco, section 3.1. There clip is of the order
-    sqrt(s log n) (`published_clip`), so that few sums are clipped and the bias is left in. Ours: the stubs and the
-    division by c, which make it unbiased, a clip of smaller error, and noise on the grid of the sums.
+    Zhou et al., 2022; S. Wang, Li, Xin et al., 2023, section 2.2; S. Wang, Li, Li et al., 2023, section 3.1. Ours: the
+    stubs and the division by c, which make it unbiased, a clip of smaller error, noise on the grid of the sums.
+    `PublishedSuccinct` has none of it.
     """
 
     whole_only = True
@@ -112,13 +113,13 @@ class Succinct(MeanOnly):
 
     @cached_property
     def _log_chances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """ln of the chance that the noise is 0, 1, ... cells, and that it is at least so many."""
+        """ln of the chance that the noise is 0, 1, ... cells, and that it is at least that number."""
         a, k = Fraction(self.decay, UNIT), np.arange(self.clip + self.clamp + 1, dtype=np.float64)
         tails = k * log_fraction(a) - log_fraction(1 + a)
         return tails + log_fraction(1 - a), tails
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
         """E[sign times report] where an entry is held, and E[report^2]."""
         number = 2.0 * np.arange(self.cells) - (self.cells - 1)
         mean, square = np.empty(self.clip + 1), np.empty(self.clip + 1)
@@ -140,17 +141,17 @@ class Succinct(MeanOnly):
 
     @cached_property
     def square(self) -> float:
-        shrunk, square = self._moments
+        shrunk, square = self.moments
         return square / shrunk**2
 
     def gap(self, of: Quantity) -> float:
-        return self._moments[0] / (self.cells - 1)  # one report's number is at most 1 over it
+        return self.moments[0] / (self.cells - 1)  # one report's number is at most 1 over it
 
     def influence(self, of: Quantity = "mean") -> Influence:
         """The largest noise that the format allows, with the sign of the forger's choice."""
         if of not in self.answers:
             raise InvalidValue("of", of, f"one of {', '.join(self.answers)}")
-        most = Fraction(self.cells - 1) / Fraction(self._moments[0])
+        most = Fraction(self.cells - 1) / Fraction(self.moments[0])
         return Influence(-most, most, Fraction(-1), Fraction(1))
 
     # -- the sampler ------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ class Succinct(MeanOnly):
         most = sketch.n * (self.cells - 1)
         if np.abs(sketch.counts).max() > most:
             raise InvalidValue("counts", int(np.abs(sketch.counts).max()), f"-{most} to {most}, as n = {sketch.n}")
-        return np.asarray(sketch.counts / sketch.n / self._moments[0])
+        return np.asarray(sketch.counts / sketch.n / self.moments[0])
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -240,14 +241,51 @@ def best_clip(epsilon: float, sparsity: int) -> int:
     return int(clips[np.argmin(errors)])
 
 
-def published_clip(sparsity: int, n: int) -> int:
-    """The clip with which sao2-exsub compares, sqrt(s ln n)/2.5 for n people, to the nearest that `clip` may be."""
-    wanted = math.sqrt(sparsity * math.log(max(n, 2))) / 2.5
-    return min(max(2 * round((wanted - sparsity % 2) / 2) + sparsity % 2, 2 - sparsity % 2), sparsity)
+@dataclass(frozen=True, kw_only=True)
+class PublishedSuccinct:
+    """SUCCINCT as it was published, for comparison: in floats, and with the bias of clipping left in.
+
+    A sum of signs is clipped to sqrt(s ln n)/2.5 for n people, gets Laplace noise of scale 2 clip/eps, and is the
+    estimate, times a position's sign. The 2.5 is in the code of Zhou et al. (github.com/DPSparseVector/dp-sparse,
+    estimator.cpp), from which the code of S. Wang, Li, Xin et al., 2023, has it (github.com/wangsw/OnlineLDP,
+    succinct.py).
+    """
+
+    epsilon: float
+    sparsity: int
+    n: int
+
+    @property
+    def clip(self) -> float:
+        """The largest sum that is not clipped."""
+        return math.sqrt(self.sparsity * math.log(max(self.n, 2))) / 2.5
+
+    def variances(self, of: Quantity = "mean") -> tuple[float, float]:
+        """The mean squared error of one report's number, bias included, where something is held and where not."""
+        if of != "mean":
+            return math.inf, math.inf
+        sums = np.arange(-self.sparsity, self.sparsity + 1, 2)
+        square = float(_sums(self.sparsity) @ np.clip(sums, -self.clip, self.clip) ** 2)
+        square += 8 * (self.clip / self.epsilon) ** 2
+        kept = _sums(self.sparsity - 1) @ np.clip(sums[1:], -self.clip, self.clip)  # given that one's own sign is +
+        return square - 2 * float(kept) + 1, square
+
+    def means(self, people: Ternary, rng: Random) -> NDArray[np.float64]:
+        """Estimated means from a new report of each person."""
+        draws, total = generator(rng), np.zeros(people.dimension)
+        step = max(1, _MOST_SIGNS // people.dimension)
+        for start in range(0, len(people), step):
+            rows = people[start : start + step]
+            symbols = symbols_of_rows(rows.entries, rng.uint64(len(rows)), self.sparsity)
+            signs = 2 * draws.integers(0, 2, (len(rows), people.dimension), dtype=np.int8) - 1
+            own = np.take_along_axis(signs, np.maximum(symbols, 0) >> 1, axis=1) * (1 - 2 * (symbols & 1))
+            sums = np.clip(np.where(symbols < 0, 0, own).sum(axis=1), -self.clip, self.clip)
+            total += (sums + draws.laplace(0.0, 2 * self.clip / self.epsilon, len(rows))) @ signs
+        return np.asarray(total / len(people))
 
 
 def _sums(signs: int) -> NDArray[np.float64]:
-    """The chances that so many fair signs add up to -signs, -signs + 2, ..., signs."""
+    """The chances that this number of fair signs adds up to -signs, -signs + 2, ..., signs."""
     k = np.arange(1, signs + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(signs + 1 - k) - np.log(k))])
     return np.asarray(np.exp(logs - signs * math.log(2)))

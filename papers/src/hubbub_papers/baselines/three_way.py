@@ -1,7 +1,5 @@
 """Reports with +, - or nothing for every position, drawn independently; k sampled entries are reported more often."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -17,8 +15,7 @@ from numpy.typing import NDArray
 from hubbub.core.errors import InvalidValue
 from hubbub.core.reports import Reports
 from hubbub.mechanisms.base import ColumnSpec, fractions
-from hubbub.mechanisms.ternary.rates import Rates
-from hubbub.mechanisms.ternary.ternary import TernaryMechanism
+from hubbub.mechanisms.ternary.ternary import Rates, TernaryMechanism
 from hubbub.random.integers import ceil_div, exp_floor, log_fraction, pack, subsets, unpack
 from hubbub.random.source import Random
 
@@ -29,23 +26,23 @@ _MOST_POWER = Fraction(1 << 20)  # of one entry: past it 32 bits cannot tell, an
 _ENUMERABLE = 7  # positions: 2,187 reports
 
 
-class _Seen(NamedTuple):
-    """For every report and value: entries said rightly and wrongly, of how many; and signs that a report says."""
+class _Agreement(NamedTuple):
+    """For every report and value: entries with the right and with the wrong sign, all entries, and the signs sent."""
 
     right: NDArray[np.int64]
     wrong: NDArray[np.int64]
-    held: NDArray[np.int64]
-    said: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    signs: NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreeWay(TernaryMechanism):
-    """Of s entries, stubs included, k are sampled; each of those says its sign, the opposite, or nothing.
+    """Of s entries, stubs included, k are sampled; of each the report has its sign, the opposite, or nothing.
 
-    With e = e^(eps/k): a sampled entry is said with probability 1/2, then rightly with e/(e+1); any other position with
-    2/(e+3), its sign a fair coin. Beside a position that is not sampled, the right sign is e times as telling as the
-    wrong one or nothing, which are alike: the worst ratio is e^k = e^eps, of a vector against its opposite where all
-    entries are said rightly. Stubs are not sent.
+    With e = e^(eps/k): a sampled entry is in the report with probability 1/2, and then has its sign with e/(e+1); any
+    other position is in it with 2/(e+3), and its sign is a fair coin. Compared with a position that is not sampled, the
+    right sign is e times as telling as the wrong one or nothing, which are alike: the worst ratio is e^k = e^eps, of a
+    vector against its opposite where all entries have the right sign. Stubs are not sent.
     """
 
     false: int = 0
@@ -120,7 +117,7 @@ class ThreeWay(TernaryMechanism):
         if (plus & minus).any():
             raise InvalidValue("minus", "both signs at one position", "one sign at a position, or none")
 
-    def _seen(self, reports: Reports, values: Any) -> _Seen:
+    def _agreement(self, reports: Reports, values: Any) -> _Agreement:
         symbols = self.symbols(values)
         both = [unpack(reports.private[name], self.dimension) for name in ("plus", "minus")]
         signs = np.stack(both, axis=2).reshape(len(reports), -1)  # by symbol: 2 i for +, 2 i + 1 for -
@@ -129,7 +126,7 @@ class ThreeWay(TernaryMechanism):
             np.stack([signs[:, row ^ turned].sum(axis=1, dtype=np.int64) for row in rows], axis=1) for turned in (0, 1)
         )
         held = np.broadcast_to((symbols >= 0).sum(axis=1), right.shape)
-        return _Seen(right, wrong, held, np.broadcast_to(signs.sum(axis=1, dtype=np.int64)[:, None], right.shape))
+        return _Agreement(right, wrong, held, np.broadcast_to(signs.sum(axis=1, dtype=np.int64)[:, None], right.shape))
 
     def _telling(self, right: int, wrong: int, held: int) -> Fraction:
         """How much likelier a report is than if nothing were held: over all samples of k of s, stubs included."""
@@ -142,24 +139,25 @@ class ThreeWay(TernaryMechanism):
                 total += ways * math.prod(map(pow, self._factors, taken))
         return total / math.comb(self.sparsity, k)
 
-    def _codes(self, seen: _Seen) -> tuple[list[Fraction], NDArray[np.int64]]:
+    def _codes(self, agreement: _Agreement) -> tuple[list[Fraction], NDArray[np.int64]]:
         base = self.sparsity + 1
-        codes, index = np.unique((seen.held * base + seen.right) * base + seen.wrong, return_inverse=True)
+        numbers = (agreement.entries * base + agreement.right) * base + agreement.wrong
+        codes, index = np.unique(numbers, return_inverse=True)
         tables = [self._telling(code // base % base, code % base, code // base**2) for code in map(int, codes)]
-        return tables, index.reshape(seen.held.shape)
+        return tables, index.reshape(agreement.entries.shape)
 
     def prob(self, reports: Reports, values: Any) -> NDArray[np.object_]:
-        seen, d = self._seen(reports, values), self.dimension
-        telling, index = self._codes(seen)
+        agreement, d = self._agreement(reports, values), self.dimension
+        telling, index = self._codes(agreement)
         false, nothing = Fraction(self.false, WHOLE), Fraction(WHOLE - 2 * self.false, WHOLE)
         plain = [false**number * nothing ** (d - number) for number in range(d + 1)]
-        return np.asarray(fractions(telling, index) * fractions(plain, seen.said))
+        return np.asarray(fractions(telling, index) * fractions(plain, agreement.signs))
 
     def log_prob(self, reports: Reports, values: Any) -> NDArray[np.float64]:
-        seen = self._seen(reports, values)
-        telling, index = self._codes(seen)
+        agreement = self._agreement(reports, values)
+        telling, index = self._codes(agreement)
         false, nothing = log_fraction(Fraction(self.false, WHOLE)), log_fraction(1 - Fraction(2 * self.false, WHOLE))
-        plain = seen.said * false + (self.dimension - seen.said) * nothing
+        plain = agreement.signs * false + (self.dimension - agreement.signs) * nothing
         return np.asarray(np.array([log_fraction(part) for part in telling])[index] + plain)
 
     def outputs(self, public: Mapping[str, NDArray[Any]] | None = None) -> Reports | None:

@@ -1,7 +1,5 @@
 """ToPL's randomiser of clipped values, on ternary vectors: stochastic rounding of every entry."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +25,8 @@ class ToPLClipped(SignVector):
     dimension, sparsity
         The length d of the vectors, and how many entries s of one may differ from 0.
     bits, least
-        A sign turned has the weight `least` beside 2^bits, at least e^(-eps/s) of it; 0 chooses them.
+        The weight of a sign that is turned is `least`, and 2^bits if it is kept; `least` is at least e^(-eps/s) times
+        2^bits. If 0, they are chosen.
 
     Example:
         >>> from hubbub import Random
@@ -38,9 +37,9 @@ class ToPLClipped(SignVector):
 
     References
     ----------
-    tops-topl, section 4.2 and appendix E.2; sao2-exsub, section 2.1. The threshold is 1. The paper's hybrid mechanism
-    is stochastic rounding alone up to a budget of 0.61; here it is so at any, because the piecewise half of it would
-    have to make do with eps/(2 s) an entry.
+    T. Wang et al., 2021, section 4.2 and appendix E.2; S. Wang, Li, Xin et al., 2023, section 2.1. The threshold is 1.
+    The paper's hybrid mechanism is stochastic rounding alone up to a budget of 0.61; here it is so at any, because the
+    piecewise half of it would have to make do with eps/(2 s) an entry.
     """
 
     bits: int = 0

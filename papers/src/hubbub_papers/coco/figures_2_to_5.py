@@ -1,7 +1,5 @@
 """Figures 2, 4 and 5."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import product
@@ -15,6 +13,7 @@ from hubbub.mechanisms.ternary.coco import CoCo, coco_buckets
 from hubbub.mechanisms.ternary.collision import Collision, collision_buckets
 from hubbub.mechanisms.ternary.ternary import TernaryMechanism
 from hubbub.privacy.amplify import bounds
+from hubbub.privacy.binomial_tails import smallest_epsilon
 from hubbub.random.source import Random
 from hubbub_papers.amplification_claims import variation_claim
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
@@ -28,21 +27,27 @@ DELTA = 1e-6
 CLAIM = "Theorem 5, claimed"
 _LOOKS = {
     "blanket": ("#0072b2", "o"),
+    "blanket, Bennett, total variation": ("#e69f00", "D"),
+    "blanket, Bennett, 1/e^eps": ("#56b4e9", "P"),
     CLAIM: ("#d55e00", "x"),
     "stronger clones": ("#009e73", "s"),
     "clones": ("#cc79a7", "^"),
     "EFMRTT19": ("#999999", "v"),
 }
+KNOWN_THEN = tuple(name for name in _LOOKS if name not in ("blanket", CLAIM))
+"""The lines that the figure compares with. Our "blanket" is exact where Bennett's inequality is an estimate."""
 _NOTE = "log2 of epsilon over the amplified one; delta = 1e-6, which the figure does not state"
 
 
 @reproduction(
-    "coco-figure-2", title="Amplification of Collision by shuffling: the valid bound beside the paper's claim"
+    "wang-2023-vectors-figure-2",
+    title="Amplification of Collision by shuffling: the valid bound next to the paper's claim",
 )
 def figure_2(context: Context) -> Reproduced:
     """Numerical bounds; nothing is drawn at random."""
     cells: list[Cell] = []
     ratios: list[float] = []
+    saved: list[float] = []
     figure, panels = canvas(2, 2)
     for panel, (n, sparsity) in zip(panels, SETTINGS, strict=True):
         lines: dict[str, dict[float, float]] = {name: {} for name in _LOOKS}
@@ -50,6 +55,8 @@ def figure_2(context: Context) -> Reproduced:
             for name, amplified in _amplified(epsilon, n, sparsity).items():
                 lines[name][epsilon] = math.log2(epsilon / amplified)
             ratios.append(2 ** (lines[CLAIM][epsilon] - lines["blanket"][epsilon]))
+            best = max(line[epsilon] for name, line in lines.items() if name in KNOWN_THEN and epsilon in line)
+            saved.append(1 - 2 ** (best - lines[CLAIM][epsilon]))
         for name, line in lines.items():
             colour, marker = _LOOKS[name]
             panel.plot(list(line), list(line.values()), color=colour, marker=marker, markersize=4, label=name)
@@ -59,7 +66,7 @@ def figure_2(context: Context) -> Reproduced:
             ]
         finish(panel, "$\\epsilon$", "log2 of the ratio", f"n = {n:,}, s = {sparsity}", log="")
     panels[0].legend(fontsize=8, frameon=False)
-    return cells + [claim.cell() for claim in _claims_2(ratios)], figure
+    return cells + [claim.cell() for claim in _claims_2(ratios, saved)], figure
 
 
 def _amplified(epsilon: float, n: int, sparsity: int) -> dict[str, float]:
@@ -67,14 +74,47 @@ def _amplified(epsilon: float, n: int, sparsity: int) -> dict[str, float]:
         epsilon=epsilon, dimension=max(128, sparsity), sparsity=sparsity, buckets=_buckets(epsilon, sparsity)
     )
     known = {bound.method: bound.epsilon for bound in bounds(collision, n=n, delta=DELTA) if bound.method in _LOOKS}
+    blanket = collision.blanket()
+    assert blanket is not None
+    ratio = math.exp(collision.effective_epsilon)
+    for name, mass in (("total variation", float(blanket.mass)), ("1/e^eps", 1 / ratio)):
+
+        def delta(at: float, mass: float = mass) -> float:
+            return bennett_delta(ratio, mass, n, at)
+
+        amplified = smallest_epsilon(delta, delta, DELTA, collision.effective_epsilon)
+        known[f"blanket, Bennett, {name}"] = amplified or collision.effective_epsilon
     return known | {CLAIM: variation_claim(collision, n=n, delta=DELTA).epsilon}
+
+
+def bennett_delta(ratio: float, mass: float, n: int, epsilon: float) -> float:
+    """The delta of a privacy blanket by Bennett's inequality, for any mechanism with this ratio and mass.
+
+    The delta is E[max(L_1 + ... + L_M, 0)]/(mass n), M binomial. Each L has the mean 1 - e^epsilon, and the largest
+    value and second moment below.
+
+    References
+    ----------
+    Balle et al., 2019, Lemma 5.3 and appendix.
+    """
+    factor = math.exp(epsilon)
+    excess, top = factor - 1, mass * (ratio - factor / ratio)
+    if top <= 0 or excess <= 0:
+        return 0.0 if top <= 0 else 1.0
+    square = mass * ratio * (factor**2 + 1) - 2 * mass**2 * factor / ratio**2
+    width = top + excess
+    u = excess * width / square
+    tilt = square / width**2 * ((1 + u) * math.log1p(u) - u)
+    others = n * math.log1p(-mass * -math.expm1(-tilt))
+    return min(1.0, width / math.log1p(u) * math.exp(others) / (mass * n))
 
 
 def _buckets(epsilon: float, sparsity: int) -> int:
     return max(sparsity + 1, math.floor(sparsity * math.exp(epsilon) + 2 * sparsity - 1))
 
 
-def _claims_2(ratios: list[float]) -> list[Claim]:
+def _claims_2(ratios: list[float], saved: list[float]) -> list[Claim]:
+    spread = f"mean over the settings, from {min(saved):.1%} to {max(saved):.1%}; against the best line of the figure"
     note = "the claim is no upper bound: see docs/shuffle.md; above 1 it promises more than is proved"
     return [
         Claim("the claimed epsilon is at most the valid one, the smallest ratio", min(ratios), above=0.999, note=note),
@@ -84,6 +124,8 @@ def _claims_2(ratios: list[float]) -> list[Claim]:
             below=1.1,
             note="so little is lost by the valid bound",
         ),
+        Claim("the claimed bounds save budget, in every setting", min(saved), "tighter", above=0, note=spread),
+        Claim("and save about 20% to 30%", float(np.mean(saved)), "about 20%-30%", 0.175, 0.325, spread),
     ]
 
 
@@ -93,7 +135,7 @@ RATES = {"P_t": ("p_true", "-"), "P_o": ("p_reverse", ":"), "P_f": ("p_false", "
 UNSTATED = f"eps = {EPSILON:g}, as in Figure 5: the figure's own is not stated"
 
 
-@reproduction("coco-figure-4", title=f"P_t, P_o and P_f by the number of buckets t, d = {D}, s = {S}")
+@reproduction("wang-2023-vectors-figure-4", title=f"P_t, P_o and P_f by the number of buckets t, d = {D}, s = {S}")
 def figure_4(context: Context) -> Reproduced:
     """The exact rates of the deployed integers; nothing is drawn at random."""
     mechanisms = {
@@ -143,7 +185,7 @@ Key = tuple[str, int]  # a method, and how many buckets
 
 
 @reproduction(
-    "coco-figure-5",
+    "wang-2023-vectors-figure-5",
     title=f"Squared errors of one report by the number of buckets t, d = {D}, s = {S}, eps = {EPSILON:g}",
     repeats=1,
 )
@@ -165,13 +207,15 @@ def figure_5(context: Context) -> Reproduced:
         finish(panel, "number of buckets t", "squared error", title)
     panels[0].plot([], [], color="#555555", linewidth=1, label="exact")
     legend_below(figure, panels)
-    made = f"{groups * GROUP:,} reports in {groups:,} collections of {GROUP}, times {GROUP} (the paper: 10,000 of one)"
+    source = (
+        f"{groups * GROUP:,} reports in {groups:,} collections of {GROUP}, times {GROUP} (the paper: 10,000 of one)"
+    )
     cells = []
     for name, t in settings:
         for title, field in ERRORS.items():
             exact = _exact(_mechanism(name, t), title)
             measured = float(runs[name, t][:, Errors._fields.index(field)].mean())
-            remark = f"exactly {exact:.8g}, by Eqs 8 and 9; {made}"
+            remark = f"exactly {exact:.8g}, by Eqs 8 and 9; {source}"
             cells.append(Cell(f"t = {t}", f"{name} {title}", None, measured, remark))
     return cells + judged(_claims_5, runs) + [_exact_claim().cell()], figure
 

@@ -1,7 +1,5 @@
 """Figures 6 to 11: frequencies of signs, by epsilon and sparsity, as the vectors grow longer and the people fewer."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,40 +15,40 @@ N, D = 100_000, 256
 TVE, MAE = ("sign_tve_possible", "TVE"), ("sign_mae_possible", "MAE")
 
 
-@reproduction("coco-figure-6", title="TVE of frequencies, n = 100,000, d = 256", repeats=3)
+@reproduction("wang-2023-vectors-figure-6", title="TVE of frequencies, n = 100,000, d = 256", repeats=3)
 def figure_6(context: Context) -> Reproduced:
     """The sum of the absolute errors of the frequencies of 2 d signs, projected onto the capped simplex."""
     return _by_sparsity(context, CocoStudy(N, D, METHODS, *TVE))
 
 
-@reproduction("coco-figure-7", title="MAE of frequencies, n = 100,000, d = 256", repeats=3)
+@reproduction("wang-2023-vectors-figure-7", title="MAE of frequencies, n = 100,000, d = 256", repeats=3)
 def figure_7(context: Context) -> Reproduced:
     """The largest of the same errors."""
     return _by_sparsity(context, CocoStudy(N, D, METHODS, *MAE))
 
 
-@reproduction("coco-figure-8", title="TVE of frequencies, n = 100,000, d = 512", repeats=3)
+@reproduction("wang-2023-vectors-figure-8", title="TVE of frequencies, n = 100,000, d = 512", repeats=3)
 def figure_8(context: Context) -> Reproduced:
-    """Vectors of twice the length, beside figure 6."""
-    return _grown(context, CocoStudy(N, 2 * D, METHODS, *TVE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
+    """Vectors of twice the length, compared with figure 6."""
+    return _grown(context, CocoStudy(N, 2 * D, METHODS, *TVE, reference=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
-@reproduction("coco-figure-9", title="MAE of frequencies, n = 100,000, d = 512", repeats=3)
+@reproduction("wang-2023-vectors-figure-9", title="MAE of frequencies, n = 100,000, d = 512", repeats=3)
 def figure_9(context: Context) -> Reproduced:
-    """Vectors of twice the length, beside figure 7."""
-    return _grown(context, CocoStudy(N, 2 * D, METHODS, *MAE, beside=(N, D)), "sqrt(d)", math.sqrt(2))
+    """Vectors of twice the length, compared with figure 7."""
+    return _grown(context, CocoStudy(N, 2 * D, METHODS, *MAE, reference=(N, D)), "sqrt(d)", math.sqrt(2))
 
 
-@reproduction("coco-figure-10", title="TVE of frequencies, n = 10,000, d = 256", repeats=5)
+@reproduction("wang-2023-vectors-figure-10", title="TVE of frequencies, n = 10,000, d = 256", repeats=5)
 def figure_10(context: Context) -> Reproduced:
-    """A tenth of the people, beside figure 6."""
-    return _grown(context, CocoStudy(N // 10, D, METHODS, *TVE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
+    """A tenth of the people, compared with figure 6."""
+    return _grown(context, CocoStudy(N // 10, D, METHODS, *TVE, reference=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
-@reproduction("coco-figure-11", title="MAE of frequencies, n = 10,000, d = 256", repeats=5)
+@reproduction("wang-2023-vectors-figure-11", title="MAE of frequencies, n = 10,000, d = 256", repeats=5)
 def figure_11(context: Context) -> Reproduced:
-    """A tenth of the people, beside figure 7."""
-    return _grown(context, CocoStudy(N // 10, D, METHODS, *MAE, beside=(N, D)), "sqrt(n)", math.sqrt(10))
+    """A tenth of the people, compared with figure 7."""
+    return _grown(context, CocoStudy(N // 10, D, METHODS, *MAE, reference=(N, D)), "sqrt(n)", math.sqrt(10))
 
 
 def _by_sparsity(context: Context, study: CocoStudy) -> Reproduced:
@@ -61,7 +59,7 @@ def _grown(context: Context, study: CocoStudy, factor: str, size: float) -> Repr
     def claims(runs: Runs) -> list[Claim]:
         return _claims(study, runs) + study.growth_claims(runs, "Collision", factor, size)
 
-    return compare(context, study, claims, beside=("Collision",))
+    return compare(context, study, claims, of_reference=("Collision",))
 
 
 def _claims(study: CocoStudy, runs: Runs) -> list[Claim]:

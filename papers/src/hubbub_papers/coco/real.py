@@ -1,7 +1,5 @@
 """The comparison on real key-value data: movie ratings and shopping baskets instead of random vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +38,9 @@ class RealPeople:
         return f"other data: {self.title}, n = {n:,}, d = {d}, s = {self.sparsity}; {clipped}"
 
 
-@reproduction("coco-movies", title="Errors of mean ratings of 61 mysteries, s = 16", repeats=5, needs=("movies",))
+@reproduction(
+    "wang-2023-vectors-movies", title="Errors of mean ratings of 61 mysteries, s = 16", repeats=5, needs=("movies",)
+)
 def coco_movies(context: Context) -> Reproduced:
     """A person's vector holds a rating from -1 to 1 for each movie, 0 if it was not rated."""
     people, many = movies(genre="Mystery"), context.size(RESAMPLED)
@@ -53,7 +53,10 @@ def coco_movies(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "coco-retail", title="Errors of the shares of 256 items in shopping baskets, s = 8", repeats=3, needs=("retail",)
+    "wang-2023-vectors-retail",
+    title="Errors of the shares of 256 items in shopping baskets, s = 8",
+    repeats=3,
+    needs=("retail",),
 )
 def coco_retail(context: Context) -> Reproduced:
     """A basket holds +1 for each of its items among the first 256 of the shop's numbers."""

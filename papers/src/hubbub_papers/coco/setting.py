@@ -23,8 +23,8 @@ LARGE = (0.8, 1.0, 1.5, 2.0)
 class CocoStudy:
     """One figure: the number of people, the length of their vectors, the methods, and the error.
 
-    `field` of `Errors` is called `metric` in the figure. `beside` has the n and d of the figure with which it is
-    compared.
+    `field` of `Errors` is called `metric` in the figure. `reference` has the n and d of the figure that this
+    one is compared with.
     """
 
     n: int
@@ -32,7 +32,7 @@ class CocoStudy:
     methods: tuple[str, ...]
     field: str
     metric: str
-    beside: tuple[int, int] | None = None
+    reference: tuple[int, int] | None = None
 
     def error(self, runs: Runs, s: int, epsilon: float, method: str) -> float:
         """The mean error over the runs."""
@@ -61,18 +61,18 @@ class CocoStudy:
         return math.exp(float(np.mean(steps)))
 
     def growth(self, runs: Runs, method: str, field: str, *, at: Sequence[float] = EPSILONS) -> float:
-        """The factor by which an error grows from the figure beside to this one, geometric mean over the settings."""
-        assert self.beside is not None
+        """The factor by which an error grows from the reference figure to this one: a geometric mean over settings."""
+        assert self.reference is not None
         steps = [
             math.log(average(runs, (Place(self.n, self.d, s), e, method), field))
-            - math.log(average(runs, (Place(*self.beside, s), e, method), field))
+            - math.log(average(runs, (Place(*self.reference, s), e, method), field))
             for s in SPARSITIES
             for e in at
         ]
         return math.exp(float(np.mean(steps)))
 
     def growth_claims(self, runs: Runs, method: str, factor: str, size: float) -> list[Claim]:
-        """Claims that the error grows by a factor: at all epsilons, at large ones, and without post-processing."""
+        """Claims that the error grows by a factor of a size: at all epsilons, at large ones, and unprocessed."""
         cases = [
             (self.field, EPSILONS, "all eps"),
             (self.field, LARGE, "eps of at least 0.8"),
@@ -82,25 +82,29 @@ class CocoStudy:
             Claim(
                 f"{self.metric} of {method} grows by about {factor}, {words}",
                 self.growth(runs, method, field, at=at),
-                paper=size,
+                paper=f"about {factor}",
                 above=0.8 * size,
                 below=1.25 * size,
-                note="the bounds are ours",
+                note=f"here {size:.3g}; the bounds are ours",
             )
             for field, at, words in cases
         ]
 
 
 def compare(
-    context: Context, study: CocoStudy, claims_of: Callable[[Runs], Sequence[Claim]], *, beside: Sequence[str] = ()
+    context: Context,
+    study: CocoStudy,
+    claims_of: Callable[[Runs], Sequence[Claim]],
+    *,
+    of_reference: Sequence[str] = (),
 ) -> Reproduced:
     """Measure a study, draw a panel for each sparsity, and judge the claims.
 
-    Methods `beside` are measured at the n and d of the other figure too.
+    The methods `of_reference` are measured at the n and d of the reference figure too.
     """
     places: dict[Place, Sequence[str]] = {Place(study.n, study.d, s): study.methods for s in SPARSITIES}
-    if study.beside is not None:
-        places |= {Place(*study.beside, s): beside for s in SPARSITIES}
+    if study.reference is not None:
+        places |= {Place(*study.reference, s): of_reference for s in SPARSITIES}
     runs = sweep(context, places, EPSILONS)
     panels = [
         errors_by_epsilon(runs, str(place.scaled(context)), EPSILONS, place, study.field, study.metric)

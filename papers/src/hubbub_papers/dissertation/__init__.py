@@ -1,1 +1,1 @@
-"""The tables and figures of the dissertation, by chapter."""
+"""The tables and figures of T. Wang, 2021, by chapter."""

@@ -80,7 +80,7 @@ _ALL = (
 )
 
 ORACLES: dict[str, Oracle] = {oracle.name: oracle for oracle in _ALL}
-"""The seven protocols of Table 3.1, by name; THE at theta = 1, as in the dissertation's tables and figures."""
+"""The seven protocols of Table 3.1, by name; THE at theta = 1, as in the tables and figures."""
 
 
 def describe(mechanism: FrequencyOracle) -> str:
@@ -114,12 +114,12 @@ PRINTED = {
         "O(d)",
         "(2 e^(eps/2) - 1)/(e^(eps/2) - 1)^2",
         lambda e, d: (2 * math.sqrt(e) - 1) / (math.sqrt(e) - 1) ** 2,
-        "a bit a value: the device cuts at the threshold",
+        "one bit per value: the device cuts at the threshold",
     ),
     "SUE": Printed(
-        "O(d)", "e^(eps/2)/(e^(eps/2) - 1)^2", lambda e, d: math.sqrt(e) / (math.sqrt(e) - 1) ** 2, "a bit a value"
+        "O(d)", "e^(eps/2)/(e^(eps/2) - 1)^2", lambda e, d: math.sqrt(e) / (math.sqrt(e) - 1) ** 2, "one bit per value"
     ),
-    "OUE": Printed("O(d)", "4 e^eps/(e^eps - 1)^2", lambda e, d: 4 * e / (e - 1) ** 2, "a bit a value"),
+    "OUE": Printed("O(d)", "4 e^eps/(e^eps - 1)^2", lambda e, d: 4 * e / (e - 1) ** 2, "one bit per value"),
     "BLH": Printed(
         "O(log n)",
         "(e^eps + 1)^2/(e^eps - 1)^2",
@@ -132,9 +132,9 @@ PRINTED = {
 }
 
 
-@reproduction("dissertation-table-3.1", title="Communication cost and variance of the frequency oracles")
+@reproduction("wang-2021-analyzing-table-3.1", title="Communication cost and variance of the frequency oracles")
 def table_3_1(context: Context) -> tuple[list[Cell], None]:
-    """Bytes a report, and the variance of the deployed integers beside the printed formula's."""
+    """Bytes per report, and the variance of the deployed integers next to that of the printed formula."""
     cells = []
     for name, printed in PRINTED.items():
         mechanism = ORACLES[name].deploy(EPSILON, DOMAIN)
@@ -169,7 +169,7 @@ COLUMNS = {
 }
 
 
-@reproduction("dissertation-table-3.2", title="Numerical values of Var[c(i)]/n")
+@reproduction("wang-2021-analyzing-table-3.2", title="Numerical values of Var[c(i)]/n")
 def table_3_2(context: Context) -> tuple[list[Cell], None]:
     """Eq 3.3 at real-valued parameters, as the paper; the note says what the deployed integers give."""
     cells = []
@@ -188,7 +188,7 @@ EPSILONS_3_1 = np.linspace(0.5, 5.0, 19)
 DIRECT = (2, 32, 1024)
 
 
-@reproduction("dissertation-figure-3.1", title="Numerical values of Var[c(i)] for different methods, n = 10,000")
+@reproduction("wang-2021-analyzing-figure-3.1", title="Numerical values of Var[c(i)] for different methods, n = 10,000")
 def figure_3_1(context: Context) -> Reproduced:
     """Eq 3.3 at real-valued parameters."""
     figure, (panel,) = canvas(width=6.4, height=4.6)
@@ -234,10 +234,9 @@ def _claims_3_1() -> list[Claim]:
         Claim(
             "largest d at which DE is best, eps = 1",
             best,
-            paper=limit,
+            paper="d < 3 e^eps + 2",
             above=limit - 0.5,
             below=limit + 0.5,
-            note="the rule d < 3 e^eps + 2",
         ),
         Claim("THE at its best theta to SHE, largest over eps", max(ratios), below=1, note=over),
         Claim("smallest best theta of THE", min(thetas), above=0.5, below=1, note=over),
@@ -277,7 +276,7 @@ Errors = RunScores[FigurePoint]
 
 
 @reproduction(
-    "dissertation-figure-3.2", title="Empirical and analytical variance, Zipf s = 1.1, n = 10,000", repeats=10
+    "wang-2021-analyzing-figure-3.2", title="Empirical and analytical variance, Zipf s = 1.1, n = 10,000", repeats=10
 )
 def figure_3_2(context: Context) -> Reproduced:
     """The mean over the domain of the squared error of c(i), mean and standard deviation of the runs."""

@@ -1,7 +1,5 @@
 """The populations of chapter 4, and the methods that find heavy hitters in them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -217,7 +215,7 @@ def sweep(
     methods: Mapping[str, Method] = METHODS,
     make_answers: MakeAnswers = DrawnAnswers,
 ) -> dict[SearchSetting, NDArray[np.float64]]:
-    """The scores of each setting, one row a run. In one run, all settings of a population have the same people."""
+    """The scores of each setting, one row per run. In one run, all settings of a population have the same people."""
 
     def run_once(data: str, run: int) -> dict[SearchSetting, Score]:
         population = DATA[data](context, context.rng.child("chapter 4", data, run))
@@ -244,7 +242,7 @@ def _score(
     methods: Mapping[str, Method],
     make_answers: MakeAnswers,
 ) -> Score:
-    found = methods[setting.method](
+    top = methods[setting.method](
         population,
         k=setting.k,
         epsilon=setting.epsilon,
@@ -253,4 +251,4 @@ def _score(
         make_answers=make_answers,
         threshold=setting.threshold,
     )
-    return score(found, population, setting.k, setting.threshold)
+    return score(top, population, setting.k, setting.threshold)

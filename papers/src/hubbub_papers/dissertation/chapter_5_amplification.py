@@ -1,7 +1,5 @@
 """Tables 5.1 and 5.2, Figures 5.1 and 5.5: amplification by sampling an item of a padded set."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -32,10 +30,10 @@ PRINTED_5_1 = {
     2.0: (2.62, 3.49, 4.17, 4.86, 5.77, 6.46),
     4.0: (4.68, 5.59, 6.29, 6.98, 7.89, 8.59),
 }
-"""The table as it is printed: an epsilon a row, a length a column."""
+"""The table as it is printed: one epsilon per row, one length per column."""
 
 
-@reproduction("dissertation-table-5.1", title="GRR's eps' on an item sampled from a set padded to l")
+@reproduction("wang-2021-analyzing-table-5.1", title="GRR's eps' on an item sampled from a set padded to l")
 def table_5_1(context: Context) -> tuple[list[Cell], None]:
     """Theorem 5.2.1 at real-valued parameters, as the paper; the note says what the deployed integers give."""
     cells = []
@@ -47,7 +45,7 @@ def table_5_1(context: Context) -> tuple[list[Cell], None]:
     return cells, None
 
 
-@reproduction("dissertation-figure-5.1", title="Privacy amplification of GRR for different l")
+@reproduction("wang-2021-analyzing-figure-5.1", title="Privacy amplification of GRR for different l")
 def figure_5_1(context: Context) -> Reproduced:
     """The same over a range of epsilon."""
     figure, (panel,) = canvas(width=5.6, height=4.2)
@@ -94,10 +92,12 @@ PRINTED_5_2 = {
         4.0: (4.00, 4.00, 4.50, 5.04, 5.82, 6.51),
     },
 }
-"""The table as it is printed, by delta: an epsilon a row, a length a column."""
+"""The table as it is printed, by delta: one epsilon per row, one length per column."""
 
 
-@reproduction("dissertation-table-5.2", title="OLH's eps' on an item sampled from a set padded to l, (eps, delta)")
+@reproduction(
+    "wang-2021-analyzing-table-5.2", title="OLH's eps' on an item sampled from a set padded to l, (eps, delta)"
+)
 def table_5_2(context: Context) -> tuple[list[Cell], None]:
     """Theorem 5.5.1 at real-valued parameters; where the print differs, it has a larger l' than the theorem needs."""
     cells = []
@@ -118,7 +118,7 @@ def table_5_2(context: Context) -> tuple[list[Cell], None]:
     return cells, None
 
 
-@reproduction("dissertation-figure-5.5", title="Privacy amplification of OLH for different l, (eps, delta)")
+@reproduction("wang-2021-analyzing-figure-5.5", title="Privacy amplification of OLH for different l, (eps, delta)")
 def figure_5_5(context: Context) -> Reproduced:
     """The same over a range of epsilon."""
     figure, panels = canvas(1, 2)

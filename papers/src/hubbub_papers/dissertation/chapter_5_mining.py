@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hubbub.core.domain import Ordinal, Sets
 from hubbub.core.domain.sets import ItemSets
 from hubbub.data.baskets import Baskets, independent_baskets, online_retail, retail
+from hubbub.data.synthetic import zipf
 from hubbub.protocols.ask import Ask
 from hubbub.protocols.driver import Message, Reply
 from hubbub.protocols.itemsets.lengths import Itemset
@@ -24,6 +25,7 @@ from hubbub_papers.baselines.mining_ladder import Shares
 from hubbub_papers.harness import Cell, Context, RunScores
 from hubbub_papers.plots import canvas, draw_methods, finish, legend_below, mark_values
 from hubbub_papers.top_scores import hits, ncr, squared_error, top_items, top_itemsets
+from hubbub_papers.tops_topl.streams import made
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +52,7 @@ class MiningSetting(NamedTuple):
 
 
 MiningRuns = RunScores[MiningSetting]
-"""By setting, one row a run with the columns HITS, NCR and ERROR."""
+"""By setting, one row per run with the columns HITS, NCR and ERROR."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +91,8 @@ def found_by(protocol: Generator[Message, Reply, Shares], sets: ItemSets, rng: R
             assert isinstance(ask, Ask)
             ask = protocol.send(fleet.answer(ask))
     except StopIteration as end:
-        found: Shares = end.value
-        return found
+        shares: Shares = end.value
+        return shares
 
 
 def measure(
@@ -112,6 +114,7 @@ def measure(
     return context.measure(settings, run_once, lambda setting: ", ".join(map(str, setting)))
 
 
+KOSARAK_PAGES = 41_270
 MANY = 529_000
 """The number of people after resampling the baskets: the paper's POS has half a million."""
 
@@ -159,6 +162,17 @@ def synthesized(context: Context) -> KnownSets:
     return KnownSets(f"{n:,} synthesized", baskets, "independent items of exponential weights, for IBM's generator")
 
 
+def kosarak(context: Context) -> KnownSets:
+    """As many items a person as in the clicks of Kosarak, drawn by Zipf's law from as many pages."""
+    sizes = made("Kosarak", context.size(990_002, least=1000)).values.astype(np.int64)
+    drawn = zipf(int(sizes.sum()), KOSARAK_PAGES, 1.0, context.rng.child("pages of Kosarak"))
+    pairs = np.unique(np.repeat(np.arange(sizes.size), sizes) * KOSARAK_PAGES + drawn)
+    offsets = np.searchsorted(pairs, np.arange(sizes.size + 1) * KOSARAK_PAGES)
+    note = "a stand-in for Kosarak: its numbers of people, of pages and of items a person, pages by Zipf's law"
+    name = f"{sizes.size:,} made as Kosarak"
+    return KnownSets(name, ItemSets(offsets, pairs % KOSARAK_PAGES, domain=KOSARAK_PAGES), note)
+
+
 WORDS = {HITS: "found", NCR: "NCR", ERROR: "Var"}
 
 
@@ -168,7 +182,7 @@ def known(scores: Floats) -> Floats:
 
 
 def mean_score(runs: MiningRuns, people: str, method: str, epsilon: float, k: int, column: int) -> float:
-    """The mean over the runs whose score is a number; NaN if there is none."""
+    """The mean over the runs whose score is a number; NaN if no score is."""
     scores = known(runs[MiningSetting(people, method, epsilon, k)][:, column])
     return float(scores.mean()) if scores.size else float("nan")
 

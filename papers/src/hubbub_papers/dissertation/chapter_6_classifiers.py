@@ -1,23 +1,21 @@
 """Figure 6.6: classifiers trained on records that are drawn from released marginals."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.consistency.marginals import Codes, Floats
-from hubbub.consistency.norm_sub import project_simplex
+from hubbub.consistency.normalise import project_simplex
 from hubbub.core.errors import HubbubError
+from hubbub.core.reports import Floats, Ints
 from hubbub.random.source import Random
 from hubbub_papers.baselines.heavy_hitters.drawing import generator
 from hubbub_papers.baselines.marginals import MOST_CELLS, MarginalTask
 from hubbub_papers.dissertation.chapter_6_errors import METHODS, US_COLUMNS, KnownRecords, census, kdd_census
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub_papers.plots import canvas, draw_methods, finish, legend_below
-from hubbub_papers.result import Claim, judged
+from hubbub_papers.result import Claim, joined, judged
 
 
 def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
@@ -26,7 +24,7 @@ def drawn_records(table: Floats, n: int, rng: Random) -> NDArray[np.int64]:
     return generator(rng).multinomial(n, shares / shares.sum()).reshape(table.shape)
 
 
-def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
+def misclassified(counts: NDArray[np.int64], records: Ints) -> float:
     """Train a support vector machine on drawn records; return the share of real records that it labels wrongly.
 
     The machine has a radial kernel and C = 1. Features are one-hot. Equal records are passed as one record with a
@@ -54,7 +52,7 @@ def misclassified(counts: NDArray[np.int64], records: Codes) -> float:
     return float(np.mean(predicted[tuple(records[:, :-1].T)] != records[:, -1]))
 
 
-def _one_hot(codes: Codes, shape: tuple[int, ...]) -> Floats:
+def _one_hot(codes: Ints, shape: tuple[int, ...]) -> Floats:
     columns = [codes[:, [axis]] == np.arange(shape[axis]) for axis in range(codes.shape[1])]
     return np.concatenate(columns, axis=1).astype(np.float64)
 
@@ -66,7 +64,11 @@ COLUMNS = {
     "Adult": ("age", "workclass", "education", "education_num", "occupation", "income"),
     "census": ("age", "class_of_worker", "education", "marital_status", "sex", "weeks_worked"),
 }
-"""Five features and the label. Only 6% of the census earn more than 50k, so that its label is the weeks worked."""
+"""Five features and the label."""
+LABELS = {
+    "Adult": "",
+    "census": "the label is the weeks worked, not an income above 50k, which 6% of these people have; other features",
+}
 PRIVATE = ("CALM", "FC", "AM", "FT")
 BASELINES = ("NoNoise", "Majority")
 
@@ -94,7 +96,7 @@ def _people(name: str, partition: str) -> tuple[KnownRecords, tuple[int, ...]]:
 
 
 def misclassified_share(
-    people: KnownRecords, columns: tuple[int, ...], setting: TrainingSetting, order: Codes, rng: Random
+    people: KnownRecords, columns: tuple[int, ...], setting: TrainingSetting, order: Ints, rng: Random
 ) -> float:
     """One run: draw n training records from the first four fifths of the people, and classify the other people."""
     cut = len(order) * 4 // 5
@@ -123,14 +125,14 @@ def _settings(context: Context) -> list[TrainingSetting]:
 
 
 @reproduction(
-    "dissertation-figure-6.6",
+    "wang-2021-analyzing-figure-6.6",
     title="Misclassification of classifiers trained on records drawn from released marginals, k = 6",
     repeats=3,
     needs=("adult", "census"),
 )
 def figure_6_6(context: Context) -> Reproduced:
     """Adult and, for US, the census; FC where its table has at most a million cells."""
-    orders: dict[tuple[str, int], Codes] = {}
+    orders: dict[tuple[str, int], Ints] = {}
 
     def run_once(setting: TrainingSetting, run: int) -> dict[TrainingSetting, float]:
         people, columns = _people(setting.people, setting.partition)
@@ -147,7 +149,8 @@ def figure_6_6(context: Context) -> Reproduced:
         people, _ = _people(setting.people, setting.partition)
         at = f", eps = {setting.epsilon:g}" if setting.method in PRIVATE else ""
         row = f"{setting.people}, {setting.partition}, n = {setting.n:,}{at}"
-        cells.append(Cell(row, setting.method, None, float(scores.mean()), f"{how}; {people.note}"))
+        note = joined(how, LABELS[setting.people], people.note)
+        cells.append(Cell(row, setting.method, None, float(scores.mean()), note))
     sizes = sorted({setting.n for setting in runs})
     figure, panels = canvas(4, len(sizes))
     places = [(name, partition, n) for name in COLUMNS for partition in PARTITIONS for n in sizes]
@@ -160,7 +163,8 @@ def figure_6_6(context: Context) -> Reproduced:
             for method in (*PRIVATE, *BASELINES)
         }
         draw_methods(panel, EPSILONS, lines)
-        finish(panel, "$\\epsilon$", "misclassified", f"{name}, {partition}, n = {n:,}", log="")
+        label = " (weeks worked)" if LABELS[name] else ""
+        finish(panel, "$\\epsilon$", "misclassified", f"{name}{label}, {partition}, n = {n:,}", log="")
     legend_below(figure, panels)
     return cells + judged(lambda some: _claims(some, sizes), runs), figure
 

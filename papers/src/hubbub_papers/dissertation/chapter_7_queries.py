@@ -1,7 +1,5 @@
 """Tables 7.2 and 7.3, Figures 7.8 to 7.10: sums, counts and averages of queries, by their selectivity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TypeVar
@@ -9,8 +7,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.reports import Floats
 from hubbub.data.trips import flights3m
-from hubbub.protocols.ranges.dimension import Dimension, Floats, RangeQuery
+from hubbub.protocols.ranges.dimension import Dimension, RangeQuery
 from hubbub.protocols.ranges.hierarchy import HIO
 from hubbub.protocols.ranges.table import RangeTable
 from hubbub.random.source import Random
@@ -150,13 +149,12 @@ def averages(people: MeasuredPeople, queries: dict[str, RangeQuery], epsilon: fl
     return answers
 
 
-@reproduction("dissertation-table-7.2", title="One run of HIO: averages over three boxes", needs=("census",))
+@reproduction("wang-2021-analyzing-table-7.2", title="One run of HIO: averages over three boxes", needs=("census",))
 def table_7_2(context: Context) -> Reproduced:
     """Neither the paper's queries nor its data are available: only the relative errors can be compared."""
     people = census_people(context, [625] * 2, words=2, n=3_000_000)
-    note = (
-        "other data and other queries: weeks worked, plus one, of 3,000,000 people of the KDD census with replacement"
-    )
+    who = f"{len(people.records):,} people of the KDD census, drawn with replacement"
+    note = f"other data and other queries: weeks worked, plus one, of {who}"
     relative_errors = []
     cells = []
     truth = {name: float(people.measure[people.within(query)].mean()) for name, query in CENSUS_QUERIES.items()}
@@ -175,7 +173,7 @@ def table_7_2(context: Context) -> Reproduced:
     return cells, None
 
 
-@reproduction("dissertation-table-7.3", title="One run of HIO in the case study: averages", needs=("flights3m",))
+@reproduction("wang-2021-analyzing-table-7.3", title="One run of HIO in the case study: averages", needs=("flights3m",))
 def table_7_3(context: Context) -> Reproduced:
     """3 million flights instead of 150 million orders, which makes the relative errors larger."""
     people = flight_people(context)
@@ -209,7 +207,7 @@ Runs = RunScores[SelectivityKey]
 
 
 @reproduction(
-    "dissertation-figure-7.8",
+    "wang-2021-analyzing-figure-7.8",
     title="Relative error of HIO on 2 + 2 dimensions, by selectivity",
     repeats=3,
     needs=("census",),
@@ -265,13 +263,13 @@ def _claims_7_8(runs: Runs) -> list[Claim]:
 
 
 @reproduction(
-    "dissertation-figure-7.9",
+    "wang-2021-analyzing-figure-7.9",
     title="Relative error of SUM by HIO on 2 + 2 dimensions, by domain size and kind of query, selectivity 0.1",
     repeats=3,
     needs=("census",),
 )
 def figure_7_9(context: Context) -> Reproduced:
-    """MRE of up to 30 random queries; SC beside HIO where numbers have 625 values."""
+    """MRE of up to 30 random queries; SC next to HIO where numbers have 625 values."""
     errors_of_sc: dict[str, list[float]] = {kind: [] for kind in KINDS}
 
     def run_once(setting: tuple[int, float], run: int) -> dict[SelectivityKey, NDArray[np.float64]]:
@@ -341,8 +339,8 @@ DimensionKey = tuple[str, str]  # kind of query, method
 
 
 @reproduction(
-    "dissertation-figure-7.10",
-    title="Sums where eight dimensions are private: relative error of HIO and SC by query, eps = 5",
+    "wang-2021-analyzing-figure-7.10",
+    title="Sums where eight dimensions are private: median relative error of HIO and SC by query, eps = 5",
     repeats=2,
     needs=("census",),
 )
@@ -361,8 +359,8 @@ def figure_7_10(context: Context) -> Reproduced:
 
     runs = context.measure([(kind, method) for kind in KINDS_7_10 for method in METHODS], run_once, " ".join)
     error = means(runs)
-    note = f"runs averaged: {context.repeats}, {QUERIES_7_10} queries each; {OTHER_DATA}"
-    cells = [Cell(kind, f"{method}, relative error", None, mean, note) for (kind, method), mean in error.items()]
+    note = f"median of {QUERIES_7_10} queries, not their mean; runs averaged: {context.repeats}; {OTHER_DATA}"
+    cells = [Cell(kind, f"{method}, median relative error", None, mean, note) for (kind, method), mean in error.items()]
     x, y = "dimensions asked for (numbers + words)", "median relative error"
     panel = Panel("census, $\\epsilon$ = 5", list(KINDS_7_10), lambda method, kind: error[kind, method], x, y)
     return Study(runs, cells, METHODS, [panel], _claims_7_10, legend=0).reproduced()
@@ -373,6 +371,9 @@ def _claims_7_10(runs: RunScores[DimensionKey]) -> list[Claim]:
     gain = {kind: ratio(error[kind, "SC"], error[kind, "HIO"]) for kind in KINDS_7_10}
     words = "SC performs better"
     return [
-        *(Claim(f"{kind}: SC to HIO", gain[kind], words, below=1, note=OTHER_DATA) for kind in ("1+0", "1+1", "2+0")),
-        Claim("2+1: SC to HIO", gain["2+1"], "except 2+1", above=1, note=OTHER_DATA),
+        *(
+            Claim(f"{kind}: median error, SC to HIO", gain[kind], words, below=1, note=OTHER_DATA)
+            for kind in ("1+0", "1+1", "2+0")
+        ),
+        Claim("2+1: median error, SC to HIO", gain["2+1"], "except 2+1", above=1, note=OTHER_DATA),
     ]

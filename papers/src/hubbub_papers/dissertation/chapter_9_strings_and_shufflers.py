@@ -1,25 +1,21 @@
 """Figure 9.4 and Table 9.3: strings of shuffled reports, and what PEOS costs."""
 
-from __future__ import annotations
-
-import json
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.collection.shuffle_route import HomomorphicKey
 from hubbub.core.errors import HubbubError
 from hubbub.random.source import Random
+from hubbub.shuffle.device_shares import encrypt
 from hubbub.shuffle.dgk import DGKPrivate
-from hubbub.shuffle.local_parties import prepare_parties
-from hubbub.shuffle.oblivious import divide
+from hubbub.shuffle.in_memory import shares_of, shuffle_in_memory
+from hubbub.shuffle.masks import mask_chunk
+from hubbub.shuffle.oblivious import SEED_BYTES, combine, split
 from hubbub.shuffle.onion import OnionKey, peel, shuffle_onions, wrap
 from hubbub_papers.baselines.heavy_hitters.population import BitPopulation
 from hubbub_papers.baselines.heavy_hitters.tree_hist import drawn_shares, reported_shares, shuffled_tree_hist
@@ -27,7 +23,7 @@ from hubbub_papers.baselines.shuffled import COMPARATORS, NUMERICAL, HistogramMe
 from hubbub_papers.dissertation.chapter_4_methods import DATA, OTHER_DATA
 from hubbub_papers.harness import Cell, Context, Reproduced, RunScores, reproduction
 from hubbub_papers.plots import canvas, draw_methods, finish, legend_below
-from hubbub_papers.result import Claim, judged, means
+from hubbub_papers.result import Claim, joined, judged, means
 from hubbub_papers.top_scores import hits
 
 DELTA, K = 1e-9, 32
@@ -60,7 +56,7 @@ class WithoutNoise:
 
 
 @reproduction(
-    "dissertation-figure-9.4",
+    "wang-2021-analyzing-figure-9.4",
     title="Top 32 strings by TreeHist in 6 rounds of 8 bits: the share that is found, by the central epsilon",
     repeats=5,
     needs=("words", "names"),
@@ -98,7 +94,7 @@ def found_share(
     population: BitPopulation, central: float, make: Make, rng: Random, name: str, *, real: bool = False
 ) -> float | None:
     """The share of the true top 32 that is found; None if the method does not apply."""
-    found = shuffled_tree_hist(
+    strings = shuffled_tree_hist(
         population,
         k=K,
         epsilon=central,
@@ -108,7 +104,7 @@ def found_share(
         divided=name in LOCAL,
         shares=reported_shares if real else drawn_shares,
     )
-    return None if found is None else hits(found, population.ranked(K)) / K
+    return None if strings is None else hits(strings, population.ranked(K)) / K
 
 
 def _without_noise(context: Context, data: str) -> Cell:
@@ -129,14 +125,14 @@ def _real(context: Context) -> Cell:
 def _claims(runs: RunScores[Key]) -> list[Claim]:
     claims = []
     for data in POPULATIONS:
-        found = {key[1:]: mean for key, mean in means(runs).items() if key[0] == data}
-        local = max(found[BOUNDS[0], name, 1.0] for name in LOCAL)
+        shares = {key[1:]: mean for key, mean in means(runs).items() if key[0] == data}
+        local = max(shares[BOUNDS[0], name, 1.0] for name in LOCAL)
         for bounds in BOUNDS:
-            better = found[bounds, "SOLH", 1.0] - local
+            better = shares[bounds, "SOLH", 1.0] - local
             claims.append(Claim(f"{data}, eps_c = 1: SOLH finds more than OLH and Had, {bounds}", better, above=0))
-        worse = local - found[BOUNDS[0], "SH", 1.0]
+        worse = local - shares[BOUNDS[0], "SH", 1.0]
         claims.append(Claim(f"{data}, eps_c = 1: SH finds less than the local ones", worse, above=0))
-        ours = found[BOUNDS[1], "SOLH", 0.4] - found[BOUNDS[0], "SOLH", 0.4]
+        ours = shares[BOUNDS[1], "SOLH", 0.4] - shares[BOUNDS[0], "SOLH", 0.4]
         claims.append(Claim(f"{data}, eps_c = 0.4: SOLH finds more by numerical bounds", ours, above=0, note="ours"))
     return claims
 
@@ -148,10 +144,14 @@ PRINTED = {
     ("PEOS", 3): (1.6, 400, 0.2, 429.8, 65, 392),
     ("PEOS", 7): (1.6, 432, 0.7, 3293.3, 65, 408),
 }
-SIZES = {("SS", 3): 10_000, ("SS", 7): 10_000, ("PEOS", 3): 100_000, ("PEOS", 7): 1_000}
-_PROGRAM = [sys.executable, "-c", "from hubbub.cli import main; main()", "oblivious", "run", "--json"]
+SIZES = {("SS", 3): 10_000, ("SS", 7): 10_000, ("PEOS", 3): 100_000, ("PEOS", 7): 10_000}
 _SAMPLE = 200
-FRESH = "with fresh noise at every handing over, without which the server can follow ciphertexts; the paper has none"
+OTHER_CIPHER = (
+    "another cipher: X25519 and AES-128-GCM, 48 bytes a layer; the paper's ElGamal on secp256r1 and AES-128-CBC add 96"
+)
+FRESH = (
+    "with fresh noise whenever ciphertexts are handed on, without which the server can follow them; the paper has none"
+)
 
 
 class ShuffleCosts(NamedTuple):
@@ -165,7 +165,7 @@ class ShuffleCosts(NamedTuple):
     server_megabytes: float
 
 
-@reproduction("dissertation-table-9.3", title="Cost of SS and PEOS for a user, a shuffler and the server")
+@reproduction("wang-2021-analyzing-table-9.3", title="Cost of SS and PEOS for a user, a shuffler and the server")
 def table_9_3(context: Context) -> tuple[list[Cell], None]:
     """The paper's machine used 32 threads; its seconds are printed, and not compared."""
     cells = []
@@ -177,8 +177,9 @@ def table_9_3(context: Context) -> tuple[list[Cell], None]:
         row = f"{method}, r = {shufflers}"
         named = zip(ShuffleCosts._fields, printed, costs, strict=True)
         for name, paper, ours in named:
-            more = f"; {FRESH}" if (method, name) == ("PEOS", "shuffler_seconds") else ""
-            cells.append(Cell(row, name.replace("_", " "), paper, ours, note + more))
+            fresh = FRESH if name == "shuffler_seconds" else ""
+            remark = joined(note, OTHER_CIPHER if method == "SS" else fresh)
+            cells.append(Cell(row, name.replace("_", " "), paper, ours, remark))
     return cells, None
 
 
@@ -205,48 +206,33 @@ def sequential_costs(reports: NDArray[np.uint64], shufflers: int, rng: Random) -
 
 
 def oblivious_costs(reports: NDArray[np.uint64], shufflers: int, rng: Random) -> ShuffleCosts:
-    """The costs of PEOS, with a process for every party."""
-    times = MILLION / len(reports)
-    user, size = user_cost(shufflers, rng)
-    with tempfile.TemporaryDirectory() as folder:
-        configs = prepare_parties(Path(folder), reports, shufflers=shufflers, seconds=3600, rng=rng.child("shares"))
-        outcomes = run_parties(configs)
-        _check_same(reports, np.fromfile(Path(folder) / "reports.bin", dtype="<u8"))
-    *others, server = outcomes
-    seconds, sent = (
-        sum(float(outcome[name]) for outcome in others) / shufflers for name in ("cpu_seconds", "sent_bytes")
-    )
-    return ShuffleCosts(
-        1000 * user,
-        size,
-        seconds * times,
-        sent * times / 1e6,
-        float(server["cpu_seconds"]) * times,
-        float(server["received_bytes"]) * times / 1e6,
-    )
-
-
-def user_cost(shufflers: int, rng: Random) -> tuple[float, float]:
-    """The seconds that a report takes to divide and encrypt, and the bytes of its shares."""
-    key = DGKPrivate.generate().public
-    divide(rng.uint64(1), shufflers, key, rng)  # makes the tables of powers
+    """The costs of PEOS: of the shufflers on average, with the masks that they make before a batch is closed."""
+    key = DGKPrivate.generate()
+    user, size = user_cost(key, shufflers, rng)
+    shares = shares_of(reports, shufflers, key.public, rng.child("shares"))
+    seeds = [rng.child("seed", shuffler).bytes(SEED_BYTES) for shuffler in range(shufflers)]
+    mask_chunk(key.public, seeds[0], 0)  # makes the tables of powers
+    run = shuffle_in_memory(shares, seeds, key.public)
     start = time.process_time()
-    divided = divide(rng.uint64(_SAMPLE), shufflers, key, rng)
+    combined = combine(run.results, len(reports), key)
+    server = time.process_time() - start
+    _check_same(reports, combined.reports)
+    times, sent = MILLION / len(reports), sum(len(body) for *_, body in run.transcript) / shufflers
+    received = sum(map(len, run.results))
+    seconds = sum(run.seconds) / shufflers
+    return ShuffleCosts(1000 * user, size, seconds * times, sent * times / 1e6, server * times, received * times / 1e6)
+
+
+def user_cost(key: DGKPrivate, shufflers: int, rng: Random) -> tuple[float, float]:
+    """The seconds that a report takes to divide and encrypt, and the bytes of its shares."""
+    numbers = {name: hex(getattr(key.public, name))[2:] for name in ("modulus", "g", "h")}
+    public = HomomorphicKey(**numbers, subgroup_bits=key.public.subgroup_bits)
+    start = time.process_time()
+    for _ in range(_SAMPLE):
+        parts = split(rng.uint64(1), shufflers, rng)
+        encrypted = encrypt(int(parts[-1][0]), public)
     seconds = (time.process_time() - start) / _SAMPLE
-    return seconds, sum((len(part.to_bytes()) - 1) / _SAMPLE for part in divided)
-
-
-def run_parties(configs: Sequence[Path]) -> list[dict[str, Any]]:
-    """Run every party as a program of its own; return the output of each."""
-    programs = [
-        subprocess.Popen([*_PROGRAM, str(config)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for config in configs
-    ]
-    outputs = [program.communicate() for program in programs]
-    for program, (_, error) in zip(programs, outputs, strict=True):
-        if program.returncode:
-            raise HubbubError(f"a party of the shuffle stopped: {error.strip()}")
-    return [json.loads(output) for output, _ in outputs]
+    return seconds, 8 * (shufflers - 1) + len(encrypted)
 
 
 def _check_same(sent: NDArray[np.uint64], received_reports: NDArray[np.uint64]) -> None:

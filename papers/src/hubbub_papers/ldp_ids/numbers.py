@@ -5,8 +5,6 @@ hold a number above 0 at any time. In the second it holds 0 in the hours without
 seventy holds more: so few that a private search for a threshold may not notice them.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

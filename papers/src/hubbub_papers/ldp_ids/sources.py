@@ -1,6 +1,4 @@
-"""The streams of LDP-IDS, section 7.1: the paper's synthetic ones, and real ones instead of the paper's."""
-
-from __future__ import annotations
+"""The streams of Ren et al., 2022, section 7.1: the paper's synthetic ones, and real ones instead of the paper's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +29,7 @@ Process = Callable[[int], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A stream, the question that is asked of it, and the remarks beside its results.
+    """A stream, the question that is asked of it, and the remarks on its results.
 
     `make` gives the stream of a run by its number: the same for every question. The note says what the stream is, if it
     is not the paper's. Truths below `floor` count as `floor` in relative errors. `events` has the weight of each value
@@ -52,13 +50,13 @@ class Source:
         return f"{self.name} (other data)" if self.note.startswith(OTHER) else self.name
 
     def remark(self, *remarks: str, steps: int | None = None) -> str:
-        """The note beside a result. Of the paper's own streams it states how many `steps` long they were."""
+        """The note on a result. Of the paper's own streams it states how many `steps` long they were."""
         length = "" if steps is None or self.note else length_note(steps)
         return joined(f"n = {self.n:,}", length, *remarks, self.note)
 
 
 def length_note(steps: int) -> str:
-    """The length of a synthetic stream, beside the paper's."""
+    """The length of a synthetic stream, next to the paper's."""
     return f"{steps} steps" + ("" if steps == STEPS else f" (the paper: {STEPS})")
 
 

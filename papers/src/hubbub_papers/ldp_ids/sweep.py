@@ -106,7 +106,7 @@ def sweep(
     score: Score = scores,
     begin: Start = start,
 ) -> dict[Key, NDArray[np.float64]]:
-    """Run every method at every place, which is a source and a setting; return the scores, one row a run.
+    """Run every method at every place, which is a source and a setting; return the scores, one row per run.
 
     The stream of a run is made once, for all methods and settings.
     """

@@ -83,7 +83,7 @@ def calibrated_portions(tree: Tree) -> NDArray[np.float64]:
 
 
 @reproduction(
-    "sao2-figure-9",
+    "wang-2023-sao2-figure-9",
     title="TVE by the portions of levels: where aircraft went last, 32 days, s = 8",
     repeats=3,
     needs=("flights",),
@@ -97,7 +97,7 @@ def figure_9(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "sao2-figure-10", title="TVE by the portions of levels: random vectors, d = 8, T = 128, s = 20", repeats=6
+    "wang-2023-sao2-figure-10", title="TVE by the portions of levels: random vectors, d = 8, T = 128, s = 20", repeats=6
 )
 def figure_10(context: Context) -> Reproduced:
     """A long stream of random vectors, by epsilon; the caption's m = 20 is s."""

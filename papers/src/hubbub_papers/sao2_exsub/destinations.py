@@ -32,7 +32,10 @@ _RANGE = (("prefix", "sums of days 1 to t"), ("range", "sums over all ranges of 
 
 
 @reproduction(
-    "sao2-figure-7", title="TVE of where aircraft went last, daily over 32 days, s = 8", repeats=3, needs=("flights",)
+    "wang-2023-sao2-figure-7",
+    title="TVE of where aircraft went last, daily over 32 days, s = 8",
+    repeats=3,
+    needs=("flights",),
 )
 def figure_7(context: Context) -> Reproduced:
     """The sum of the absolute errors of all destinations and days."""
@@ -40,7 +43,7 @@ def figure_7(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "sao2-figure-8",
+    "wang-2023-sao2-figure-8",
     title="TVE of sums over days of where aircraft went last, 32 days, s = 8",
     repeats=3,
     needs=("flights",),
@@ -51,7 +54,7 @@ def figure_8(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "sao2-figure-13",
+    "wang-2023-sao2-figure-13",
     title="MAE of sums over days of where aircraft went last, 32 days, s = 8",
     repeats=3,
     needs=("flights",),
@@ -62,7 +65,10 @@ def figure_13(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "sao2-figure-14", title="MAE of where aircraft went last, daily over 32 days, s = 8", repeats=3, needs=("flights",)
+    "wang-2023-sao2-figure-14",
+    title="MAE of where aircraft went last, daily over 32 days, s = 8",
+    repeats=3,
+    needs=("flights",),
 )
 def figure_14(context: Context) -> Reproduced:
     """The largest of the errors of Figure 7."""

@@ -1,7 +1,5 @@
 """Online plans of SaO2 and whole streams: their runs and the errors that are expected of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -81,8 +79,8 @@ def expected_means(plan: Sao2, stream: Stream) -> NDArray[np.float64]:
     now = np.arange(1, plan.steps + 1) if plan.online else np.full(plan.steps, plan.steps)
     means, everyone = np.zeros((plan.steps, d)), np.arange(stream.n)
     for part, coefficients in enumerate(plan.reading(n).coefficients(np.eye(plan.steps), now)):
-        told = sum(chunk.sum(axis=0, dtype=np.int64) for chunk in _residues(plan, part, stream, everyone))
-        means += coefficients @ (np.asarray(told) / stream.n).reshape(-1, d)
+        reported = sum(chunk.sum(axis=0, dtype=np.int64) for chunk in _residues(plan, part, stream, everyone))
+        means += coefficients @ (np.asarray(reported) / stream.n).reshape(-1, d)
     return means
 
 
@@ -188,7 +186,7 @@ def scores(run: ChangingRun, last: int) -> Scores:
 def sweep(
     context: Context, plans: Mapping[Key, Sao2], streams: Mapping[str, Stream], *, last: int | None = None
 ) -> dict[Key, NDArray[np.float64]]:
-    """Run every plan on the stream of its people: an array of `Scores`, one row a run.
+    """Run every plan on the stream of its people: an array of `Scores`, one row per run.
 
     The randomness of a run depends on nothing but its own setting, so that figures that share settings share numbers.
     """

@@ -1,6 +1,4 @@
-"""Figures 6 and 12: the mean stock move of each of 32 days, from one ternary report a device, without a tree."""
-
-from __future__ import annotations
+"""Figures 6 and 12: the mean stock move of each of 32 days, from one ternary report per device, without a tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +41,10 @@ def first_moves(windows: Ternary, most: int) -> CutWindows:
 
 
 @reproduction(
-    "sao2-figure-6", title="TVE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
+    "wang-2023-sao2-figure-6",
+    title="TVE of the means of stock moves over 32 days, s = 6",
+    repeats=10,
+    needs=("stocks",),
 )
 def figure_6(context: Context) -> Reproduced:
     """The sum of the absolute errors of 32 days' means."""
@@ -51,7 +52,10 @@ def figure_6(context: Context) -> Reproduced:
 
 
 @reproduction(
-    "sao2-figure-12", title="MAE of the means of stock moves over 32 days, s = 6", repeats=10, needs=("stocks",)
+    "wang-2023-sao2-figure-12",
+    title="MAE of the means of stock moves over 32 days, s = 6",
+    repeats=10,
+    needs=("stocks",),
 )
 def figure_12(context: Context) -> Reproduced:
     """The largest of the same errors."""

@@ -1,27 +1,28 @@
 """Figures 1 and 2, Tables 2 and 4."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from hubbub.mechanisms.ternary.exsub import ExSub, best_size
 from hubbub.privacy.amplify import amplify
 from hubbub_papers.amplification_claims import collaborative_clones
+from hubbub_papers.baselines.future_rand import FutureRand, authors_gap
 from hubbub_papers.harness import Cell, Context, Reproduced, reproduction
 from hubbub_papers.plots import canvas, finish
 from hubbub_papers.result import Claim, joined, judged
-from hubbub_papers.sparse import METHODS, Place, Runs, average, expected_mae, expected_tve, sweep
+from hubbub_papers.sparse import METHODS, Place, Runs, average, expected_mae, expected_tve, printed_m, sweep
 
 POSITIONS_1, S_1, EPSILON_1 = 512, 4, 0.5
 SIZES = (1, 2, 4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 224, 256)
 RATES = {"p_t": ("p_true", "#0072b2"), "p_r": ("p_reverse", "#d55e00"), "p_f": ("p_false", "#009e73")}
+QUANTITIES: tuple[Literal["mean", "frequency"], ...] = ("mean", "frequency")
 STUBS = "d' = 512 positions in all, 4 of them stubs"
 
 
-@reproduction("sao2-figure-1", title="Rates and squared errors of ExSub by m, d' = 512, s = 4, eps = 0.5")
+@reproduction("wang-2023-sao2-figure-1", title="Rates and squared errors of ExSub by m, d' = 512, s = 4, eps = 0.5")
 def figure_1(context: Context) -> Reproduced:
     """Exact, for one report; nothing is drawn at random."""
     mechanisms = {m: _exsub(m) for m in SIZES}
@@ -31,7 +32,7 @@ def figure_1(context: Context) -> Reproduced:
         values = [float(getattr(mechanism, field)) for mechanism in mechanisms.values()]
         left.plot(SIZES, values, color=colour, marker="o", markersize=4, label=f"${label}$")
         cells += [Cell(f"m = {m}", label, None, value, STUBS) for m, value in zip(SIZES, values, strict=True)]
-    for of, colour in (("mean", "#0072b2"), ("frequency", "#d55e00")):
+    for of, colour in zip(QUANTITIES, ("#0072b2", "#d55e00"), strict=True):
         errors = [math.log(_error(mechanism, of)) for mechanism in mechanisms.values()]
         right.plot(SIZES, errors, color=colour, marker="o", markersize=4, label="value" if of == "mean" else of)
         cells += [
@@ -48,23 +49,18 @@ def _exsub(m: int) -> ExSub:
     return ExSub(epsilon=EPSILON_1, dimension=POSITIONS_1 - S_1, sparsity=S_1, m=m)
 
 
-def _error(mechanism: ExSub, of: str) -> float:
-    return mechanism.mse(of="mean" if of == "mean" else "frequency", positions=POSITIONS_1)
+def _error(mechanism: ExSub, of: Literal["mean", "frequency"]) -> float:
+    return mechanism.mse(of=of, positions=POSITIONS_1)
 
 
 def _claims_1() -> list[Claim]:
-    power = math.exp(EPSILON_1)
-    printed = {
-        "mean": math.ceil(POSITIONS_1 / (power * S_1 + S_1 + 2)),
-        "frequency": math.ceil(POSITIONS_1 / (power * S_1 + 2 * S_1 + 1)),
-    }
     claims = []
-    for of, m in printed.items():
-        best = best_size(EPSILON_1, POSITIONS_1, S_1, of="mean" if of == "mean" else "frequency")
+    for of in QUANTITIES:
+        m, best = printed_m(EPSILON_1, POSITIONS_1, S_1, of), best_size(EPSILON_1, POSITIONS_1, S_1, of=of)
         cost = _error(_exsub(m), of) / _error(_exsub(best), of) - 1
         note = f"m = {m} as printed, {best} by search; the bound is ours"
         statement = f"the printed m nearly minimises the MSE of the {of}: it costs"
-        claims.append(Claim(statement, cost, paper="approximately 0", below=0.02, note=note))
+        claims.append(Claim(statement, cost, paper="approximately minimized", below=0.02, note=note))
     reverse = max(float(_exsub(m).p_reverse / _exsub(m).p_false) for m in SIZES[1:])
     note = "m of at least 2: a single position is as often the reverse of what is held as of nothing"
     claims.append(Claim("p_r is below p_f, the largest ratio", reverse, below=1, note=note))
@@ -82,7 +78,9 @@ _LINES = {
 }
 
 
-@reproduction("sao2-figure-2", title="Online shuffling of ExSub (d' = 1000, s = 20, m = 2, eps = 1): claimed and valid")
+@reproduction(
+    "wang-2023-sao2-figure-2", title="Online shuffling of ExSub (d' = 1000, s = 20, m = 2, eps = 1): claimed and valid"
+)
 def figure_2(context: Context) -> Reproduced:
     """Formulas and a numerical bound; nothing is drawn at random."""
     exsub = ExSub(epsilon=EPSILON_2, dimension=POSITIONS_2 - S_2, sparsity=S_2, m=M)
@@ -134,7 +132,7 @@ def _claims_2(clones: dict[str, list[float]], epsilons: dict[str, list[float]]) 
 
 
 EPSILONS = (0.001, 0.01, 1.0, 3.0, 5.0)
-ROWS = ("FutureRand", "FutureRand, best", "Collision", "SUCCINCT", "SUCCINCT, best clip", "CoCo", "ExSub", "NetSub")
+ROWS = ("FutureRand", "FutureRand, best", "Collision", "SUCCINCT", "SUCCINCT, unbiased", "CoCo", "ExSub", "NetSub")
 TABLE_2, TABLE_4 = Place(50_000, 128, 8), Place(50_000, 512, 100)
 Printed = Mapping[tuple[str, str], tuple[float, ...]]
 PRINTED_2: Printed = {
@@ -162,13 +160,15 @@ NEAR = 0.05
 BOUNDS = {"TVE": NEAR, "MAE": 2 * NEAR}  # a largest error varies more from run to run than a sum
 
 
-@reproduction("sao2-table-2", title="Errors of means under very small and large budgets, d = 128, s = 8", repeats=60)
+@reproduction(
+    "wang-2023-sao2-table-2", title="Errors of means under very small and large budgets, d = 128, s = 8", repeats=60
+)
 def table_2(context: Context) -> Reproduced:
     """Means without post-processing, of 50,000 people: the caption's 10,000 reproduces no number of the table."""
     return _table(context, TABLE_2, PRINTED_2, "n = 50,000, not the caption's 10,000")
 
 
-@reproduction("sao2-table-4", title="Errors of means in dense vectors, 512 positions, s = 100", repeats=8)
+@reproduction("wang-2023-sao2-table-4", title="Errors of means in dense vectors, 512 positions, s = 100", repeats=8)
 def table_4(context: Context) -> Reproduced:
     """Means without post-processing. The caption's d' = 1024 counts both signs of 512 positions."""
     return _table(context, TABLE_4, PRINTED_4, "the caption's d' = 1024 counts both signs: 512 positions")
@@ -189,7 +189,8 @@ def _table(context: Context, place: Place, printed: Printed, caption: str) -> Re
                 on_paper = theory(metric, name, epsilon, place)
                 here = f"theory {on_paper * _larger(context, place):.4g}"
                 runs_note = f"runs: {context.repeats} (the paper: 100)"
-                note = joined(here, _reproduces(paper, on_paper), METHODS[name].note, caption, runs_note)
+                away = _reproduces(paper, on_paper), _other_form(metric, name, epsilon, place, paper)
+                note = joined(here, *away, METHODS[name].note, caption, runs_note)
                 cells.append(Cell(f"{metric}, eps = {epsilon:g}", name, paper, ours, note))
     return cells + judged(lambda some: _claims_of_tables(some, place, printed, _larger(context, place)), runs), None
 
@@ -208,46 +209,50 @@ def _reproduces(paper: float | None, on_paper: float) -> str:
     return f"the paper's does not reproduce: {abs(difference):.0%} {'above' if difference > 0 else 'below'} the theory"
 
 
+def _other_form(metric: str, name: str, epsilon: float, place: Place, paper: float | None) -> str:
+    """The theory of a method as its authors' code has it, or as the text has it, where that is another one."""
+    if name == "ExSub":
+        return f"with the printed m: {theory(metric, 'ExSub, printed m', epsilon, place):.4g}"
+    on_paper = theory(metric, name, epsilon, place)
+    if name == "FutureRand":
+        exact = FutureRand.published(epsilon=epsilon, dimension=place.d, sparsity=place.s)
+        on_paper *= float(exact.gap("mean")) / authors_gap(epsilon, place.s)
+    away = paper is not None and abs(paper / on_paper - 1) > 2 * NEAR
+    if name == "FutureRand":
+        beyond = "; what the print has beyond that is unexplained" if away else ""
+        return f"divided as in the authors' code, by too little: {on_paper:.4g}{beyond}"
+    if name == "SUCCINCT" and away:
+        return "unexplained: were all signs alike, the authors' code, which cuts reports to integers, would err more"
+    return ""
+
+
 def _claims_of_tables(runs: Runs, place: Place, printed: Printed, larger: float) -> list[Claim]:
     def error(metric: str, epsilon: float, name: str) -> float:
         return average(runs, (place, epsilon, name), f"mean_{metric.lower()}")
 
+    def on_paper(metric: str, epsilon: float, name: str) -> float:
+        return theory(metric, name, epsilon, place)
+
     claims = []
     for metric in ("TVE", "MAE"):
         for name in ROWS:
-            ratios = {e: error(metric, e, name) / larger / theory(metric, name, e, place) for e in EPSILONS}
-            furthest = max(ratios, key=lambda e: abs(ratios[e] - 1))
-            claims.append(
-                Claim(
-                    f"{metric} of {name}: the furthest from the theory is off by",
-                    abs(ratios[furthest] - 1),
-                    below=BOUNDS[metric],
-                    note=f"at eps = {furthest:g}",
-                )
-            )
+            ratios = [error(metric, e, name) / larger / theory(metric, name, e, place) for e in EPSILONS]
+            note = f"mean over eps, from {min(ratios):.3f} to {max(ratios):.3f}; the bounds are ours"
+            near, off = BOUNDS[metric], float(np.mean(ratios))
+            claims.append(Claim(f"{metric} of {name} to the theory", off, above=1 - near, below=1 + near, note=note))
     for metric in ("TVE", "MAE"):
-        leads = _leads(metric, ("Collision", "SUCCINCT"), error)
-        claims.append(
-            Claim(
-                f"ExSub beats Collision and SUCCINCT in every setting, {metric}, its least lead",
-                min(leads),
-                above=0,
-                note=f"from {min(leads):.0%} to {max(leads):.0%}; the paper: 10% to 30%",
-            )
-        )
+        leads = _leads(metric, ("Collision", "SUCCINCT"), on_paper)
+        measured_leads = _leads(metric, ("Collision", "SUCCINCT"), error)
+        note = f"exact, to {max(leads):.0%}; measured {min(measured_leads):.0%} to {max(measured_leads):.0%}"
+        statement = f"ExSub beats Collision and SUCCINCT in every setting, {metric}, its least lead"
+        claims.append(Claim(statement, min(leads), "10%-30%", above=0.095, note=note))
         behind = min(error(metric, e, "FutureRand") / error(metric, e, "ExSub") for e in EPSILONS)
-        ratios_printed = np.divide(printed[metric, "FutureRand"], printed[metric, "ExSub"])
-        claims.append(
-            Claim(
-                f"FutureRand's {metric} is many times ExSub's, the least ratio",
-                behind,
-                paper=float(ratios_printed.min()),
-                above=3,
-                note="its published constants; the bound is ours; the paper's is of its printed numbers",
-            )
-        )
-    ours = ("FutureRand, best", "SUCCINCT, best clip", "CoCo", "Collision")
-    exact = _leads("TVE", ours, lambda metric, epsilon, name: theory(metric, name, epsilon, place))
+        least = float(np.divide(printed[metric, "FutureRand"], printed[metric, "ExSub"]).min())
+        statement = f"FutureRand's {metric} is an order more than ExSub's, the least ratio"
+        note = f"its published constants, divided by its exact gap; {least:.1f} in the table"
+        claims.append(Claim(statement, behind, paper="an order more", above=10, note=note))
+    ours = ("FutureRand, best", "SUCCINCT, unbiased", "CoCo", "Collision")
+    exact = _leads("TVE", ours, on_paper)
     note = f"exact, from {min(exact):.1%} to {max(exact):.1%}"
     statement = "ExSub beats CoCo and our own best forms of the others too, TVE, its least lead"
     claims.append(Claim(statement, min(exact), above=0, note=note))

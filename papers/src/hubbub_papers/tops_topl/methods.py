@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,8 @@ from hubbub.random.noise import laplace_cells
 from hubbub.random.source import Random
 from hubbub_papers.harness import Cell, Context, RunScores
 from hubbub_papers.plots import canvas, draw_lines, finish, legend_below
-from hubbub_papers.tops_topl.streams import HOW, PAPER, ValueStream, made
+from hubbub_papers.result import joined
+from hubbub_papers.tops_topl.streams import PAPER, ValueStream, paper_stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,9 +130,12 @@ def search_of(stream: ValueStream, epsilon: float, reach: int, m: int) -> ToPS:
 Threshold = Callable[[ValueStream, Floats, float, int, Random], float]
 
 
-def _nm_e(stream: ValueStream, values: Floats, epsilon: float, reach: int, rng: Random) -> float:
-    search = search_of(stream, epsilon, reach, values.size).search
-    return search.choose(search.count(values), rng)
+def nm_e(
+    stream: ValueStream, values: Floats, epsilon: float, reach: int, rng: Random, publish: float | None = None
+) -> float:
+    """NM-E. Eq 6, the error of what is published, has the epsilon that publishes, as in the authors' code."""
+    search = search_of(stream, publish or epsilon, reach, values.size).search
+    return replace(search, epsilon=Fraction(epsilon)).choose(search.count(values), rng)
 
 
 def _s_pak(stream: ValueStream, values: Floats, epsilon: float, reach: int, rng: Random) -> float:
@@ -145,7 +150,7 @@ def _s_pak_cut(stream: ValueStream, values: Floats, epsilon: float, reach: int, 
     return min(_s_pak(stream, values, epsilon, reach, rng), stream.bound)
 
 
-THRESHOLDS: dict[str, Threshold] = {"NM-E": _nm_e, "S-PAK": _s_pak, "S-P": _s_p, "S-PAK cut": _s_pak_cut}
+THRESHOLDS: dict[str, Threshold] = {"NM-E": nm_e, "S-PAK": _s_pak, "S-P": _s_p, "S-PAK cut": _s_pak_cut}
 """From the held-out values to a threshold. "S-PAK cut" is cut at the bound; the paper's S-PAK is not."""
 
 Hierarchy = Callable[[Floats, float, float, int, Queries, Random], Floats]
@@ -188,11 +193,15 @@ def _consistent(values: Floats, theta: float, epsilon: float, reach: int, querie
 
 
 def smoothed(smoother: str = "recent") -> Hierarchy:
-    """H16 with consistency and a smoother: the perturber and smoother of ToPS, with a fixed threshold."""
+    """H16 with consistency and a smoother: the perturber and smoother of ToPS, with a fixed threshold.
+
+    The moving average is of 4 blocks, the median of all, the exponential weight 0.6: the authors' code has these.
+    """
 
     def errors(values: Floats, theta: float, epsilon: float, reach: int, queries: Queries, rng: Random) -> Floats:
         bound = max(theta, float(values.max()))
-        tops = ToPS(epsilon=epsilon, bound=bound, max_range=reach, smoother=smoother)
+        window = 4 if smoother == "moving" else min(values.size, 1 << 12)
+        tops = ToPS(epsilon=epsilon, bound=bound, max_range=reach, smoother=smoother, window=window, weight=0.6)
         published = tops.start(rng, theta=theta).push_many(values)
         total = np.concatenate([[0.0], np.cumsum(published - np.minimum(values, theta))])
         return np.asarray(total[queries[:, 1]] - total[queries[:, 0]])
@@ -236,19 +245,22 @@ EPSILONS = (0.01, 0.02, 0.05, 0.1)
 HOLDOUT = 1 << 16
 Key = tuple[str, float, str]  # stream, epsilon, method
 Runs = RunScores[Key]
-_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#808080")
-_MARKERS = "os^DvPX*"
+_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7", "#808080", "#7f4f24")
+_MARKERS = "os^DvPX*h"
 
 
 def paper_streams(context: Context) -> list[ValueStream]:
-    """The four streams of Table 1's shape; scaled down they are shorter."""
-    longest = HOLDOUT + (1 << 20)
-    return [made(name, context.size(min(PAPER[name].n, longest), least=4000)) for name in PAPER]
+    """The paper's four streams; scaled down they are shorter."""
+    return [_scaled(context, name) for name in PAPER]
 
 
 def dns_stream(context: Context) -> ValueStream:
-    """The stream of Table 1's DNS."""
-    return next(stream for stream in paper_streams(context) if stream.name == "DNS")
+    """The paper's DNS."""
+    return _scaled(context, "DNS")
+
+
+def _scaled(context: Context, name: str) -> ValueStream:
+    return paper_stream(context, name, context.size(min(PAPER[name].n, HOLDOUT + (1 << 20)), least=4000))
 
 
 def holdout(stream: ValueStream, most: int = HOLDOUT) -> int:
@@ -268,7 +280,7 @@ def sweep(
     run: Callable[[ValueStream, float, str, Random], Sequence[float]],
     epsilons: Sequence[float] = EPSILONS,
 ) -> dict[Key, NDArray[np.float64]]:
-    """Run each method on each stream at each epsilon; return the scores, one row a run.
+    """Run each method on each stream at each epsilon; return the scores, one row per run.
 
     In one run all methods have the same randomness: the same queries, and the same noise as far as they draw alike.
     """
@@ -282,15 +294,16 @@ def sweep(
     return context.measure(settings, run_once, "{0[0].name}, eps = {0[1]:g}, {0[2]}".format)
 
 
-def cells_of(context: Context, runs: Runs, what: str, *, place: int = 0, note: str = HOW) -> list[Cell]:
+def cells_of(streams: Sequence[ValueStream], runs: Runs, what: str, *, place: int = 0, note: str = "") -> list[Cell]:
     """A cell for each setting: the mean over the runs of one column. The paper prints none of them."""
+    notes = {stream.name: stream.note for stream in streams}
     return [
         Cell(
             f"{name}, eps = {epsilon:g}: {what}",
             method,
             None,
             float(rows[:, place].mean()),
-            f"{note}; runs: {len(rows)}",
+            joined(notes[name], note, f"runs: {len(rows)}"),
         )
         for (name, epsilon, method), rows in runs.items()
     ]

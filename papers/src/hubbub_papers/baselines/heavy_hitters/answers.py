@@ -1,7 +1,5 @@
 """The answers of a group of people through OLH: the support of candidates, simulated or counted from reports."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A numpy generator for simulations, seeded by a `Random`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hubbub.random.source import Random

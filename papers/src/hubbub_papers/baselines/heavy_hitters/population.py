@@ -27,9 +27,9 @@ class BitPopulation:
     bits: int
 
     @classmethod
-    def of(cls, held: Sequence[int] | NDArray[Any], bits: int) -> BitPopulation:
+    def of(cls, strings: Sequence[int] | NDArray[Any], bits: int) -> BitPopulation:
         """The population of people who hold these integers, one each."""
-        values, people = np.unique(np.asarray(held, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
+        values, people = np.unique(np.asarray(strings, dtype=np.uint64 if bits <= 64 else object), return_inverse=True)
         return cls(values, people, bits)
 
     @classmethod
@@ -109,7 +109,7 @@ class Extensions:
         return len(self.prefixes) << self.bits
 
     def rows(self, codes: NDArray[Any]) -> NDArray[np.int64]:
-        """The index of the prefix that each code extends, -1 if there is none."""
+        """The index of the prefix that each code extends, -1 if it extends no prefix."""
         stems = self._stems(codes)
         order = np.argsort(self.prefixes, kind="stable")
         places = np.searchsorted(self.prefixes[order], stems)
@@ -132,7 +132,7 @@ class Extensions:
         return self.extended(rows, np.tile(np.arange(1 << self.bits), len(self.prefixes)))
 
     def drawn(self, number: int, held: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Different candidates that are none of the codes in `held`, at random."""
+        """Different candidates at random, without the codes in `held`."""
         taken = set(held.tolist())
         chosen: list[int] = []
         while len(chosen) < number:

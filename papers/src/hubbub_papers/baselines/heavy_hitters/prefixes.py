@@ -1,7 +1,5 @@
 """Searches by growing prefixes: PEM (for the sweeps of chapter 4), PEM1, which adds one bit at a time, and PrivTrie."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -71,7 +69,7 @@ def pem1(
 
     References
     ----------
-    Dissertation, section 4.2.3; Bassily, Nissim, Stemmer and Thakurta, 2017.
+    T. Wang, 2021, section 4.2.3; Bassily, Nissim, Stemmer and Thakurta, 2017.
     """
     lengths = range(min(math.ceil(math.log2(k)) + 1, population.bits), population.bits + 1)
     spent = epsilon if divided else epsilon / 2
@@ -123,7 +121,7 @@ def priv_trie(
 
     References
     ----------
-    Dissertation, sections 4.2.4 and 4.4.2; Wang et al., 2018.
+    N. Wang et al., 2018; T. Wang, 2021, sections 4.2.4 and 4.4.2.
     """
     if not divided:
         rate = math.exp(epsilon / 2) / (math.exp(epsilon / 2) + 1)  # of a true answer

@@ -1,7 +1,5 @@
 """Searches by segments of values: HASH, the multiple channel method, and SPM, the segment pairs method."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, pairwise
 from typing import Any
@@ -64,7 +62,7 @@ def multiple_channels(
 
     References
     ----------
-    Dissertation, section 4.1.2; Bassily and Smith, 2015.
+    T. Wang, 2021, section 4.1.2; Bassily and Smith, 2015.
     """
     channels = math.ceil(k**1.5)
     seed = rng.uint64(1)
@@ -85,8 +83,7 @@ def multiple_channels(
             strings = (strings << width) | block
     values = np.unique(strings)
     tested = make_answers(final.values, final.people, spent, rng)
-    found = best_values(values, tested.shares(tested.support(values)), k)
-    return found.above(threshold)
+    return best_values(values, tested.shares(tested.support(values)), k).above(threshold)
 
 
 SHARES = (0.45, 0.45, 0.1)
@@ -128,7 +125,7 @@ def segment_pairs(
 
     References
     ----------
-    Dissertation, section 4.1.1; Fanti, Pihur and Erlingsson, 2016.
+    T. Wang, 2021, section 4.1.1; Fanti, Pihur and Erlingsson, 2016.
     """
     cuts = cuts_of(population.bits, pair_segments(population.bits, k, query_limit))
     if divided:

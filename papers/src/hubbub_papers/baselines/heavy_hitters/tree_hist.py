@@ -1,7 +1,5 @@
 """TreeHist: a binary tree of prefixes, pruned by a threshold; of one-bit reports, and over shuffled reports."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +20,7 @@ ROWS = 8
 
 
 class CountSketchAnswers:
-    """One bit a person: an entry of the Hadamard transform of a row of a count sketch, true with probability p.
+    """One bit per person: an entry of the Hadamard transform of a row of a count sketch, true with probability p.
 
     A person is assigned to one of the rows, whose hash maps their code to a cell and a sign. The server inverts the
     transform of each row. The estimated share of a code is the median of its cell over the rows. The variance of one
@@ -84,16 +82,20 @@ def tree_hist(
 
     If `divided`, a tenth of the people tests with the whole epsilon, and the others spend it on their prefix. Otherwise
     everyone spends half on each, as published.
+
+    References
+    ----------
+    Bassily et al., 2017.
     """
     from statistics import NormalDist
 
     spent = epsilon if divided else epsilon / 2
     final, others = population.split([FINAL_SHARE, 1 - FINAL_SHARE], rng) if divided else (population, population)
     prefixes: NDArray[Any] = np.zeros(1, dtype=population.values.dtype)
-    one = 1 if prefixes.dtype == object else np.uint64(1)
+    last_bit = 1 if prefixes.dtype == object else np.uint64(1)
     for length, group in enumerate(others.split([1.0] * population.bits, rng), start=1):
         sketch = CountSketchAnswers(short_codes(population.segment(0, length))[group.people], spent, rng)
-        children = np.concatenate([prefixes << one, (prefixes << one) | one])
+        children = np.concatenate([prefixes << last_bit, (prefixes << last_bit) | last_bit])
         shares = sketch.shares(short_codes(children))
         passed = sketch.deviation * -NormalDist().inv_cdf(min(0.5, 1 / len(children)))
         kept = np.flatnonzero(shares >= passed)
@@ -135,8 +137,8 @@ def shuffled_tree_hist(
 ) -> list[int] | None:
     """The k most common strings, the most common first; None where the method does not apply.
 
-    Round by round the k best prefixes are extended by eight bits. A person reports which of the extensions theirs is,
-    or that it is none of them.
+    Round by round the k best prefixes are extended by eight bits. A person reports which extension their string
+    begins with, or that it begins with no extension.
 
     `epsilon` and `delta` are the central guarantee of all rounds together; `make` gives the method for one round's
     setting (`COMPARATORS`). If `divided`, every round asks other people, with the whole epsilon: for methods that are
@@ -144,7 +146,7 @@ def shuffled_tree_hist(
 
     References
     ----------
-    Dissertation, section 9.6.3.
+    T. Wang, 2021, section 9.6.3.
     """
     if population.bits % BITS:
         raise InvalidValue("population", f"{population.bits} bits", f"a multiple of {BITS}")
@@ -152,10 +154,10 @@ def shuffled_tree_hist(
     groups = _groups(population, rounds, rng) if divided else [population.counts] * rounds
     parts = 1 if divided else rounds
     prefixes: NDArray[Any] = np.zeros(1, dtype=np.uint64)
-    for number, held in enumerate(groups):
+    for number, counts_of_group in enumerate(groups):
         candidates = Extensions(prefixes, BITS).listed()
-        counts = _counted(population, held, candidates, (number + 1) * BITS)
-        setting = HistogramSetting(epsilon / parts, delta / parts, int(held.sum()), len(counts))
+        counts = _counted(population, counts_of_group, candidates, (number + 1) * BITS)
+        setting = HistogramSetting(epsilon / parts, delta / parts, int(counts_of_group.sum()), len(counts))
         method = make(setting)
         if method is None:
             return None
@@ -165,15 +167,15 @@ def shuffled_tree_hist(
 
 
 def _counted(
-    population: BitPopulation, held: NDArray[np.int64], candidates: NDArray[Any], length: int
+    population: BitPopulation, people: NDArray[np.int64], candidates: NDArray[Any], length: int
 ) -> NDArray[np.int64]:
-    """How many hold each candidate, and, last, none of them."""
+    """The number of people whose string begins with each candidate, and, last, with no candidate."""
     stems = population.segment(0, length)
     order = np.argsort(candidates, kind="stable")
     places = np.minimum(np.searchsorted(candidates[order], stems), len(order) - 1)
-    found = order[places]
-    at = np.where(candidates[found] == stems, found, len(candidates))
-    return np.bincount(at, weights=held, minlength=len(candidates) + 1).astype(np.int64)
+    nearest = order[places]
+    at = np.where(candidates[nearest] == stems, nearest, len(candidates))
+    return np.bincount(at, weights=people, minlength=len(candidates) + 1).astype(np.int64)
 
 
 def _groups(population: BitPopulation, rounds: int, rng: Random) -> list[NDArray[np.int64]]:
